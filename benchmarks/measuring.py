@@ -31,6 +31,8 @@ LIMITS = Limits()
 """The product's own. What takes longer than `WITHIN` counts as not proven all the same."""
 WITHIN = 1.0
 """Seconds within which an answer is to be proven."""
+UNCHANGED = 100
+"""One node in so many has changed since the picture before."""
 _LATER = since(SolvePhase.ROOM)
 """The goals after the first three: victims, extras, compactness."""
 
@@ -146,8 +148,11 @@ def bench() -> Iterator[Bench]:
 
 
 def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
-    """The problem of one gang, and the seconds that stating it took, on a picture of its own: a round has a new one."""
-    picture = replace(cluster.snapshot)
+    """The problem of one gang, and the seconds that stating it took, on a picture of its own: a round has a new one, in
+    which pods have come and gone here and there since the last one, on which a gang was planned, too.
+    """
+    frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running)
+    picture = cluster.snapshot.with_states([replace(state) for state in cluster.snapshot.nodes[::UNCHANGED]])
     began = time.perf_counter()
     problem = frame(gang, picture, TOPOLOGY, running=cluster.running).problem
     return problem, time.perf_counter() - began

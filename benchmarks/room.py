@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from benchmarks.arrivals import Ask
 from benchmarks.network import TOPOLOGY
-from cluster.capturing import room
-from cluster.snapshot import NodeState, Snapshot
+from cluster.node_state import NodeState, room
+from cluster.snapshot import Snapshot
 
 Amounts = NDArray[np.int64]
 

@@ -2,13 +2,14 @@
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
+from cluster.node_state import Amounts, NodeState, Tenant
 from cluster.priorities import priority_of
 from cluster.selectors import chooses, wants_node
-from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
+from cluster.snapshot import Snapshot
 from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.names import natural_key
@@ -51,9 +52,9 @@ class Capture:
         self._node_of: dict[str, str] = {}
         self._classes: dict[str, PriorityClass] = {}
         self._states: dict[str, NodeState] = {}
-        self._order: list[str] = []
         self._stale: set[str] = set()
         self._reordered = False
+        self._last: Snapshot | None = None
 
     def protect(self, protected: Protected) -> bool:
         """Protect other pods from now on; whether that is a change."""
@@ -126,15 +127,16 @@ class Capture:
         volumes: Mapping[str, Claim] | None = None,
         version: str = "",
     ) -> Snapshot:
-        """The picture as it is now."""
-        if self._reordered:
-            self._order = sorted(self._nodes, key=natural_key)
-            self._reordered = False
-        for name in self._stale & self._nodes.keys():
-            self._states[name] = self._state(name)
+        """The picture as it is now. What has not changed since the last one is not worked out again."""
+        changed = [self._state(name) for name in self._stale & self._nodes.keys()]
+        self._states |= {state.name: state for state in changed}
         self._stale.clear()
-        return Snapshot(
-            nodes=tuple(self._states[name] for name in self._order),
+        if self._reordered or self._last is None:
+            order = sorted(self._nodes, key=natural_key)
+            self._last, changed = Snapshot(tuple([self._states[name] for name in order])), []
+            self._reordered = False
+        self._last = self._last.with_states(
+            changed,
             priority_classes=dict(self._classes),
             budgets=tuple(sorted(budgets, key=lambda each: (each.metadata.namespace, each.metadata.name))),
             quotas=_by_namespace(quotas),
@@ -142,6 +144,7 @@ class Capture:
             volumes=volumes or {},
             version=version,
         )
+        return self._last
 
     def _state(self, name: str) -> NodeState:
         tenants, node = self._tenants.get(name, {}), self._nodes[name]
@@ -240,27 +243,6 @@ def _may_come(pod: Pod, node: Node) -> bool:
     holds no node that the pod itself rules out.
     """
     return bool(pod.spec.node_name or pod.status.nominated_node_name) or wants_node(pod, node)
-
-
-def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozenset()) -> tuple[Amounts, Amounts]:
-    """What a pod of that priority finds on a node without evicting anybody: (free, terminating), by resource.
-
-    `free` counts the room of terminating pods, which `terminating` names again, as free, and what is reserved for pods
-    of lower priority too. `ignoring` holds uids or `namespace/name`s of pods that do not count at all (the gang's own
-    that are being planned). Free may be negative. The mappings are shared.
-    """
-    if not state.reserving and (not ignoring or state.marks.isdisjoint(ignoring)):
-        return state.room
-    return state.room_beside(
-        tenant
-        for tenant in state.tenants
-        if not (named_among(tenant.pod, ignoring) or (tenant.reserved and tenant.priority < priority))
-    )
-
-
-def named_among(pod: Pod, names: Container[str]) -> bool:
-    """Whether the pod's uid, or else its `namespace/name`, is one of `names`."""
-    return (pod.metadata.uid != "" and pod.metadata.uid in names) or pod.key in names
 
 
 def _protection(pod: Pod) -> str:

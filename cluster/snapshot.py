@@ -1,213 +1,22 @@
-"""What there is, at one instant: nodes, their room, and the pods that hold it.
-
-Amounts are integers per resource name in its base unit: cpu in millicores, memory and ephemeral-storage in bytes,
-everything else in pieces; "pods" counts pods.
-"""
+"""What there is, at one instant: nodes, their room, and the pods that hold it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
-from itertools import chain, compress
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any
 
+from cluster.evictable_pods import EvictablePods, joined
+from cluster.node_blocks import NODES, NodeBlock, block_at, blocks_of
+from cluster.node_state import NodeState, Tenant
 from cluster.resource_quota_charges import HeldPods
+from cluster.room_columns import RoomColumn, RoomColumns
 from cluster.volumes import Claim
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
-from kube.placeholders import holds_for_later
 
-Amounts = Mapping[str, int]
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Tenant:
-    """A pod that holds room on a node: bound or released to it, or only nominated to it (`reserved`).
-
-    `requests` as the stock scheduler counts them (containers, init containers, sidecars, overhead, pod level) and
-    one "pods". `protected`: why it may never be a victim ("" = it may): DaemonSet, mirror pod, a dialect's label.
-    """
-
-    pod: Pod
-    node: str
-    requests: Amounts
-    priority: int
-    reserved: bool = False
-    protected: str = ""
-
-    @property
-    def terminating(self) -> bool:
-        """Whether its room is room to come."""
-        return self.pod.terminating
-
-
-@dataclass(frozen=True, slots=True)
-class EvictablePods:
-    """Pods that may be evicted for one of higher priority, in columns: who they are (`keys`: as `namespace/name`), the
-    position of the `node` in the picture, `priority`, when they `started` (seconds since the epoch, 0: unknown), and
-    by position in `asked` and `namespaces` what they ask for and where they are.
-    """
-
-    tenants: tuple[Tenant, ...] = ()
-    keys: tuple[str, ...] = ()
-    node: tuple[int, ...] = ()
-    priority: tuple[int, ...] = ()
-    started: tuple[int, ...] = ()
-    asks: tuple[int, ...] = ()
-    within: tuple[int, ...] = ()
-    asked: tuple[Amounts, ...] = ()
-    namespaces: tuple[str, ...] = ()
-
-    def only(self, chosen: Sequence[bool]) -> "EvictablePods":
-        """Those of whom it is so."""
-        if all(chosen):
-            return self
-        return EvictablePods(
-            tuple(compress(self.tenants, chosen)),
-            tuple(compress(self.keys, chosen)),
-            tuple(compress(self.node, chosen)),
-            tuple(compress(self.priority, chosen)),
-            tuple(compress(self.started, chosen)),
-            tuple(compress(self.asks, chosen)),
-            tuple(compress(self.within, chosen)),
-            self.asked,
-            self.namespaces,
-        )
-
-
-@dataclass(frozen=True)
-class NodeState:
-    """A node with everything on it. `allocatable` holds every resource the node offers, "pods" included.
-
-    What follows from these alone is worked out once, for all pictures: the next one has the same state of a node on
-    which nothing has changed.
-    """
-
-    node: Node
-    allocatable: Amounts
-    tenants: tuple[Tenant, ...] = ()
-
-    @cached_property
-    def name(self) -> str:
-        """The node's name."""
-        return self.node.metadata.name
-
-    @cached_property
-    def open(self) -> bool:
-        """Whether a pod that says nothing about nodes may run there: it is ready, neither cordoned nor tainted."""
-        return self.node.ready and not self.node.spec.unschedulable and not self.node.spec.taints
-
-    @cached_property
-    def marks(self) -> frozenset[str]:
-        """The `namespace/name`s and uids of the pods there."""
-        keys = {tenant.pod.key for tenant in self.tenants}
-        return frozenset(keys | {tenant.pod.metadata.uid for tenant in self.tenants} - {""})
-
-    @cached_property
-    def by_namespace(self) -> Mapping[str, Sequence[Tenant]]:
-        """The pods there, by their namespaces."""
-        found: dict[str, list[Tenant]] = {}
-        for each in self.tenants:
-            found.setdefault(each.pod.metadata.namespace, []).append(each)
-        return found
-
-    @cached_property
-    def expecting(self) -> bool:
-        """Whether pods have their place there that are yet to be bound."""
-        return any(not tenant.pod.bound for tenant in self.tenants)
-
-    @cached_property
-    def reserving(self) -> bool:
-        """Whether some room there is only reserved."""
-        return any(tenant.reserved for tenant in self.tenants)
-
-    @cached_property
-    def held_for_later(self) -> tuple[Tenant, ...]:
-        """The room there that is held for pods which do not exist yet."""
-        return tuple(tenant for tenant in self.tenants if tenant.reserved and holds_for_later(tenant.pod))
-
-    @cached_property
-    def keeping_off(self) -> tuple[Tenant, ...]:
-        """The pods there that have an anti-affinity: others may have to keep off."""
-        return tuple(tenant for tenant in self.tenants if _keeps_others_off(tenant.pod))
-
-    @cached_property
-    def awaited(self) -> tuple[Tenant, ...]:
-        """The pods that are yet to be bound there and have to be near others."""
-        return tuple(tenant for tenant in self.tenants if not tenant.pod.bound and _wants_others(tenant.pod))
-
-    @cached_property
-    def evictable(self) -> tuple[Tenant, ...]:
-        """The pods there that may be evicted for one of higher priority."""
-        return tuple(
-            tenant for tenant in self.tenants if not (tenant.protected or tenant.reserved or tenant.terminating)
-        )
-
-    @cached_property
-    def evictable_columns(self) -> tuple[tuple[Any, ...], ...]:
-        """Their `namespace/name`s, namespaces, requests, priorities and starts, in the same order."""
-        pods = [tenant.pod for tenant in self.evictable]
-        return (
-            tuple([pod.key for pod in pods]),
-            tuple([pod.metadata.namespace for pod in pods]),
-            tuple([tenant.requests for tenant in self.evictable]),
-            tuple([tenant.priority for tenant in self.evictable]),
-            tuple([_seconds(pod.status.start_time) for pod in pods]),
-        )
-
-    @cached_property
-    def departing(self) -> tuple[Tenant, ...]:
-        """The pods there that are on their way out."""
-        return tuple([tenant for tenant in self.tenants if tenant.terminating])
-
-    @cached_property
-    def running_keys(self) -> tuple[str, ...]:
-        """The `namespace/name`s of the pods there that are neither on their way out nor only have room reserved."""
-        return tuple([each.pod.key for each in self.tenants if not (each.reserved or each.terminating)])
-
-    @cached_property
-    def lowest_evictable(self) -> int | None:
-        """The lowest priority among those that may be evicted; None where none may."""
-        return min((tenant.priority for tenant in self.evictable), default=None)
-
-    @cached_property
-    def room(self) -> tuple[Amounts, Amounts]:
-        """What is free beside all who are there, and the part of it that is still terminating."""
-        return self.room_beside(self.tenants)
-
-    def room_beside(self, tenants: Iterable[Tenant]) -> tuple[Amounts, Amounts]:
-        """What is free beside some of those who are there, and the part of it that is still terminating."""
-        free = dict(self.allocatable)
-        terminating: dict[str, int] = {}
-        for tenant in tenants:
-            for resource, value in tenant.requests.items():
-                if tenant.terminating:
-                    terminating[resource] = terminating.get(resource, 0) + value
-                else:
-                    free[resource] = free.get(resource, 0) - value
-        return free, terminating
-
-
-def _numbered(things: Sequence[_T]) -> tuple[tuple[int, ...], tuple[_T, ...]]:
-    """By thing, its number among all that differ, and those in their order."""
-    order = {each: number for number, each in enumerate(dict.fromkeys(things))}
-    return tuple([order[each] for each in things]), tuple(order)
-
-
-def _seconds(time: str | None) -> int:
-    """An RFC 3339 time as seconds since the epoch; 0 where it is unknown: such a pod counts as the oldest."""
-    return int(datetime.fromisoformat(time).timestamp()) if time else 0
-
-
-def _keeps_others_off(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    return affinity is not None and affinity.pod_anti_affinity is not None
-
-
-def _wants_others(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    return affinity is not None and affinity.pod_affinity is not None
+_LABEL_KEYS = 16
+"""Whose values are kept: those of a topology's levels, and some."""
 
 
 @dataclass(frozen=True)
@@ -250,54 +59,80 @@ class Snapshot:
         return None if position is None else self.nodes[position]
 
     @cached_property
+    def blocks(self) -> tuple[NodeBlock, ...]:
+        """The nodes, those together that stand together."""
+        return blocks_of(self.nodes)
+
+    @cached_property
     def keeping_off(self) -> tuple[NodeState, ...]:
         """The nodes with pods that have an anti-affinity."""
-        return tuple([state for state in self.nodes if state.keeping_off])
+        return tuple(chain.from_iterable([block.keeping_off for block in self.blocks]))
 
     @cached_property
     def expecting(self) -> tuple[NodeState, ...]:
         """The nodes where pods have their place that are yet to be bound."""
-        return tuple([state for state in self.nodes if state.expecting])
+        return tuple(chain.from_iterable([block.expecting for block in self.blocks]))
 
     @cached_property
     def node_objects(self) -> tuple[Node, ...]:
         """The nodes themselves, without who is there."""
         return tuple([state.node for state in self.nodes])
 
-    def with_states(self, changed: Iterable[NodeState], **others: Any) -> "Snapshot":
-        """The same nodes, with others on some of them. `others`: other fields that have changed. What holds for both
-        pictures is not worked out again.
-        """
-        states = list(self.nodes)
-        for state in changed:
-            states[self.positions[state.name]] = state
-        found = replace(self, nodes=tuple(states), **others)
-        # This is where a cached property keeps what it has found.
-        found.__dict__.update(positions=self.positions, node_objects=self.node_objects)
-        return found
+    @cached_property
+    def label_values(self) -> "_LabelValues":
+        """By label key, what each node has there; None for a node without it."""
+        return _LabelValues(self.node_objects)
+
+    @cached_property
+    def running_keys(self) -> tuple[str, ...]:
+        """The `namespace/name`s of the pods that are neither on their way out nor only have room reserved."""
+        return tuple(chain.from_iterable([block.running_keys for block in self.blocks]))
+
+    @cached_property
+    def lowest_evictable(self) -> int | None:
+        """The lowest priority among the pods that may be evicted; None where none may."""
+        return min((each for block in self.blocks if (each := block.lowest_evictable) is not None), default=None)
 
     @cached_property
     def evictable(self) -> EvictablePods:
         """All pods that may be evicted for one of higher priority, in the order of the nodes."""
-        if not self.nodes:
-            return EvictablePods()
-        tenants = tuple(chain.from_iterable([state.evictable for state in self.nodes]))
-        columns = zip(*[state.evictable_columns for state in self.nodes], strict=True)
-        keys, namespaces, requests, priority, started = (tuple(chain.from_iterable(each)) for each in columns)
-        known = dict(zip(map(id, requests), requests, strict=True))
-        asks, asked = _numbered([*map(id, requests)])
-        within, names = _numbered(namespaces)
-        return EvictablePods(
-            tenants,
-            keys,
-            tuple(chain.from_iterable([[place] * len(state.evictable) for place, state in enumerate(self.nodes)])),
-            priority,
-            started,
-            asks,
-            within,
-            tuple([known[each] for each in asked]),
-            names,
-        )
+        return joined([block.evictable for block in self.blocks], range(0, len(self.nodes), NODES))
+
+    def tenants_in(self, namespace: str) -> Iterator[tuple[int, Sequence[Tenant]]]:
+        """The pods of a namespace on each node that has any, by the node's position."""
+        for first, block in zip(range(0, len(self.nodes), NODES), self.blocks, strict=True):
+            for place in block.with_pods_of.get(namespace, ()):
+                yield first + place, block.states[place].by_namespace[namespace]
+
+    def room(self, resources: Sequence[str], *, priority: int, ignoring: Collection[str]) -> list[RoomColumn]:
+        """By resource, what a pod of that priority finds on each node (`cluster.node_state.room`)."""
+        return self._room_columns.room(resources, self.blocks, priority=priority, ignoring=ignoring)
+
+    @cached_property
+    def _room_columns(self) -> RoomColumns:
+        return RoomColumns(self.nodes)
+
+    def with_states(self, changed: Iterable[NodeState], **others: Any) -> "Snapshot":
+        """The same nodes, with others on some of them. `others`: other fields that have changed. What holds for both
+        pictures is not worked out again.
+        """
+        states, places = list(self.nodes), set[int]()
+        alike = True
+        for state in changed:
+            place = self.positions[state.name]
+            alike = alike and states[place].node is state.node
+            states[place] = state
+            places.add(place)
+        blocks = list(self.blocks)
+        for number in {place // NODES for place in places}:
+            blocks[number] = block_at(states, number)
+        found = replace(self, nodes=tuple(states), **others)
+        # This is where a cached property keeps what it has found.
+        columns = self._room_columns.after(found.nodes, places)
+        found.__dict__.update(positions=self.positions, names=self.names, blocks=tuple(blocks), _room_columns=columns)
+        if alike:
+            found.__dict__.update(node_objects=self.node_objects, label_values=self.label_values)
+        return found
 
     @cached_property
     def running_by_namespace(self) -> Mapping[str, tuple[list[Tenant], list[Tenant]]]:
@@ -322,3 +157,17 @@ class Snapshot:
         for pod in (tenant.pod for state in self.nodes for tenant in state.held_for_later):
             held[pod.metadata.namespace][pod.key].append(pod)
         return {namespace: HeldPods(pods, self.quotas.get(namespace, ())) for namespace, pods in held.items()}
+
+
+class _LabelValues(dict[str, tuple[str | None, ...]]):
+    """Filled as it is asked. Pods name keys as they like: only so many are kept."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        super().__init__()
+        self._nodes = nodes
+
+    def __missing__(self, key: str) -> tuple[str | None, ...]:
+        if len(self) >= _LABEL_KEYS:
+            self.clear()
+        found = self[key] = tuple([node.metadata.labels.get(key) for node in self._nodes])
+        return found

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from cluster.snapshot import NodeState, Snapshot, Tenant
+from cluster.node_state import NodeState, Tenant
+from cluster.snapshot import Snapshot
 from kube.requests import pod_requests
 from planning.decision import Assignment, Decision
 

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from cluster.snapshot import NodeState, Snapshot, Tenant
+from cluster.node_state import NodeState, Tenant
+from cluster.snapshot import Snapshot
 from gangs.model import Gang, PodSet
 from kube.keys import GATE, PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK
 from kube.names import natural_key

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cluster.eligibility.pod_affinity import Namespaces, Spread, affinity_terms
+from cluster.node_state import NodeState
 from cluster.selectors import selects
-from cluster.snapshot import NodeState, Snapshot
+from cluster.snapshot import Snapshot
 from cluster.volumes import claim_names
 from kube.objects import Pod
 

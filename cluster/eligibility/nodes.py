@@ -8,14 +8,14 @@ is refused even where nothing has tainted it yet, so a plan never sends a gang t
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster.capturing import named_among
 from cluster.eligibility.host_ports import any_clash, host_ports
 from cluster.eligibility.member_rules import unmodelled as unmodelled  # noqa: PLC0414 - asked for here, beside `exclusion`
 from cluster.eligibility.pod_affinity import Domain, MayGo, Near, Neighbourhood, Occupant, Spread, nobody_goes, spreads
 from cluster.eligibility.taints import NOT_READY_KEYS, UNSCHEDULABLE, all_untolerated, tolerated, untolerated
+from cluster.node_state import NodeState, Tenant, named_among
 from cluster.priorities import priority_of
 from cluster.selectors import affinity_allows, chooses, node_selected, requires, wants_node, weight
-from cluster.snapshot import NodeState, Snapshot, Tenant
+from cluster.snapshot import Snapshot
 from cluster.volumes import claim_names
 from kube.node_rules import NodeRule
 from kube.objects import Node, NodeAffinity, Pod
@@ -73,7 +73,7 @@ class Eligibility:
         self._ports = host_ports(pod)
         self._claims = [snapshot.volumes[name] for name in claim_names(pod) if name in snapshot.volumes]
         occupants = self._occupants(snapshot)
-        self.spreads: tuple[Spread, ...] = spreads(pod, snapshot.nodes, self._counts, may_go)
+        self.spreads: tuple[Spread, ...] = spreads(pod, snapshot, self._counts, may_go)
         """The pod's hard spread constraints, counted over the pods there."""
         self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces, may_go, with_members=with_members)
         self._anywhere = not (self._ports or self._claims or self._neighbours.closing or chooses(pod) or requires(also))

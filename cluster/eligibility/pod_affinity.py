@@ -5,10 +5,12 @@ Rules: kube-scheduler's InterPodAffinity and PodTopologySpread.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cluster.eligibility.taints import untolerated
+from cluster.node_state import NodeState, Tenant
 from cluster.selectors import chooses, requirement_holds, selects, wants_node
-from cluster.snapshot import NodeState, Tenant
+from cluster.snapshot import Snapshot
 from kube.objects import LabelSelector, Node, Pod, PodAffinityTerm, Requirement, TopologySpreadConstraint
 
 EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -215,6 +217,7 @@ class Spread:
     self_matching: bool
     may_go: frozenset[str]
     _full: frozenset[str]
+    _closing: frozenset[str | None]
     _namespace: str
     _constraint: TopologySpreadConstraint
     _narrowed: tuple[Requirement, ...]
@@ -238,57 +241,73 @@ class Spread:
         return SPREAD if domain in self._full else ""
 
     def closes_any(self, nodes: Sequence[NodeState]) -> bool:
-        """Whether the constraint closes one of the nodes to the next pod, for certain."""
-        return not {None, *self._full}.isdisjoint([each.node.metadata.labels.get(self.topology_key) for each in nodes])
+        """Whether the constraint closes one of these nodes, some of the picture's, to the next pod for certain."""
+        if not self._closing:
+            return False
+        return not self._closing.isdisjoint([each.node.metadata.labels.get(self.topology_key) for each in nodes])
 
 
 def spreads(
-    pod: Pod, nodes: Sequence[NodeState], is_there: Callable[[Tenant], bool], may_go: MayGo = nobody_goes
+    pod: Pod, snapshot: Snapshot, is_there: Callable[[Tenant], bool], may_go: MayGo = nobody_goes
 ) -> tuple[Spread, ...]:
-    """The pod's hard spread constraints, counted over the pods of the nodes that are taken to be there."""
+    """The pod's hard spread constraints, counted over the pods that are taken to be there."""
     hard = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     if not hard:
         return ()
-    labelled = nodes
+    labelled: Sequence[int] = range(len(snapshot.nodes))
     for key in {each.topology_key for each in hard}:
-        labelled = [each for each in labelled if key in each.node.metadata.labels]
-    return tuple(_spread(pod, each, labelled, is_there, may_go) for each in hard)
+        values = snapshot.label_values[key]
+        if None in values:
+            labelled = [place for place in labelled if values[place] is not None]
+    in_namespace = [*snapshot.tenants_in(pod.metadata.namespace)]
+    return tuple(_spread(pod, each, _Counted(snapshot, labelled, in_namespace, is_there, may_go)) for each in hard)
 
 
-def _spread(
-    pod: Pod,
-    constraint: TopologySpreadConstraint,
-    nodes: Sequence[NodeState],
-    is_there: Callable[[Tenant], bool],
-    may_go: MayGo,
-) -> Spread:
-    key, namespace = constraint.topology_key, pod.metadata.namespace
+class _Counted(NamedTuple):
+    """Over whom a pod's constraints are counted: the places of the nodes that have all their labels, the pods of its
+    namespace by place, and who of them is taken to be there and may go.
+    """
+
+    snapshot: Snapshot
+    labelled: Sequence[int]
+    in_namespace: Sequence[tuple[int, Sequence[Tenant]]]
+    is_there: Callable[[Tenant], bool]
+    may_go: MayGo
+
+
+def _spread(pod: Pod, constraint: TopologySpreadConstraint, over: _Counted) -> Spread:
+    key, nodes = constraint.topology_key, over.snapshot.nodes
+    values = over.snapshot.label_values[key]
     narrowed = tuple(_by_keys(pod, constraint.match_label_keys, "In"))
-    counted = _counted(pod, constraint, nodes)
-    counts = dict.fromkeys([each.node.metadata.labels[key] for each in counted], 0)
+    counted = _counted(pod, constraint, nodes, over.labelled)
+    everywhere = len(counted) == len(nodes)
+    domain_at = {place: value for place in counted if (value := values[place]) is not None}
+    counts = dict.fromkeys(domain_at.values(), 0)
     going = set[str]()
     # An empty selector matches the pod itself but counts nobody: so does the stock scheduler.
     empty = _is_empty(constraint.label_selector) and not narrowed
-    for state in () if empty else counted:
-        for tenant in state.by_namespace.get(namespace, ()):
+    for place, tenants in () if empty else over.in_namespace:
+        for tenant in tenants if place in domain_at else ():
             # Who is hardly ever so is asked first: this is done for each pod of the namespace.
-            if _selected(constraint, narrowed, tenant.pod) and not tenant.terminating and is_there(tenant):
-                counts[state.node.metadata.labels[key]] += 1
-                if may_go(tenant):
+            if _selected(constraint, narrowed, tenant.pod) and not tenant.terminating and over.is_there(tenant):
+                counts[domain_at[place]] += 1
+                if over.may_go(tenant):
                     going.add(tenant.pod.key)
     enough = len(counts) >= (constraint.min_domains or 1)
     least, itself = min(counts.values(), default=0) if enough else 0, _selected(constraint, narrowed, pod)
     most = constraint.max_skew + least - int(itself)
+    full = frozenset() if going else frozenset([domain for domain, count in counts.items() if count > most])
     return Spread(
         topology_key=key,
         max_skew=constraint.max_skew,
         counts=counts,
         least=least,
         too_few=not enough,
-        counted=frozenset([each.name for each in counted]),
+        counted=over.snapshot.names if everywhere else frozenset([nodes[each].name for each in counted]),
         self_matching=itself,
         may_go=frozenset(going),
-        _full=frozenset() if going else frozenset([domain for domain, count in counts.items() if count > most]),
+        _full=full,
+        _closing=frozenset[str | None]((*full, None) if None in values else full),
         _namespace=pod.metadata.namespace,
         _constraint=constraint,
         _narrowed=narrowed,
@@ -300,13 +319,16 @@ def _selected(constraint: TopologySpreadConstraint, narrowed: Sequence[Requireme
     return selects(constraint.label_selector, labels) and all(requirement_holds(each, labels) for each in narrowed)
 
 
-def _counted(pod: Pod, constraint: TopologySpreadConstraint, nodes: Sequence[NodeState]) -> Sequence[NodeState]:
-    """The nodes whose pods and domains count, by the constraint's two policies (KEP 3094)."""
+def _counted(
+    pod: Pod, constraint: TopologySpreadConstraint, nodes: Sequence[NodeState], places: Sequence[int]
+) -> Sequence[int]:
+    """The places of the nodes whose pods and domains count, by the constraint's two policies (KEP 3094)."""
     if constraint.node_affinity_policy == "Honor" and chooses(pod):
-        nodes = [each for each in nodes if wants_node(pod, each.node)]
+        places = [place for place in places if wants_node(pod, nodes[place].node)]
     if constraint.node_taints_policy == "Honor":
-        nodes = [each for each in nodes if untolerated(each.node.spec.taints, pod.spec.tolerations) is None]
-    return nodes
+        tolerations = pod.spec.tolerations
+        places = [place for place in places if untolerated(nodes[place].node.spec.taints, tolerations) is None]
+    return places
 
 
 def _is_empty(selector: LabelSelector | None) -> bool:

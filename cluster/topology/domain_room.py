@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cluster.capturing import room
-from cluster.snapshot import Amounts, NodeState
+from cluster.node_state import Amounts, NodeState, room
 from cluster.topology.tree import DomainTree, Path
 
 _LEAST_PRIORITY = -(2**31)

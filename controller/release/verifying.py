@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from cluster.capturing import named_among, room
 from cluster.eligibility.nodes import Eligibility
 from cluster.eligibility.pod_affinity import AFFINITY, Neighbourhood, Occupant
-from cluster.snapshot import NodeState, Snapshot, Tenant
+from cluster.node_state import NodeState, Tenant, named_among, room
+from cluster.snapshot import Snapshot
 from kube.objects import Pod
 from kube.requests import pod_requests
 from planning.framing.shapes import scheduling_key, watched_labels

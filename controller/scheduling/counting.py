@@ -9,7 +9,8 @@ from typing import Self
 
 import numpy as np
 
-from cluster.snapshot import Amounts, NodeState, Snapshot
+from cluster.node_state import Amounts, NodeState
+from cluster.snapshot import Snapshot
 from cluster.topology.tree import DomainTree, domains
 from controller.scheduling.needs import Alike, Least, Need, Requests
 from controller.scheduling.node_choice import Integers, NodeChoice

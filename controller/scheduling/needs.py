@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakValueDictionary
 
-from cluster.snapshot import Amounts
+from cluster.node_state import Amounts
 from controller.scheduling.node_choice import Chooser, choosers_of
 from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node

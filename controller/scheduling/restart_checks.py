@@ -11,7 +11,8 @@ from functools import partial
 from time import monotonic
 from types import MappingProxyType
 
-from cluster.snapshot import NodeState, Snapshot
+from cluster.node_state import NodeState
+from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.scheduling.lanes import Lane
 from controller.scheduling.questions import Question, asked_alone

@@ -6,11 +6,11 @@ shift its topology spread, quota, and pods of lower priority, whose eviction may
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from cluster.eligibility.host_ports import host_ports
-from cluster.snapshot import NodeState, Snapshot, Tenant
+from cluster.node_state import NodeState, Tenant
+from cluster.snapshot import Snapshot
 from gangs.model import Gang
 from kube.objects import Pod
 from kube.topology import Topology
@@ -52,15 +52,10 @@ class Fuller:
         return decision.gang is not None and not self._might_evict(decision.gang) and self._is_fuller_than(before)
 
     def _might_evict(self, gang: Gang) -> bool:
-        if not gang.preempts or self._lowest is None:
+        lowest = self.basis.snapshot.lowest_evictable
+        if not gang.preempts or lowest is None:
             return False
-        return self._lowest < max([gang.priority, *(member.pod.spec.priority or 0 for member in gang.members)])
-
-    @cached_property
-    def _lowest(self) -> int | None:
-        """The lowest priority of a pod that may be evicted; None where none may."""
-        lowest = (state.lowest_evictable for state in self.basis.snapshot.nodes)
-        return min((each for each in lowest if each is not None), default=None)
+        return lowest < max([gang.priority, *(member.pod.spec.priority or 0 for member in gang.members)])
 
     def _is_fuller_than(self, before: Basis) -> bool:
         known = self._compared.get(id(before.snapshot))

@@ -4,7 +4,6 @@ They stand in the status of the Gang objects until the plan has been carried out
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from cluster.snapshot import Snapshot
@@ -40,9 +39,8 @@ def with_promised(snapshot: Snapshot, victims: Iterable[Promised]) -> Snapshot:
         return snapshot
     leaving = frozenset(
         tenant.pod.key
-        for state in snapshot.nodes
-        if state.name in on_node
+        for state in filter(None, map(snapshot.state, on_node))
         for tenant in state.tenants
         if tenant.pod.metadata.uid in on_node[state.name] and not tenant.terminating
     )
-    return replace(snapshot, leaving=leaving) if leaving else snapshot
+    return snapshot.with_states((), leaving=leaving) if leaving else snapshot

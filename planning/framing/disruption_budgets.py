@@ -10,8 +10,12 @@ import math
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
+import numpy as np
+
+from cluster.evictable_pods import EvictablePods
+from cluster.node_state import Tenant
 from cluster.selectors import selects
-from cluster.snapshot import EvictablePods, Snapshot, Tenant
+from cluster.snapshot import Snapshot
 from kube.objects import PodDisruptionBudget
 from solver.problem import DisruptionBudget
 
@@ -20,15 +24,11 @@ def budgets_of(candidates: EvictablePods, snapshot: Snapshot) -> tuple[Disruptio
     """The budgets over these candidates in the solver's words, with what is left of them. A candidate that has been
     charged already costs nothing more.
     """
-    by_number: list[list[int]] = [[] for _ in candidates.namespaces]
-    for position, number in enumerate(candidates.within):
-        by_number[number].append(position)
-    candidates_in = dict(zip(candidates.namespaces, by_number, strict=True))
-    spent_in = _spent_in(snapshot)
+    numbers, spent_in = {name: number for number, name in enumerate(candidates.namespaces)}, _spent_in(snapshot)
     budgets = []
     for budget in snapshot.budgets:
         namespace, covered = budget.metadata.namespace, covering(budget)
-        there = candidates_in.get(namespace, ())
+        there = np.flatnonzero(candidates.within == numbers.get(namespace, -1)).tolist()
         under = [position for position in there if covered(candidates.tenants[position])]
         if snapshot.leaving or budget.status.disrupted_pods:
             under = [position for position in under if not _charged(budget, candidates.tenants[position], snapshot)]

@@ -6,12 +6,16 @@ member is bound, or a sibling of a victim runs, on such a node, the node is ther
 of its own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from cluster.capturing import room
+import numpy as np
+
 from cluster.eligibility.pod_affinity import nobody_goes
-from cluster.snapshot import Amounts, EvictablePods, NodeState, Snapshot, Tenant
+from cluster.evictable_pods import EvictablePods
+from cluster.node_state import Amounts, NodeState, Tenant
+from cluster.snapshot import Snapshot
 from cluster.topology.tree import domains
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member, PodSet
@@ -21,7 +25,7 @@ from kube.requests import PODS, pod_requests
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.framing.amounts import Amounts as _Amounts
 from planning.framing.amounts import Units
-from planning.framing.member_rules import affinities, apart, conflicts, spread_exclusions, spread_rules
+from planning.framing.member_rules import LabelsOf, affinities, apart, conflicts, spread_exclusions, spread_rules
 from planning.framing.member_traits import GangTraits
 from planning.framing.nearness import nearness
 from planning.framing.preferences import affinity_of
@@ -57,9 +61,9 @@ class Framing:
     (`planning.framing.amounts`). `guests`: positions of nodes that are
     not in the topology. `outside`: all nodes that are not, with the label that each lacks. `unmodelled`: wishes of
     the members that nothing reads. `among_members`: those about one another that the problem does not hold, and
-    `spread_limits` what would hold part of them (`planning.scheduler_rules.member_affinity`). `stranded`: members whose
-    nodes cannot take them any more. `overruled`: by node, the disruption budgets over pods there of which none may go,
-    because it is under two.
+    `spread_limits` tells what would hold part of them (`planning.scheduler_rules.member_affinity`). `stranded`: members
+    whose nodes cannot take them any more. `overruled`: by node, the disruption budgets over pods there of which none
+    may go, because it is under two.
     """
 
     problem: solving.Problem
@@ -73,7 +77,7 @@ class Framing:
     outside: Mapping[str, str]
     unmodelled: tuple[str, ...] = ()
     among_members: tuple[str, ...] = ()
-    spread_limits: tuple[solving.Exclusion, ...] = ()
+    spread_limits: Callable[[], tuple[solving.Exclusion, ...]] = tuple
     stranded: tuple[Stranded, ...] = ()
     overruled: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -131,17 +135,17 @@ class _Framer:
         self.nothing = (0,) * len(self.resources)
         self.priority = gang.priority
         self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
-        self.states = {state.name: state for state in snapshot.nodes}
         self.stranded = stranded(gang, snapshot)
         elsewhere = {id(each.member) for each in self.stranded}
         self.node_of = {id(m): "" if id(m) in elsewhere else held_node(m.pod) for m in gang.members}
         self.tree = domains(topology, snapshot.node_objects)
+        self.inside = [snapshot.positions[name] for name in self.tree.path_of]
         for preferred in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
             self._level(preferred)
 
     def frame(self, *, preemption: bool) -> Framing:
         preempting = preemption and may_preempt(self.gang)
-        table = self._shape_table([self.states[name] for name in self.tree.path_of], preempting=preempting)
+        table = self._shape_table([self.snapshot.nodes[each] for each in self.inside], preempting=preempting)
         shapes = {id(each.member): self._tied_shape(table, each) for each in self.stranded}
         planned = (m for m in self.gang.members if not self.node_of[id(m)] and id(m) not in shapes)
         shapes |= {id(member): self._shape(table, member) for member in planned}
@@ -170,7 +174,7 @@ class _Framer:
             outside=self.tree.outside,
             unmodelled=table.unmodelled,
             among_members=table.among_members,
-            spread_limits=spread_exclusions(table.spreads, table.pods, places.states),
+            spread_limits=partial(spread_exclusions, table.spreads, table.pods, places.states),
             stranded=self.stranded,
             overruled=Evictable(self.snapshot, self.priority).overruled(table.nodes) if preempting else {},
         )
@@ -204,7 +208,7 @@ class _Framer:
             victims=victims.victims,
             victim_gangs=victims.gangs,
             budgets=victims.budgets + kept_near(victims.tenants, self.snapshot, self.priority, self.own),
-            spreads=spread_rules(table.spreads, table.pods, states, positions),
+            spreads=spread_rules(table.spreads, table.pods, self._labels(states), positions),
             conflicts=conflicts([each.obstacles for each in table.manners], positions),
             affinities=affinities(traits, [each.near for each in table.manners], states, positions),
         )
@@ -212,6 +216,17 @@ class _Framer:
     def _nodes(self, places: _Places, units: Units) -> NodeTable:
         layout = node_layout_of(tuple([state.name for state in places.states]), tuple(places.paths))
         return NodeTable(layout, units.offered(places.free), units.offered(places.terminating))
+
+    def _labels(self, states: Sequence[NodeState]) -> LabelsOf:
+        """What the nodes of the problem have as a label, those of the topology and then its guests, by name."""
+        guests = states[len(self.inside) :]
+
+        def of(key: str) -> Iterator[tuple[str, str | None]]:
+            values = self.snapshot.label_values[key]
+            yield from zip(self.tree.path_of, [values[place] for place in self.inside], strict=True)
+            yield from ((state.name, state.node.metadata.labels.get(key)) for state in guests)
+
+        return of
 
     def _shape_table(self, inside: Sequence[NodeState], *, preempting: bool) -> ShapeTable:
         traits = GangTraits((member.pod for member in self.gang.members), self.snapshot.namespaces)
@@ -235,8 +250,8 @@ class _Framer:
 
     def _asked(self, pods: EvictablePods) -> list[list[int]]:
         """What pods ask for, by resource, then pod."""
-        columns = [[asked.get(each, 0) for asked in pods.asked] for each in self.resources]
-        return [[column[asks] for asks in pods.asks] for column in columns]
+        columns, asks = [[asked.get(each, 0) for asked in pods.asked] for each in self.resources], pods.asks.tolist()
+        return [[*map(column.__getitem__, asks)] for column in columns]
 
     def _shape(self, table: ShapeTable, member: Member) -> int:
         return table.add(member.pod, self.requests[id(member)])
@@ -263,20 +278,21 @@ class _Framer:
 
     def _places(self, states: Sequence[NodeState]) -> _Places:
         """The room of the nodes of the topology, as if the gang were not there at all."""
-        rooms = [room(state, priority=self.priority, ignoring=self.own) for state in states]
+        columns = self.snapshot.room(self.resources, priority=self.priority, ignoring=self.own)
         return _Places(
             list(states),
-            [self.tree.path_of[state.name] for state in states],
-            [[free.get(each, 0) for free, _ in rooms] for each in self.resources],
-            [[leaving.get(each, 0) if leaving else 0 for _, leaving in rooms] for each in self.resources],
+            list(self.tree.path_of.values()),
+            [[*map(column.free.__getitem__, self.inside)] for column in columns],
+            [[*map(column.terminating.__getitem__, self.inside)] for column in columns],
         )
 
     def _add_guests(self, places: _Places, evictable: EvictablePods) -> None:
         """Nodes outside the topology, or gone, that must be named all the same; nothing more can be put there."""
-        names = {self.snapshot.nodes[node].name for node in {*evictable.node}} | {*self.node_of.values()}
+        outside = {*np.unique(evictable.node).tolist()}.difference(self.inside)
+        names = {self.snapshot.nodes[node].name for node in outside} | {*self.node_of.values()}
         depth = len(self.topology.levels) - 1
         for name in sorted(names - {""} - self.tree.path_of.keys(), key=natural_key):
-            places.add(self.states.get(name) or _gone(name), (f"outside ({name})",) * depth)
+            places.add(self.snapshot.state(name) or _gone(name), (f"outside ({name})",) * depth)
 
     def _take_held_room(self, places: _Places, positions: Mapping[str, int]) -> None:
         """The room of the members that stay where they are is not free."""
@@ -285,10 +301,9 @@ class _Framer:
                 places.take(positions[node], self.requests[id(member)])
 
     def _units(self, places: _Places, asked: Sequence[Sequence[int]]) -> Units:
-        offered = [{*each} for each in asked]
-        for column, free, terminating in zip(offered, places.free, places.terminating, strict=True):
-            column.update(free)
-            column.update(terminating)
+        offered = [
+            {*free, *leaving, *each} for free, leaving, each in zip(places.free, places.terminating, asked, strict=True)
+        ]
         return Units.of(list(self.requests.values()), offered, len(places.states) + len(asked[0]))
 
     def _level(self, name: str | None) -> int | None:

@@ -1,13 +1,13 @@
 """Members of one gang that must not share a node or a domain, and who must go from theirs, as rules of the problem."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 from cluster.eligibility.host_ports import any_clash
 from cluster.eligibility.member_rules import spread_limits
 from cluster.eligibility.nodes import Obstacle
 from cluster.eligibility.pod_affinity import AffinityTerm, Near, Spread
-from cluster.snapshot import NodeState
+from cluster.node_state import NodeState
 from kube.objects import Pod
 from planning.framing.member_traits import Traits
 from solver.problem import Affinity, Conflict, Exclusion, Separation
@@ -17,6 +17,8 @@ NODE_NAME = "metadata.name"
 """The node itself, as the key of an exclusion that no label stands for."""
 
 Groups = tuple[str | None, ...]
+LabelsOf = Callable[[str], Iterable[tuple[str, str | None]]]
+"""By label key, each node by name and what it has there."""
 
 
 def apart(
@@ -138,10 +140,10 @@ def spread_exclusions(
 
 
 def spread_rules(
-    spreads: Mapping[int, Sequence[Spread]], pods: Sequence[Pod], nodes: Sequence[NodeState], victims: Mapping[str, int]
+    spreads: Mapping[int, Sequence[Spread]], pods: Sequence[Pod], labels: LabelsOf, victims: Mapping[str, int]
 ) -> tuple[SpreadRule, ...]:
     """Hard topology spread in which members of the gang count, or pods that may be evicted. `spreads` by shape, and
-    `pods`: one of each; `victims`: positions by pod.
+    `pods`: one of each; `labels` of the problem's nodes; `victims`: positions by pod.
 
     Where pods may be evicted, a rule without members says what is open to the first of them, as eligibility does
     elsewhere: no domain that is too full until the gang has filled others.
@@ -158,7 +160,7 @@ def spread_rules(
     for each, asking in asked:
         counted = tuple(shape for shape, pod in enumerate(pods) if each.matches(pod))
         leaving = frozenset(victims[pod] for pod in each.may_go)
-        places = _places(each, nodes) if counted or leaving else ()
+        places = _places(each, labels) if counted or leaving else ()
         shapes, first = tuple(asking), each.max_skew - int(each.self_matching)
         if counted:
             found.append(SpreadRule(shapes, counted, places, each.counts, each.max_skew, each.too_few, leaving))
@@ -167,7 +169,7 @@ def spread_rules(
     return tuple(found)
 
 
-def _places(spread: Spread, nodes: Sequence[NodeState]) -> Groups:
+def _places(spread: Spread, labels: LabelsOf) -> Groups:
     """The domain of each node, None where its pods do not count."""
-    key, counted = spread.topology_key, spread.counted
-    return tuple([state.node.metadata.labels.get(key) if state.name in counted else None for state in nodes])
+    counted = spread.counted
+    return tuple([domain if name in counted else None for name, domain in labels(spread.topology_key)])

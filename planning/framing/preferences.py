@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cluster.snapshot import NodeState
+from cluster.node_state import NodeState
 from gangs.model import Gang
 from kube.objects import NodeAffinity
 from kube.requests import pod_requests

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from cluster.eligibility.pod_affinity import Namespaces, Occupant, affinity_terms
-from cluster.snapshot import NodeState, Snapshot, Tenant
+from cluster.node_state import NodeState, Tenant
+from cluster.snapshot import Snapshot
 from solver.problem import DisruptionBudget
 
 AFFINITY = "affinity of "
@@ -19,7 +20,7 @@ def kept_near(
     """
     waiting = [
         (state, each)
-        for state in snapshot.nodes
+        for state in snapshot.expecting
         for each in state.awaited
         if each.pod.key not in own and not (each.reserved and each.priority < priority)
     ]

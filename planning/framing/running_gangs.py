@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import chain
 
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, PodSet, Reading
@@ -116,7 +115,7 @@ def _counted(
     (`namespace/name`) run no more.
     """
     wanted, absent = frozenset(keys), snapshot.leaving | gone
-    pods: Iterable[str] = chain.from_iterable([state.running_keys for state in snapshot.nodes])
+    pods: Iterable[str] = snapshot.running_keys
     if absent:
         pods = (pod for pod in pods if pod not in absent)
     found = [*map(running.get, pods)]

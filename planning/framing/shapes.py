@@ -9,7 +9,8 @@ from cluster.eligibility.host_ports import host_ports
 from cluster.eligibility.member_rules import among_members, unmodelled
 from cluster.eligibility.nodes import Eligibility, Obstacle
 from cluster.eligibility.pod_affinity import MayGo, Near, Spread
-from cluster.snapshot import NodeState, Snapshot
+from cluster.node_state import NodeState
+from cluster.snapshot import Snapshot
 from cluster.volumes import claim_names
 from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod

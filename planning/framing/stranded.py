@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cluster.capturing import room
 from cluster.eligibility.nodes import Eligibility
 from cluster.eligibility.pod_affinity import SPREAD
-from cluster.snapshot import NodeState, Snapshot
+from cluster.node_state import NodeState, room
+from cluster.snapshot import Snapshot
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member
 from kube.objects import Pod
@@ -36,7 +36,7 @@ def stranded(gang: Gang, snapshot: Snapshot) -> tuple[Stranded, ...]:
 
 
 def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) -> Iterator[Stranded]:
-    states, own = {state.name: state for state in snapshot.nodes}, frozenset(m.pod.key for m in gang.members)
+    own = frozenset(m.pod.key for m in gang.members)
     priority, bound = gang.priority, defaultdict[str, list[Pod]](list)
     for member in gang.members:
         bound[member.pod.spec.node_name].append(member.pod)
@@ -44,12 +44,12 @@ def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) ->
     left: dict[str, dict[str, int]] = {}
     for member in waiting:
         node, asked = held_node(member.pod), pod_requests(member.pod)
-        if node not in states:
+        if (state := snapshot.state(node)) is None:
             yield Stranded(member, node, "the node is gone", room=False)
             continue
         if node not in left:
-            left[node] = _left_beside(bound[node], states[node], priority, own)
-        if why := refusing.why(member.pod, states[node]):
+            left[node] = _left_beside(bound[node], state, priority, own)
+        if why := refusing.why(member.pod, state):
             yield Stranded(member, node, why, room=False)
         elif short := next((name for name, amount in asked.items() if amount > left[node].get(name, 0)), ""):
             yield Stranded(member, node, shortage(short), room=True)

@@ -6,7 +6,9 @@ from itertools import compress
 
 import numpy as np
 
-from cluster.snapshot import EvictablePods, NodeState, Snapshot, Tenant
+from cluster.evictable_pods import EvictablePods
+from cluster.node_state import NodeState, Tenant
+from cluster.snapshot import Snapshot
 from planning.framing.disruption_budgets import budgets_of, by_namespace, covers
 from planning.framing.running_gangs import RunningGangs, victim_gangs
 from solver.nodes import Amounts
@@ -46,13 +48,13 @@ class Evictable:
 
     def all_of(self, snapshot: Snapshot) -> EvictablePods:
         """Those of a picture."""
-        lowest = [state.lowest_evictable for state in snapshot.nodes]
-        if not any(each is not None and each < self._priority for each in lowest):
+        lowest = snapshot.lowest_evictable
+        if lowest is None or lowest >= self._priority:
             return EvictablePods()
-        found = snapshot.evictable.only([each < self._priority for each in snapshot.evictable.priority])
+        found = snapshot.evictable.only(snapshot.evictable.priority < self._priority)
         if self._alone:
             return found
-        return found.only([self.among_evictable(each) for each in found.tenants])
+        return found.only(np.array([self.among_evictable(each) for each in found.tenants]))
 
     def _over(self, tenant: Tenant) -> list[str]:
         """The budgets over a pod, as `namespace/name`."""
@@ -86,18 +88,21 @@ def candidates(
     `namespace/name`: they are in its way there), and wherever they run their siblings, because a gang that is broken
     goes as a whole.
     """
-    wanted, found = set(useful), Evictable(snapshot, priority).all_of(snapshot)
-    inside = [state.name in wanted for state in snapshot.nodes]
-    near = [inside[node] for node in found.node]
-    if all(near):
+    found = Evictable(snapshot, priority).all_of(snapshot)
+    if not found.tenants:
+        return found
+    inside = np.zeros(len(snapshot.nodes), dtype=np.bool_)
+    inside[[snapshot.positions[name] for name in useful]] = True
+    near = inside[found.node]
+    if near.all():
         return found
     if concerned:
-        near = [each or key in concerned for key, each in zip(found.keys, near, strict=True)]
+        near |= np.array([key in concerned for key in found.keys])
     members = [*map(running.get, found.keys)]
     several = {id(each): each for each in members if each is not None}
-    gangs = {several[one].key for one in {*map(id, compress(members, near))} & several.keys()}
+    gangs = {several[one].key for one in {*map(id, compress(members, near.tolist()))} & several.keys()}
     broken = {one for one, each in several.items() if each.key in gangs}
-    return found.only([each or one in broken for one, each in zip(map(id, members), near, strict=True)])
+    return found.only(near | np.array([one in broken for one in map(id, members)]))
 
 
 def victims_of(
@@ -119,10 +124,10 @@ def victims_of(
     gangs, in_words = victim_gangs(members, snapshot, running)
     victims = VictimTable(
         keys,
-        node=np.array([positions.get(state.name, -1) for state in snapshot.nodes])[np.array(evictable.node)],
-        priority=np.array(evictable.priority, dtype=np.int64),
+        node=np.array([positions.get(state.name, -1) for state in snapshot.nodes])[evictable.node],
+        priority=evictable.priority,
         requests=requests,
         gang=np.array(gangs, dtype=np.int64),
-        started=np.array(evictable.started, dtype=np.int64),
+        started=evictable.started,
     )
     return Victims(tenants, victims, in_words, budgets_of(evictable, snapshot))

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from cluster.capturing import room
 from cluster.eligibility.nodes import Eligibility
-from cluster.snapshot import NodeState, Snapshot
+from cluster.node_state import NodeState, room
+from cluster.snapshot import Snapshot
 from cluster.topology.tree import DomainTree, Path, domains
 from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import msgspec
 
-from cluster.capturing import room
-from cluster.snapshot import Amounts, NodeState, Snapshot
+from cluster.node_state import Amounts, NodeState, room
+from cluster.snapshot import Snapshot
 from cluster.topology.tree import domains
 from gangs.model import Gang
 from kube.objects import Pod

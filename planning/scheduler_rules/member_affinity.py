@@ -25,11 +25,11 @@ SMALL = 100
 
 def answer_with_companions(
     problem: Problem,
-    limits: tuple[Exclusion, ...],
+    limits: Callable[[], tuple[Exclusion, ...]],
     solve: Callable[[Problem], Answer],
     stands: Callable[[Plan], bool],
 ) -> Answer:
-    """The best plan that `stands`, as far as one is found. `limits`: exclusions that keep the spread.
+    """The best plan that `stands`, as far as one is found. `limits`: tells exclusions that keep the spread.
 
     `UNFULFILLED` where there are plans and none that stands was found.
     """
@@ -37,7 +37,8 @@ def answer_with_companions(
     free = solve(loose)
     if isinstance(free, Plan) and stands(free):
         return free
-    careful = solve(replace(loose, exclusions=loose.exclusions + limits)) if isinstance(free, Plan) and limits else None
+    kept = limits() if isinstance(free, Plan) else ()
+    careful = solve(replace(loose, exclusions=loose.exclusions + kept)) if kept else None
     measured = _measured_by(free, careful) if isinstance(free, Plan) and isinstance(careful, Plan) else None
     found = measured if measured is not None and stands(measured) else None
     if found is not None and (len(problem.nodes) > SMALL or not problem.spreads):
@@ -61,11 +62,13 @@ def stands(decision: Decision, snapshot: Snapshot) -> bool:
     waits for one that waits for it.
     """
     then = after(decision, snapshot)
-    states = {state.name: state for state in then.nodes}
     affinity = decision.gang.node_affinity if decision.gang is not None else None
     for each in decision.assignments:
         pod = each.member.pod
-        if not each.held and Eligibility(pod, then, ignoring={pod.key}, also=affinity).exclusion(states[each.node]):
+        if each.held:
+            continue
+        state = then.nodes[then.positions[each.node]]
+        if Eligibility(pod, then, ignoring={pod.key}, also=affinity).exclusion(state):
             return False
     return _all_are_bound(decision, snapshot)
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from cluster_objects import apart, asking, node, pod
 
-from cluster.capturing import Capture, room, snapshot_of
-from cluster.snapshot import Snapshot, Tenant
+from cluster.capturing import Capture, snapshot_of
+from cluster.node_state import Tenant, room
+from cluster.snapshot import Snapshot
 from kube.objects import ObjectMeta, Pod, PodDisruptionBudget, PriorityClass
 
 GATED = [{"name": "phalanx.dev/gang"}]

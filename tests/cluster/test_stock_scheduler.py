@@ -17,9 +17,10 @@ import msgspec
 import pytest
 from cluster_objects import apart, asking, expression, near, required_nodes, spread
 
-from cluster.capturing import room, snapshot_of
+from cluster.capturing import snapshot_of
 from cluster.eligibility.nodes import Eligibility
-from cluster.snapshot import NodeState, Snapshot
+from cluster.node_state import NodeState, room
+from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from controlplane.control_plane import ControlPlane, wait_until
 from kube.objects import Node, Pod

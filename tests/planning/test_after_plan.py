@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from cluster.snapshot import NodeState, Snapshot, Tenant
+from cluster.node_state import NodeState, Tenant
+from cluster.snapshot import Snapshot
 from gangs.model import GangKey, Member
 from kube.objects import Node, ObjectMeta, Pod, PodSpec
 from kube.requests import pod_requests

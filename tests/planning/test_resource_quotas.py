@@ -8,7 +8,8 @@ import pytest
 
 from cluster import resource_quota_charges
 from cluster.capturing import snapshot_of
-from cluster.snapshot import NodeState, Snapshot, Tenant
+from cluster.node_state import NodeState, Tenant
+from cluster.snapshot import Snapshot
 from controller.acting.placeholders import placeholder_manifest
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
 from kube.keys import GATE, PLAN, PLANNED_NODE, SYSTEM_NAMESPACE

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cluster.snapshot import NodeState, Snapshot
+from cluster.node_state import NodeState
+from cluster.snapshot import Snapshot
 from cluster.topology.domain_room import free_on, free_under, room_on
 from cluster.topology.tree import DomainTree
 from cluster.topology.tree import domains as tree_of

@@ -1,0 +1,112 @@
+"""The pods that may be evicted for one of higher priority, in columns: there are tens of thousands, and every gang that
+may evict looks at all of them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, compress, repeat
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.node_state import Amounts, NodeState, Tenant
+
+_T = TypeVar("_T")
+Column = NDArray[np.int64]
+"""A number for each pod."""
+Chosen = NDArray[np.bool_]
+"""Whether each pod is one of those that are meant."""
+
+
+def _nobody() -> Column:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvictablePods:
+    """Who they are (`keys`: as `namespace/name`), the position of the `node` among those looked at, `priority`, when
+    they `started` (seconds since the epoch, 0: unknown), and by position in `asked` and `namespaces` what they ask for
+    (`asks`) and where they are (`within`).
+    """
+
+    tenants: tuple[Tenant, ...] = ()
+    keys: tuple[str, ...] = ()
+    node: Column = field(default_factory=_nobody)
+    priority: Column = field(default_factory=_nobody)
+    started: Column = field(default_factory=_nobody)
+    asks: Column = field(default_factory=_nobody)
+    within: Column = field(default_factory=_nobody)
+    asked: tuple[Amounts, ...] = ()
+    namespaces: tuple[str, ...] = ()
+
+    def only(self, chosen: Chosen) -> "EvictablePods":
+        """Those of whom it is so."""
+        if chosen.all():
+            return self
+        one_by_one = chosen.tolist()
+        return EvictablePods(
+            tuple(compress(self.tenants, one_by_one)),
+            tuple(compress(self.keys, one_by_one)),
+            self.node[chosen],
+            self.priority[chosen],
+            self.started[chosen],
+            self.asks[chosen],
+            self.within[chosen],
+            self.asked,
+            self.namespaces,
+        )
+
+
+def evictable_on(states: Sequence[NodeState]) -> EvictablePods:
+    """Those on some nodes, in their order."""
+    tenants = tuple(chain.from_iterable([state.evictable for state in states]))
+    if not tenants:
+        return EvictablePods()
+    columns = zip(*[state.evictable_columns for state in states], strict=True)
+    keys, namespaces, requests, priority, started = (tuple(chain.from_iterable(each)) for each in columns)
+    asked, names = {id(each): each for each in requests}, dict.fromkeys(namespaces)
+    on_node = chain.from_iterable([repeat(place, len(state.evictable)) for place, state in enumerate(states)])
+    return EvictablePods(
+        tenants,
+        keys,
+        np.fromiter(on_node, np.int64, len(tenants)),
+        np.array(priority, dtype=np.int64),
+        np.array(started, dtype=np.int64),
+        _numbers(map(id, requests), _places(asked)),
+        _numbers(namespaces, _places(names)),
+        tuple(asked.values()),
+        tuple(names),
+    )
+
+
+def joined(parts: Sequence[EvictablePods], first: Sequence[int]) -> EvictablePods:
+    """All of several together. `first`: by part, the position of its first node among the nodes of all."""
+    there = [(part, before) for part, before in zip(parts, first, strict=True) if part.tenants]
+    if not there:
+        return EvictablePods()
+    some = [part for part, _ in there]
+    asked = {id(each): each for part in some for each in part.asked}
+    names = dict.fromkeys(chain.from_iterable([part.namespaces for part in some]))
+    of_asked, of_names = _places(asked), _places(names)
+    return EvictablePods(
+        tuple(chain.from_iterable([part.tenants for part in some])),
+        tuple(chain.from_iterable([part.keys for part in some])),
+        np.concatenate([part.node + before for part, before in there]),
+        np.concatenate([part.priority for part in some]),
+        np.concatenate([part.started for part in some]),
+        np.concatenate([_numbers(map(id, part.asked), of_asked)[part.asks] for part in some]),
+        np.concatenate([_numbers(part.namespaces, of_names)[part.within] for part in some]),
+        tuple(asked.values()),
+        tuple(names),
+    )
+
+
+def _places(things: Iterable[_T]) -> dict[_T, int]:
+    """By thing, how many come before it."""
+    return {each: number for number, each in enumerate(things)}
+
+
+def _numbers(things: Iterable[_T], places: Mapping[_T, int]) -> Column:
+    """By thing, its number."""
+    return np.array([*map(places.__getitem__, things)], dtype=np.int64)

@@ -1,0 +1,186 @@
+"""A node at one instant: its room, and the pods that hold it.
+
+Amounts are integers per resource name in its base unit: cpu in millicores, memory and ephemeral-storage in bytes,
+everything else in pieces; "pods" counts pods.
+"""
+
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from kube.objects import Node, Pod
+from kube.placeholders import holds_for_later
+
+Amounts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A pod that holds room on a node: bound or released to it, or only nominated to it (`reserved`).
+
+    `requests` as the stock scheduler counts them (containers, init containers, sidecars, overhead, pod level) and
+    one "pods". `protected`: why it may never be a victim ("" = it may): DaemonSet, mirror pod, a dialect's label.
+    """
+
+    pod: Pod
+    node: str
+    requests: Amounts
+    priority: int
+    reserved: bool = False
+    protected: str = ""
+
+    @property
+    def terminating(self) -> bool:
+        """Whether its room is room to come."""
+        return self.pod.terminating
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """A node with everything on it. `allocatable` holds every resource the node offers, "pods" included.
+
+    What follows from these alone is worked out once, for all pictures: the next one has the same state of a node on
+    which nothing has changed.
+    """
+
+    node: Node
+    allocatable: Amounts
+    tenants: tuple[Tenant, ...] = ()
+
+    @cached_property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.metadata.name
+
+    @cached_property
+    def open(self) -> bool:
+        """Whether a pod that says nothing about nodes may run there: it is ready, neither cordoned nor tainted."""
+        return self.node.ready and not self.node.spec.unschedulable and not self.node.spec.taints
+
+    @cached_property
+    def marks(self) -> frozenset[str]:
+        """The `namespace/name`s and uids of the pods there."""
+        keys = {tenant.pod.key for tenant in self.tenants}
+        return frozenset(keys | {tenant.pod.metadata.uid for tenant in self.tenants} - {""})
+
+    @cached_property
+    def by_namespace(self) -> Mapping[str, Sequence[Tenant]]:
+        """The pods there, by their namespaces."""
+        found: dict[str, list[Tenant]] = {}
+        for each in self.tenants:
+            found.setdefault(each.pod.metadata.namespace, []).append(each)
+        return found
+
+    @cached_property
+    def expecting(self) -> bool:
+        """Whether pods have their place there that are yet to be bound."""
+        return any(not tenant.pod.bound for tenant in self.tenants)
+
+    @cached_property
+    def reserving(self) -> bool:
+        """Whether some room there is only reserved."""
+        return any(tenant.reserved for tenant in self.tenants)
+
+    @cached_property
+    def held_for_later(self) -> tuple[Tenant, ...]:
+        """The room there that is held for pods which do not exist yet."""
+        return tuple(tenant for tenant in self.tenants if tenant.reserved and holds_for_later(tenant.pod))
+
+    @cached_property
+    def keeping_off(self) -> tuple[Tenant, ...]:
+        """The pods there that have an anti-affinity: others may have to keep off."""
+        return tuple(tenant for tenant in self.tenants if _keeps_others_off(tenant.pod))
+
+    @cached_property
+    def awaited(self) -> tuple[Tenant, ...]:
+        """The pods that are yet to be bound there and have to be near others."""
+        return tuple(tenant for tenant in self.tenants if not tenant.pod.bound and _wants_others(tenant.pod))
+
+    @cached_property
+    def evictable(self) -> tuple[Tenant, ...]:
+        """The pods there that may be evicted for one of higher priority."""
+        return tuple(
+            tenant for tenant in self.tenants if not (tenant.protected or tenant.reserved or tenant.terminating)
+        )
+
+    @cached_property
+    def evictable_columns(self) -> tuple[tuple[Any, ...], ...]:
+        """Their `namespace/name`s, namespaces, requests, priorities and starts, in the same order."""
+        pods = [tenant.pod for tenant in self.evictable]
+        return (
+            tuple([pod.key for pod in pods]),
+            tuple([pod.metadata.namespace for pod in pods]),
+            tuple([tenant.requests for tenant in self.evictable]),
+            tuple([tenant.priority for tenant in self.evictable]),
+            tuple([_seconds(pod.status.start_time) for pod in pods]),
+        )
+
+    @cached_property
+    def departing(self) -> tuple[Tenant, ...]:
+        """The pods there that are on their way out."""
+        return tuple([tenant for tenant in self.tenants if tenant.terminating])
+
+    @cached_property
+    def running_keys(self) -> tuple[str, ...]:
+        """The `namespace/name`s of the pods there that are neither on their way out nor only have room reserved."""
+        return tuple([each.pod.key for each in self.tenants if not (each.reserved or each.terminating)])
+
+    @cached_property
+    def lowest_evictable(self) -> int | None:
+        """The lowest priority among those that may be evicted; None where none may."""
+        return min((tenant.priority for tenant in self.evictable), default=None)
+
+    @cached_property
+    def room(self) -> tuple[Amounts, Amounts]:
+        """What is free beside all who are there, and the part of it that is still terminating."""
+        return self.room_beside(self.tenants)
+
+    def room_beside(self, tenants: Iterable[Tenant]) -> tuple[Amounts, Amounts]:
+        """What is free beside some of those who are there, and the part of it that is still terminating."""
+        free = dict(self.allocatable)
+        terminating: dict[str, int] = {}
+        for tenant in tenants:
+            for resource, value in tenant.requests.items():
+                if tenant.terminating:
+                    terminating[resource] = terminating.get(resource, 0) + value
+                else:
+                    free[resource] = free.get(resource, 0) - value
+        return free, terminating
+
+
+def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozenset()) -> tuple[Amounts, Amounts]:
+    """What a pod of that priority finds on a node without evicting anybody: (free, terminating), by resource.
+
+    `free` counts the room of terminating pods, which `terminating` names again, as free, and what is reserved for pods
+    of lower priority too. `ignoring` holds uids or `namespace/name`s of pods that do not count at all (the gang's own
+    that are being planned). Free may be negative. The mappings are shared.
+    """
+    if not state.reserving and (not ignoring or state.marks.isdisjoint(ignoring)):
+        return state.room
+    return state.room_beside(
+        tenant
+        for tenant in state.tenants
+        if not (named_among(tenant.pod, ignoring) or (tenant.reserved and tenant.priority < priority))
+    )
+
+
+def named_among(pod: Pod, names: Container[str]) -> bool:
+    """Whether the pod's uid, or else its `namespace/name`, is one of `names`."""
+    return (pod.metadata.uid != "" and pod.metadata.uid in names) or pod.key in names
+
+
+def _seconds(time: str | None) -> int:
+    """An RFC 3339 time as seconds since the epoch; 0 where it is unknown: such a pod counts as the oldest."""
+    return int(datetime.fromisoformat(time).timestamp()) if time else 0
+
+
+def _keeps_others_off(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and affinity.pod_anti_affinity is not None
+
+
+def _wants_others(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and affinity.pod_affinity is not None

@@ -1,0 +1,89 @@
+"""The room of all nodes, resource by resource: what a picture has in common with the one before is kept from there."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from cluster.node_blocks import NODES, NodeBlock
+from cluster.node_state import Amounts, NodeState, room
+
+_RESOURCES = 16
+"""Of which columns are kept: gangs name resources as they like."""
+
+
+class RoomColumn(NamedTuple):
+    """One resource: what is `free` on each node, and the part of it that is still `terminating`."""
+
+    free: list[int]
+    terminating: list[int]
+
+
+class RoomColumns:
+    """The columns of one picture, worked out when they are asked for. `known`: those of an earlier picture, not to be
+    changed; `changed`: where the nodes have changed since.
+    """
+
+    def __init__(
+        self,
+        states: Sequence[NodeState],
+        known: Mapping[str, RoomColumn] | None = None,
+        changed: frozenset[int] = frozenset(),
+    ) -> None:
+        self._states, self._earlier, self._changed = states, known or {}, changed
+        self._columns: dict[str, RoomColumn] = {}
+
+    def after(self, states: Sequence[NodeState], changed: Iterable[int]) -> "RoomColumns":
+        """Those of the next picture of the same nodes."""
+        if self._columns:
+            return RoomColumns(states, self._columns, frozenset(changed))
+        return RoomColumns(states, self._earlier, self._changed.union(changed))
+
+    def room(
+        self, resources: Iterable[str], blocks: Sequence[NodeBlock], *, priority: int, ignoring: Collection[str]
+    ) -> list[RoomColumn]:
+        """By resource, what a pod of that priority finds (`cluster.node_state.room`); the lists are the caller's own.
+        `blocks`: the picture's.
+        """
+        names, special = tuple(resources), _special(blocks, ignoring)
+        rooms = {place: room(self._states[place], priority=priority, ignoring=ignoring) for place in special}
+        return [_with(self._column(each), each, rooms) for each in names]
+
+    def _column(self, resource: str) -> RoomColumn:
+        found = self._columns.get(resource)
+        if found is None:
+            earlier = self._earlier.get(resource)
+            if earlier is None:
+                found = _whole([state.room for state in self._states], resource)
+            else:
+                found = _with(earlier, resource, {place: self._states[place].room for place in self._changed})
+            if len(self._columns) < _RESOURCES:
+                self._columns[resource] = found
+        return found
+
+
+def _special(blocks: Sequence[NodeBlock], ignoring: Collection[str]) -> list[int]:
+    """The nodes on which some room is reserved, or those stand who do not count."""
+    found = []
+    for number, block in enumerate(blocks):
+        beside = not block.marks.isdisjoint(ignoring)
+        if beside or block.reserving:
+            found += [
+                number * NODES + place
+                for place, state in enumerate(block.states)
+                if state.reserving or (beside and not state.marks.isdisjoint(ignoring))
+            ]
+    return found
+
+
+def _whole(rooms: Sequence[tuple[Amounts, Amounts]], resource: str) -> RoomColumn:
+    return RoomColumn(
+        [free.get(resource, 0) for free, _ in rooms],
+        [leaving.get(resource, 0) if leaving else 0 for _, leaving in rooms],
+    )
+
+
+def _with(column: RoomColumn, resource: str, rooms: Mapping[int, tuple[Amounts, Amounts]]) -> RoomColumn:
+    """The column with the room of some nodes in place of what it holds for them."""
+    found = RoomColumn(list(column.free), list(column.terminating))
+    for place, (free, leaving) in rooms.items():
+        found.free[place], found.terminating[place] = free.get(resource, 0), leaving.get(resource, 0)
+    return found
