@@ -240,6 +240,19 @@ class Spread:
             return SPREAD_LABEL
         return SPREAD if domain in self._full else ""
 
+    def exclusion_of_last(self, node: Node, *, counted: bool) -> str:
+        """The same for a pod that is on the node already, as if it came after all others. `counted`: it is in the
+        counts.
+        """
+        domain = node.metadata.labels.get(self.topology_key)
+        if domain is None:
+            return SPREAD_LABEL
+        if domain not in self.counts:
+            return ""
+        others = self.counts[domain] - int(counted)
+        least = 0 if self.too_few else min(self.least, others)
+        return SPREAD if others > self.max_skew + least - int(self.self_matching) else ""
+
     def closes_any(self, nodes: Sequence[NodeState]) -> bool:
         """Whether the constraint closes one of these nodes, some of the picture's, to the next pod for certain."""
         if not self._closing:

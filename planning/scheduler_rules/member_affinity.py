@@ -9,9 +9,13 @@ the members of a set are alike. Where that fails too, nothing is proven.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from cluster.eligibility.nodes import Eligibility
-from cluster.eligibility.pod_affinity import AFFINITY, SPREAD, Neighbourhood, affinity_terms
+from cluster.eligibility.pod_affinity import AFFINITY, SPREAD, Neighbourhood, Spread, affinity_terms, spreads
+from cluster.priorities import priority_of
 from cluster.snapshot import Snapshot
+from kube.objects import Node, Pod
 from planning.after_plan import after
 from planning.decision import Assignment, Decision
 from planning.framing.shapes import scheduling_key, watched_labels
@@ -62,15 +66,45 @@ def stands(decision: Decision, snapshot: Snapshot) -> bool:
     waits for one that waits for it.
     """
     then = after(decision, snapshot)
-    affinity = decision.gang.node_affinity if decision.gang is not None else None
+    affinity, spread = decision.gang.node_affinity if decision.gang is not None else None, _SpreadOfTheLast(then)
     for each in decision.assignments:
-        pod = each.member.pod
         if each.held:
             continue
-        state = then.nodes[then.positions[each.node]]
-        if Eligibility(pod, then, ignoring={pod.key}, also=affinity).exclusion(state):
+        pod, state = each.member.pod, then.nodes[then.positions[each.node]]
+        if not spread.holds(pod, state.node):
+            return False
+        alone = structs.replace(pod, spec=structs.replace(pod.spec, topology_spread_constraints=()))
+        if Eligibility(alone, then, ignoring={pod.key}, also=affinity).exclusion(state):
             return False
     return _all_are_bound(decision, snapshot)
+
+
+class _SpreadOfTheLast:
+    """Whether topology spread holds for pods that are in their places, each as the last to come. Those that are alike
+    are counted together: there may be hundreds.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._watched = watched_labels(snapshot)
+        self._counted: dict[tuple[bytes, int], tuple[Spread, ...]] = {}
+
+    def holds(self, pod: Pod, node: Node) -> bool:
+        if not pod.spec.topology_spread_constraints:
+            return True
+        priority = priority_of(pod, self._snapshot.priority_classes)
+        key = scheduling_key(pod, self._watched), priority
+        if key not in self._counted:
+            self._counted[key] = spreads(
+                pod, self._snapshot, lambda tenant: not (tenant.reserved and tenant.priority < priority)
+            )
+        counts_itself = (pod.spec.priority or 0) >= priority
+        return not any(
+            each.exclusion_of_last(
+                node, counted=counts_itself and each.matches(pod) and node.metadata.name in each.counted
+            )
+            for each in self._counted[key]
+        )
 
 
 def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:

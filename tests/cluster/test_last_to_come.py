@@ -1,0 +1,59 @@
+"""Topology spread for a pod in its place as if it came last: counted once for all that are alike, and the same as when
+each is looked at without itself.
+
+    zone a: n0 n1    zone b: n2    no zone: n3        web, web, other, …
+"""
+
+from random import Random
+from typing import Any
+
+import pytest
+from cluster_objects import node, pod, spread
+
+from cluster.capturing import snapshot_of
+from cluster.eligibility.nodes import Eligibility
+from cluster.eligibility.pod_affinity import Spread, spreads
+
+TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
+NODES = [
+    node("n0", {"zone": "a"}),
+    node("n1", {"zone": "a", "disk": "ssd"}),
+    node("n2", {"zone": "b", "disk": "ssd"}),
+    node("n3", {"disk": "ssd"}),
+    node("n4", {"zone": "c", "disk": "ssd"}, taints=[TAINT]),
+]
+WISHES: list[dict[str, Any]] = [
+    {"topologySpreadConstraints": spread("web", "zone")},
+    {"topologySpreadConstraints": spread("web", "zone", 2) + spread("web", "kubernetes.io/hostname")},
+    {"topologySpreadConstraints": spread("web", "zone", minDomains=4)},
+    {"topologySpreadConstraints": spread("web", "zone", matchLabelKeys=["hash"])},
+    {"topologySpreadConstraints": spread("web", "zone", nodeTaintsPolicy="Honor")},
+    {"topologySpreadConstraints": spread("web", "zone"), "nodeSelector": {"disk": "ssd"}},
+    {"topologySpreadConstraints": [{**spread("web", "zone")[0], "labelSelector": {}}]},
+]
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("wish", range(len(WISHES)))
+def test_the_last_of_those_counted_together_is_judged_as_if_counted_alone(seed: int, wish: int) -> None:
+    rng = Random(f"{seed}/{wish}")  # noqa: S311 -- draws pods, keeps no secrets
+    pods = [
+        pod(
+            f"p{number}",
+            {"app": rng.choice(("web", "web", "other")), "hash": rng.choice("12")},
+            nodeName=f"n{rng.randrange(len(NODES))}",
+            metadata={"namespace": "there"} if rng.random() < 0.1 else {},
+            **WISHES[wish],
+        )
+        for number in range(rng.randint(1, 9))
+    ]
+    picture = snapshot_of(NODES, pods)
+    for each in pods:
+        together: tuple[Spread, ...] = spreads(each, picture, lambda _: True)
+        state = picture.nodes[picture.positions[each.spec.node_name]]
+        alone = Eligibility(each, picture, ignoring={each.key}).spreads
+        said = [
+            one.exclusion_of_last(state.node, counted=one.matches(each) and state.name in one.counted)
+            for one in together
+        ]
+        assert said == [one.exclusion(state.node) for one in alone]
