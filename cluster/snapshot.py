@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -97,6 +98,12 @@ class Snapshot:
     def evictable(self) -> EvictablePods:
         """All pods that may be evicted for one of higher priority, in the order of the nodes."""
         return joined([block.evictable for block in self.blocks], range(0, len(self.nodes), NODES))
+
+    def holding_any(self, marks: AbstractSet[str]) -> Iterator[NodeState]:
+        """The nodes with any of these pods, named by `namespace/name` or uid (`NodeState.marks`)."""
+        for block in self.blocks if marks else ():
+            if not block.marks.isdisjoint(marks):
+                yield from (state for state in block.states if not state.marks.isdisjoint(marks))
 
     def tenants_in(self, namespace: str) -> Iterator[tuple[int, Sequence[Tenant]]]:
         """The pods of a namespace on each node that has any, by the node's position."""

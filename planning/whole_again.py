@@ -91,10 +91,9 @@ def _made_new(pod: Pod, gang: Gang) -> Pod:
 def without(gang: Gang, snapshot: Snapshot) -> Snapshot:
     """The cluster once the members that have started are gone."""
     gone = {member.pod.key for member in let_go(gang)}
-    left = [state for state in snapshot.nodes if not state.marks.isdisjoint(gone)]
     return snapshot.with_states(
         replace(state, tenants=tuple(tenant for tenant in state.tenants if tenant.pod.key not in gone))
-        for state in left
+        for state in snapshot.holding_any(gone)
     )
 
 

@@ -43,7 +43,7 @@ def overdrawn(gone: AbstractSet[str], snapshot: Snapshot) -> str:
     """Which budget does not allow that all these pods (`namespace/name`) go beside those that other plans evict; ""
     where all do.
     """
-    going = [each for state in snapshot.nodes if state.marks & gone for each in state.tenants if each.pod.key in gone]
+    going = [each for state in snapshot.holding_any(gone) for each in state.tenants if each.pod.key in gone]
     if not going:
         return ""
     spent_in = _spent_in(snapshot)
@@ -100,10 +100,8 @@ def _noted(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
 def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
     """By namespace the pods that plans evict and that are not on their way out yet, each once."""
     spent = {tenant.pod.key: tenant for tenant in snapshot.evicted}
-    if snapshot.leaving:
-        for state in snapshot.nodes:
-            if not state.marks.isdisjoint(snapshot.leaving):
-                spent |= {each.pod.key: each for each in state.tenants if each.pod.key in snapshot.leaving}
+    for state in snapshot.holding_any(snapshot.leaving):
+        spent |= {each.pod.key: each for each in state.tenants if each.pod.key in snapshot.leaving}
     found: dict[str, list[Tenant]] = {}
     for tenant in spent.values():
         if not tenant.terminating:
