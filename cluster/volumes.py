@@ -165,6 +165,8 @@ def _bound(volume: PersistentVolume, unmodelled: str) -> Claim:
 
 def claim_names(pod: Pod) -> tuple[str, ...]:
     """`namespace/name` of every claim that the pod's volumes name, those of ephemeral volumes included."""
+    if not pod.spec.volumes:
+        return ()
     return tuple(
         f"{pod.metadata.namespace}/{name}" for volume in pod.spec.volumes if (name := _claim_name(pod, volume))
     )

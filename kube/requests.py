@@ -2,7 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TypeAlias
+
+import msgspec
 
 from kube.objects import Container, ContainerStatus, Pod, ResourceRequirements
 from kube.quantities import amount
@@ -17,6 +20,8 @@ _HUGE_PAGES = "hugepages-"
 
 _Quantities: TypeAlias = Mapping[str, str | int | float]
 _Amounts: TypeAlias = dict[str, int]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(dict[str, str | int | float]).decode
 _Asking: TypeAlias = Callable[[Container], _Amounts]
 
 
@@ -161,7 +166,13 @@ def _spec_limits(container: Container) -> _Amounts:
 
 
 def _spec_requests(container: Container) -> _Amounts:
-    return _amounts({**container.resources.limits, **container.resources.requests})
+    return dict(_parsed(_encode({**container.resources.limits, **container.resources.requests})))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(quantities: bytes) -> _Amounts:
+    """Amounts that are written alike are read once: thousands of containers ask for the same."""
+    return _amounts(_decode(quantities))
 
 
 def _amounts(quantities: _Quantities) -> _Amounts:

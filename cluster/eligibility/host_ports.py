@@ -28,6 +28,8 @@ def host_ports(pod: Pod) -> frozenset[HostPort]:
 
     Under `hostNetwork` the API server copies each container port to the host port; files are read the same way.
     """
+    if not (pod.spec.init_containers or any(each.ports for each in pod.spec.containers)):
+        return _NONE
     sidecars = (each for each in pod.spec.init_containers if each.restart_policy == "Always")
     return frozenset(
         HostPort(port.host_ip or _ANY_ADDRESS, port.protocol or "TCP", number)
@@ -39,6 +41,9 @@ def host_ports(pod: Pod) -> frozenset[HostPort]:
 
 def _number(port: ContainerPort, *, host_network: bool) -> int:
     return port.host_port or (port.container_port if host_network else 0)
+
+
+_NONE: frozenset[HostPort] = frozenset()
 
 
 def any_clash(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:

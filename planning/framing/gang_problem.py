@@ -9,6 +9,7 @@ of its own.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,6 +83,13 @@ class Framing:
     overruled: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
+class _Asked(NamedTuple):
+    """What pods ask for of a resource, `by_pod`, and all the `different` amounts."""
+
+    by_pod: list[int]
+    different: set[int]
+
+
 @dataclass(frozen=True, slots=True)
 class _Places:
     """The nodes of the problem, by position. `free` and `terminating`: by resource, then node, in base units."""
@@ -152,12 +160,13 @@ class _Framer:
         evictable = self._candidates(table) if preempting else EvictablePods()
         places = self._places(table.nodes)
         self._add_guests(places, evictable)
-        positions = {state.name: position for position, state in enumerate(places.states)}
+        positions = {name: position for position, name in enumerate(self._names(places))}
         self._take_held_room(places, positions)
         shapes |= self._held_shapes(table, positions)
         asked = self._asked(evictable)
         units = self._units(places, asked)
-        victims = victims_of(evictable, self.snapshot, self.running, positions, units.offered(asked))
+        requests = units.offered([each.by_pod for each in asked])
+        victims = victims_of(evictable, self.snapshot, self.running, self._in_problem(places), requests)
         sets = tuple(
             self._set(pod_set, members, shapes, positions)
             for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
@@ -190,7 +199,8 @@ class _Framer:
         states = places.states
         traits = [each.traits for each in table.manners]
         exclusions, separations = apart(traits, table.traits.terms, states)
-        positions = {key: position for position, key in enumerate(victims.victims.keys)}
+        # Only of those who are in somebody's way is it asked which victim they are.
+        positions = {key: position for position, key in enumerate(victims.victims.keys)} if table.concerned else {}
         return solving.Problem(
             levels=tuple(level.name for level in self.topology.levels),
             resources=self.resources,
@@ -214,8 +224,21 @@ class _Framer:
         )
 
     def _nodes(self, places: _Places, units: Units) -> NodeTable:
-        layout = node_layout_of(tuple([state.name for state in places.states]), tuple(places.paths))
+        layout = node_layout_of(self._names(places), tuple(places.paths))
         return NodeTable(layout, units.offered(places.free), units.offered(places.terminating))
+
+    def _names(self, places: _Places) -> tuple[str, ...]:
+        """The names of the nodes, by position."""
+        return (*self.tree.path_of, *[state.name for state in places.states[len(self.inside) :]])
+
+    def _in_problem(self, places: _Places) -> solving.Column:
+        """By node of the snapshot, its position in the problem; -1 where it is not there."""
+        found = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
+        found[self.inside] = np.arange(len(self.inside))
+        for position, state in enumerate(places.states[len(self.inside) :], len(self.inside)):
+            if (at := self.snapshot.positions.get(state.name)) is not None:
+                found[at] = position
+        return found
 
     def _labels(self, states: Sequence[NodeState]) -> LabelsOf:
         """What the nodes of the problem have as a label, those of the topology and then its guests, by name."""
@@ -248,10 +271,14 @@ class _Framer:
             return self.nothing
         return tuple([amounts.get(each, 0) for each in self.resources])
 
-    def _asked(self, pods: EvictablePods) -> list[list[int]]:
-        """What pods ask for, by resource, then pod."""
-        columns, asks = [[asked.get(each, 0) for asked in pods.asked] for each in self.resources], pods.asks.tolist()
-        return [[*map(column.__getitem__, asks)] for column in columns]
+    def _asked(self, pods: EvictablePods) -> list[_Asked]:
+        """What pods ask for, by resource."""
+        asks = pods.asks.tolist()
+        kinds, found = {*asks}, []
+        for resource in self.resources:
+            column = [asked.get(resource, 0) for asked in pods.asked]
+            found.append(_Asked([*map(column.__getitem__, asks)], {column[kind] for kind in kinds}))
+        return found
 
     def _shape(self, table: ShapeTable, member: Member) -> int:
         return table.add(member.pod, self.requests[id(member)])
@@ -271,7 +298,7 @@ class _Framer:
         return candidates(
             self.snapshot,
             self.priority,
-            (table.nodes[position].name for position in useful),
+            [self.inside[position] for position in useful],
             self.running,
             table.concerned,
         )
@@ -300,11 +327,10 @@ class _Framer:
             if (node := self.node_of[id(member)]) in self.tree.path_of:
                 places.take(positions[node], self.requests[id(member)])
 
-    def _units(self, places: _Places, asked: Sequence[Sequence[int]]) -> Units:
-        offered = [
-            {*free, *leaving, *each} for free, leaving, each in zip(places.free, places.terminating, asked, strict=True)
-        ]
-        return Units.of(list(self.requests.values()), offered, len(places.states) + len(asked[0]))
+    def _units(self, places: _Places, asked: Sequence[_Asked]) -> Units:
+        columns = zip(places.free, places.terminating, asked, strict=True)
+        offered = [each.different.union(free, leaving) for free, leaving, each in columns]
+        return Units.of(list(self.requests.values()), offered, len(places.states) + len(asked[0].by_pod))
 
     def _level(self, name: str | None) -> int | None:
         return None if name is None else level_at(self.topology, name)

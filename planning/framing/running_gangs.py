@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+import numpy as np
+
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, PodSet, Reading
 from kube.keys import GATE
-from solver.problem import VictimGang, VictimSet
+from solver.problem import Column, VictimGang, VictimSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
 
 def victim_gangs(
     candidates: Sequence[RunningGang | None], snapshot: Snapshot, running: RunningGangs
-) -> tuple[tuple[int, ...], tuple[VictimGang, ...]]:
+) -> tuple[Column, tuple[VictimGang, ...]]:
     """The gangs of these candidates in the solver's words, and by candidate the position of its own, -1: none.
 
     Who runs is looked at by the thousand, gangs and their sets are few: each is compared once.
@@ -77,29 +79,38 @@ def victim_gangs(
     several = {id(each): each for each in candidates if each is not None}
     known = sorted({each.key for each in several.values()})
     if not known:
-        return (-1,) * len(candidates), ()
+        return np.full(len(candidates), -1, dtype=np.int64), ()
     order = {key: position for position, key in enumerate(known)}
     of_each = {id(None): -1, **{one: order[each.key] for one, each in several.items()}}
-    victims: dict[int, list[int]] = {one: [] for one in several}
-    for position, one in enumerate(map(id, candidates)):
-        if one in victims:
-            victims[one].append(position)
     counts = _counted(snapshot, running, known)
     totals = Counter[GangKey]()
     for (key, _), count in counts.items():
         totals[key] += count
     members = {(each.key, each.pod_set): each for each in _several(running) if each.key in totals}
     minimums = {each.key: each.minimum for each in members.values() if each.minimum is not None}
-    sets: dict[tuple[GangKey, str], list[int]] = {}
-    for one, each in several.items():
-        sets.setdefault((each.key, each.pod_set), []).extend(victims[one])
     in_words: dict[GangKey, list[VictimSet]] = {key: [] for key in known}
-    for (key, name), set_victims in sorted(sets.items()):
-        if needed := members[key, name].set_minimum:
-            in_words[key].append(VictimSet(name, frozenset(set_victims), counts[key, name], needed))
-    return tuple([of_each[one] for one in map(id, candidates)]), tuple(
+    for (key, name), set_victims in sorted(_by_set(candidates, several, members).items()):
+        needed = members[key, name].set_minimum
+        in_words[key].append(VictimSet(name, frozenset(set_victims), counts[key, name], needed))
+    return np.fromiter(map(of_each.__getitem__, map(id, candidates)), np.int64, len(candidates)), tuple(
         VictimGang(str(key), totals[key], minimums.get(key, totals[key]), tuple(in_words[key])) for key in known
     )
+
+
+def _by_set(
+    candidates: Sequence[RunningGang | None],
+    several: Mapping[int, RunningGang],
+    said: Mapping[tuple[GangKey, str], RunningGang],
+) -> Mapping[tuple[GangKey, str], Sequence[int]]:
+    """The candidates of each set that needs some of its members, by position. `several`: the candidates by identity,
+    `said`: what is said of each set.
+    """
+    names = {one: (each.key, each.pod_set) for one, each in several.items() if said[each.key, each.pod_set].set_minimum}
+    found: dict[tuple[GangKey, str], list[int]] = {name: [] for name in names.values()}
+    for position, one in enumerate(map(id, candidates)) if names else ():
+        if (name := names.get(one)) is not None:
+            found[name].append(position)
+    return found
 
 
 def _several(running: RunningGangs) -> Iterable[RunningGang]:

@@ -209,8 +209,8 @@ def scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
         as a member's index, tell no pods apart.
     """
     spec = pod.spec
-    keys = watched | frozenset(looked_at(pod))
-    labels = {key: value for key, value in pod.metadata.labels.items() if key in keys}
+    keys = watched.union(looked_at(pod)) if spec.affinity is not None or spec.topology_spread_constraints else watched
+    labels = {key: value for key, value in pod.metadata.labels.items() if key in keys} if keys else {}
     ports = [(each.address, each.protocol, each.port) for each in host_ports(pod)]
     parts = (
         pod.metadata.namespace,

@@ -1,6 +1,6 @@
 """Who may be evicted for a gang, in which gangs they run, and what the disruption budgets still allow."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -12,7 +12,7 @@ from cluster.snapshot import Snapshot
 from planning.framing.disruption_budgets import budgets_of, by_namespace, covers
 from planning.framing.running_gangs import RunningGangs, victim_gangs
 from solver.nodes import Amounts
-from solver.problem import NO_VICTIMS, DisruptionBudget, VictimGang, VictimTable
+from solver.problem import NO_VICTIMS, Column, DisruptionBudget, VictimGang, VictimTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class Evictable:
 def candidates(
     snapshot: Snapshot,
     priority: int,
-    useful: Iterable[str],
+    useful: Sequence[int],
     running: RunningGangs,
     concerned: Collection[str] = frozenset(),
 ) -> EvictablePods:
     """The pods that may be evicted for a gang of that priority (`Evictable`), in the order of the snapshot.
 
-    Only those on `useful` nodes (by name: the gang could be placed there) count, those that are `concerned` (by
+    Only those on `useful` nodes (by position: the gang could be placed there) count, those that are `concerned` (by
     `namespace/name`: they are in its way there), and wherever they run their siblings, because a gang that is broken
     goes as a whole.
     """
@@ -92,7 +92,7 @@ def candidates(
     if not found.tenants:
         return found
     inside = np.zeros(len(snapshot.nodes), dtype=np.bool_)
-    inside[[snapshot.positions[name] for name in useful]] = True
+    inside[useful] = True
     near = inside[found.node]
     if near.all():
         return found
@@ -109,11 +109,12 @@ def victims_of(
     evictable: EvictablePods,
     snapshot: Snapshot,
     running: RunningGangs,
-    positions: Mapping[str, int],
+    positions: Column,
     requests: Amounts,
 ) -> Victims:
-    """The candidates in the solver's words. `positions` of the nodes by name; `requests`: a row for each candidate, in
-    the problem's units. One that goes in any case, for a plan in force, takes nothing from its gang or budget any more.
+    """The candidates in the solver's words. `positions`: in the problem, of each node of the snapshot; `requests`: a row
+    for each candidate, in the problem's units. One that goes in any case, for a plan in force, takes nothing from its
+    gang or budget any more.
     """
     keys, tenants, leaving = evictable.keys, evictable.tenants, snapshot.leaving
     if not tenants:
@@ -124,10 +125,10 @@ def victims_of(
     gangs, in_words = victim_gangs(members, snapshot, running)
     victims = VictimTable(
         keys,
-        node=np.array([positions.get(state.name, -1) for state in snapshot.nodes])[evictable.node],
+        node=positions[evictable.node],
         priority=evictable.priority,
         requests=requests,
-        gang=np.array(gangs, dtype=np.int64),
+        gang=gangs,
         started=evictable.started,
     )
     return Victims(tenants, victims, in_words, budgets_of(evictable, snapshot))
