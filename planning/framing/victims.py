@@ -112,9 +112,9 @@ def victims_of(
     positions: Column,
     requests: Amounts,
 ) -> Victims:
-    """The candidates in the solver's words. `positions`: in the problem, of each node of the snapshot; `requests`: a row
-    for each candidate, in the problem's units. One that goes in any case, for a plan in force, takes nothing from its
-    gang or budget any more.
+    """The candidates in the solver's words. `positions`: in the problem, of each node of the snapshot; `requests`: a
+    row for each candidate, in the problem's units. One that goes in any case, for a plan in force, takes nothing from
+    its gang or budget any more.
     """
     keys, tenants, leaving = evictable.keys, evictable.tenants, snapshot.leaving
     if not tenants:
