@@ -16,8 +16,9 @@ from typing import Any, Self
 
 import yaml
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 
+from certs.files import write_self_signed
 from controlplane.api import REQUEST_SECONDS, ApiServer, Manifest
 from controlplane.programs.binaries import Binaries, find_binaries
 from controlplane.running.components import COMPONENTS, Place, arguments
@@ -259,7 +260,8 @@ class ControlPlane:
         self.run(component, [binaries[component], *flags, *more, *options.more.get(component, ())])
 
     def _write_keys(self, place: Place) -> None:
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        write_self_signed(place.certificates, ("localhost", "kubernetes.default.svc"), ("127.0.0.1",))
+        key = ec.generate_private_key(ec.SECP256R1())
         pem = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
         )

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from certs.files import AUTHORITY, CERTIFICATE, KEY
+
 COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kwok")
 """In the order in which they start."""
 
@@ -30,13 +32,14 @@ class Place:
         return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
 
     @property
-    def ca_file(self) -> Path:
-        """What the API server's certificate is trusted by: it signs its own."""
-        return self.directory / "certs" / "apiserver.crt"
+    def certificates(self) -> Path:
+        """The folder of the certificate with which the programs serve (`certs.files`)."""
+        return self.directory / "certs"
 
-    def certificate(self, component: str) -> Path:
-        """What the health endpoint of the scheduler or the controller-manager is trusted by."""
-        return self.directory / component / f"{component}.crt"
+    @property
+    def ca_file(self) -> Path:
+        """What that is trusted by."""
+        return self.certificates / AUTHORITY
 
     @property
     def kubeconfig(self) -> Path:
@@ -96,7 +99,7 @@ def _api_server(place: Place, runtime_config: Sequence[str]) -> list[str]:
         "--bind-address=127.0.0.1",
         f"--secure-port={place.ports['kube-apiserver']}",
         "--endpoint-reconciler-type=none",
-        f"--cert-dir={place.ca_file.parent}",
+        *_serving(place),
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={place.service_account_key}",
         f"--service-account-signing-key-file={place.service_account_key}",
@@ -124,7 +127,17 @@ def _client(place: Place, component: str) -> list[str]:
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
         f"--secure-port={place.ports[component]}",
-        f"--cert-dir={place.certificate(component).parent}",
+        *_serving(place),
+    ]
+
+
+def _serving(place: Place) -> list[str]:
+    """With a certificate of ours: those that the programs would make themselves are of RSA, whose signatures were a
+    fifth of the API server's work in tests that start servers all the time.
+    """
+    return [
+        f"--tls-cert-file={place.certificates / CERTIFICATE}",
+        f"--tls-private-key-file={place.certificates / KEY}",
     ]
 
 

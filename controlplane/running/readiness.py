@@ -41,7 +41,7 @@ def _plain(port: int) -> http.client.HTTPConnection:
 
 
 def _secure(place: Place, component: str) -> http.client.HTTPConnection:
-    trust = ssl.create_default_context(cafile=str(place.certificate(component)))
+    trust = ssl.create_default_context(cafile=str(place.ca_file))
     return http.client.HTTPSConnection(f"127.0.0.1:{place.ports[component]}", context=trust, timeout=_PROBE_SECONDS)
 
 
