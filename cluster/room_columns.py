@@ -52,7 +52,7 @@ class RoomColumns:
         if found is None:
             earlier = self._earlier.get(resource)
             if earlier is None:
-                found = _whole([state.room for state in self._states], resource)
+                found = _all_nodes([state.room for state in self._states], resource)
             else:
                 found = _with(earlier, resource, {place: self._states[place].room for place in self._changed})
             if len(self._columns) < _RESOURCES:
@@ -74,7 +74,7 @@ def _special(blocks: Sequence[NodeBlock], ignoring: Collection[str]) -> list[int
     return found
 
 
-def _whole(rooms: Sequence[tuple[Amounts, Amounts]], resource: str) -> RoomColumn:
+def _all_nodes(rooms: Sequence[tuple[Amounts, Amounts]], resource: str) -> RoomColumn:
     return RoomColumn(
         [free.get(resource, 0) for free, _ in rooms],
         [leaving.get(resource, 0) if leaving else 0 for _, leaving in rooms],
