@@ -20,8 +20,10 @@ NPM = PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
 # What a package runs when it is installed is not run: the locked files are all that is needed.
 QUIETLY := --ignore-scripts --no-audit --no-fund --loglevel=error
 
-# What tells in seconds. The rest is tested without measuring coverage: that slows down what has to be in time.
+# What tells in seconds.
 FAST := not controlplane and not thorough
+# Of what coverage is measured. It slows down what has to be in time, and five times what reads hundreds of inputs.
+MEASURED := $(FAST) and not repetitive
 
 # Hundreds of processes start here; where nothing compiled is kept, each compiles our modules anew, for half a second.
 unexport PYTHONDONTWRITEBYTECODE
@@ -42,9 +44,9 @@ examples: $(STAMP) ## Every documented system's examples, and workloads of every
 	@$(BIN)/python -m cli.scenarios
 
 test: lint binaries page $(BROWSER) ## All set-up, then everything that proves it works; which branches the fast tests take (coverage)
-	$(BIN)/pytest $(BY_FILE) -m "$(FAST)" --cov --cov-report=
+	$(BIN)/pytest $(BY_FILE) -m "$(MEASURED)" --cov --cov-report=
 	@$(BIN)/python tests/coverage_by_room.py
-	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST))"
+	$(BIN)/pytest $(BY_FILE) -m "not ($(MEASURED))"
 
 test-fast: PROCESSES = $(FAST_PROCESSES)
 test-fast: $(STAMP) ## The tests that need no control plane and no minutes

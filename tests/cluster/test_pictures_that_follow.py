@@ -19,6 +19,8 @@ from cluster.snapshot import Snapshot
 from kube.objects import Node, Pod
 from kube.requests import PODS
 
+pytestmark = pytest.mark.repetitive
+
 COUNT = 2 * NODES + 8
 RESOURCES = ("cpu", "memory", "example.com/gpu", PODS)
 LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}

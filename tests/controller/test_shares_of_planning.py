@@ -19,6 +19,8 @@ from gangs.model import Gang, GangKey, PodSet
 from kube.objects import PodStatus
 from planning.decision import Outcome
 
+pytestmark = pytest.mark.repetitive
+
 LATE = "2026-02-01T00:00:00Z"
 
 

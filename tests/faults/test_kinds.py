@@ -35,6 +35,8 @@ from gangs.dialects.table import all_kinds
 from gangs.manifests import key_of, pod_of
 from gangs.sources import Sources
 
+pytestmark = pytest.mark.repetitive
+
 
 def test_the_pods_of_a_stateful_set_are_one_gang_in_the_required_domain() -> None:
     report, lines, status = solve(*KUEUE, "kueue-statefulset-required.yaml")

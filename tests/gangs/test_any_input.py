@@ -17,6 +17,8 @@ from gangs.manifests import key_of
 from gangs.sources import Sources
 from kube.objects import ObjectMeta, Pod
 
+pytestmark = pytest.mark.repetitive
+
 SCALARS = st.none() | st.booleans() | st.integers(-3, 9) | st.floats(-2, 2) | st.sampled_from(["", "rack", "a", "a/b"])
 LEVELS = st.sampled_from(["SpineLayer", "BlockLayer", "NodeTopologyLayer", "ClusterTopologyLayer", "x", ""])
 

@@ -20,6 +20,8 @@ from gangs.model import Manifest
 from gangs.sources import Sources
 from kube.objects import Pod
 
+pytestmark = pytest.mark.repetitive
+
 
 def _kept(sources: Sources) -> defaultdict[Hashable, list[Pod]]:
     kept: defaultdict[Hashable, list[Pod]] = defaultdict(list)

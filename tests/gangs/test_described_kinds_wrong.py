@@ -24,6 +24,8 @@ from gangs.workloads.kind_table import ROW
 from gangs.workloads.pod_templates import MOST, ended, shared_name, templates
 from gangs.workloads.taught_kinds import NOT_ASKED, with_row
 
+pytestmark = pytest.mark.repetitive
+
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 
 

@@ -15,6 +15,8 @@ from gangs.incremental.readings import KeptReadings
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
 
+pytestmark = pytest.mark.repetitive
+
 PREFIX = "gang.scheduling.koordinator.sh"
 SHARED = {"team-a": "team-b", "team-b": "team-c, team-a"}
 BOTH = '["team-a/x", "team-b/training"]'

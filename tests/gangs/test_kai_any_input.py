@@ -16,6 +16,8 @@ from gangs.dialects.topologies import topologies
 from gangs.sources import Sources
 from kube.objects import ObjectMeta, Pod
 
+pytestmark = pytest.mark.repetitive
+
 SCALARS = st.none() | st.booleans() | st.integers(-3, 200) | st.floats(-2, 2) | st.sampled_from(["", "rack", "a", "In"])
 FIELDS = (
     *("minMember", "queue", "topologyPolicy", "scope", "affinity", "required", "key", "operator", "values"),

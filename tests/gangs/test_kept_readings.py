@@ -32,6 +32,8 @@ from kube import keys
 from kube.catalog import ObjectKey
 from kube.objects import Pod
 
+pytestmark = pytest.mark.repetitive
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BESIDE = documents("""
     apiVersion: admissionregistration.k8s.io/v1

@@ -17,6 +17,8 @@ from controller.scheduling.needs import Least
 from planning.decision import Outcome
 from planning.planner import plan_gang
 
+pytestmark = pytest.mark.repetitive
+
 Manifest = dict[str, Any]
 CHUNK, CHUNKS = 500, 4
 LEVELS = ("zone", "rack")

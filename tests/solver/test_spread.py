@@ -14,6 +14,8 @@ from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape, Slice, S
 from solver.solve import by_model, decide
 from solver.tree_dp.single_class_tables import ways_to_count
 
+pytestmark = pytest.mark.repetitive
+
 TWO_ZONES = Drawing("b0: a=4 b=4\nb1: c=4 d=4")
 ZONES = ("x", "x", "y", "y")
 

@@ -18,6 +18,8 @@ from solver.tree import ROOT
 from solver.tree_dp.multi_class import mixtures_of
 from solver.verify.rules import verify
 
+pytestmark = pytest.mark.repetitive
+
 
 def few_members(draw: Random) -> Problem:
     """Two to four members of two roles among up to six nodes of three racks, of which either role, both or neither is

@@ -20,6 +20,8 @@ from kube.objects import ObjectMeta, Pod
 from webhook.admission import arriving_pods, dispatch
 from webhook.admission.reviews import AdmissionRequest, Admitted, GroupVersionResource
 
+pytestmark = pytest.mark.repetitive
+
 MOST = 12
 """Objects that one gang may have to do with: its own, those of its group, queues, topologies."""
 
