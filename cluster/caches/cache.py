@@ -161,12 +161,14 @@ class ClusterCache:
         )
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to watch. Which kinds are served is looked at first: of one that comes when it has been asked for, and
+        before that was looked at, nobody would be told.
+        """
         for each in self._own_threads():
             each.start()
 
     def _own_threads(self) -> "list[Reflector[Any] | Discovery]":
-        return [*self._reflectors, self._discovery]
+        return [self._discovery, *self._reflectors]
 
     def _wake_missing(self) -> None:
         for each in (*self._reflectors, *(one for further in self._further for one in further.reflectors())):

@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
 _VAIN_SECONDS = 30.0
 """How soon to look again where the document has no tag, or does not come."""
+_FIRST_SECONDS = 1.0
+"""How long to wait for the first look."""
 _PATH = "/apis"
 _ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
@@ -30,12 +32,14 @@ class Discovery:
         self._on_change = on_change
         self._seconds = seconds
         self._tag = ""
+        self._asked = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
-    def start(self) -> None:
-        """Begin."""
+    def start(self, patience: float = _FIRST_SECONDS) -> None:
+        """Begin, and wait a moment for the first look: whoever asks for a kind after that is told when it comes."""
         self._thread.start()
+        self._asked.wait(patience)
 
     def stop(self) -> None:
         """Ask it to end; returns at once."""
@@ -48,8 +52,10 @@ class Discovery:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._seconds if self._looked() else _VAIN_SECONDS):
-            pass
+        telling = self._looked()
+        self._asked.set()
+        while not self._stopping.wait(self._seconds if telling else _VAIN_SECONDS):
+            telling = self._looked()
 
     def _looked(self) -> bool:
         """Look once; whether that can tell a change."""
@@ -63,7 +69,7 @@ class Discovery:
         except UNREACHABLE as error:
             log.debug("%s: %s", _PATH, error)
             return False
-        changed, self._tag = tag != self._tag and bool(self._tag), tag
+        changed, self._tag = tag != self._tag and self._asked.is_set(), tag
         if changed:
             self._on_change()
         return bool(tag)

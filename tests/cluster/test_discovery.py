@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
 from kubernetes.client import ApiClient, Configuration
 
 from cluster.api.transport import Transport
+from cluster.caches import discovery as discovery_module
 from cluster.caches.discovery import Discovery
 
 
@@ -20,6 +22,8 @@ class _Api(ThreadingHTTPServer):
     status = 200
     whole = spared = 0
     """How often it was sent, and how often it was not needed."""
+    pause = 0.0
+    """Seconds before each answer."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -27,6 +31,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Api
 
     def do_GET(self) -> None:
+        time.sleep(self.server.pause)
         same = bool(self.server.tag) and self.headers.get("If-None-Match") == self.server.tag
         status = self.server.status if self.server.status != 200 or not same else 304
         body = b"{}" if status == 200 else b""
@@ -48,9 +53,11 @@ def serving() -> Iterator[_Api]:
     with _Api(("127.0.0.1", 0), _Handler) as api:
         thread = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield api
-        api.shutdown()
-        thread.join()
+        try:
+            yield api
+        finally:
+            api.shutdown()
+            thread.join()
 
 
 @contextmanager
@@ -61,9 +68,11 @@ def looking(api: _Api) -> Iterator[list[float]]:
     told: list[float] = []
     discovery = Discovery(Transport(ApiClient(configuration)), lambda: told.append(time.monotonic()), seconds=0.02)
     discovery.start()
-    yield told
-    discovery.stop()
-    assert discovery.join(10)
+    try:
+        yield told
+    finally:
+        discovery.stop()
+        assert discovery.join(10)
 
 
 def until(api: _Api, *, spared: int) -> None:
@@ -91,3 +100,23 @@ def test_a_server_without_tags_or_that_fails_tells_no_change() -> None:
                 time.sleep(0.2)
             assert told == []
             assert api.whole <= 1  # it is not asked again soon
+
+
+def test_what_changes_as_soon_as_the_start_is_over_is_told() -> None:
+    with serving() as api:
+        api.pause = 0.1
+        with looking(api) as told:
+            api.tag, api.pause = '"2"', 0.0
+            until(api, spared=2)
+            assert len(told) == 1
+
+
+def test_the_first_answer_after_one_that_failed_is_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody may have asked for a kind meanwhile, and in vain."""
+    monkeypatch.setattr(discovery_module, "_VAIN_SECONDS", 0.02)
+    with serving() as api:
+        api.status = 500
+        with looking(api) as told:
+            api.status = 200
+            until(api, spared=2)
+            assert len(told) == 1
