@@ -31,7 +31,7 @@ LIMITS = Limits()
 """The product's own. What takes longer than `WITHIN` counts as not proven all the same."""
 WITHIN = 1.0
 """Seconds within which an answer is to be proven."""
-UNCHANGED = 100
+CHANGED_ONE_IN = 100
 """One node in so many has changed since the picture before."""
 _LATER = since(SolvePhase.ROOM)
 """The goals after the first three: victims, extras, compactness."""
@@ -152,7 +152,7 @@ def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
     which pods have come and gone here and there since the last one, on which a gang was planned, too.
     """
     frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running)
-    picture = cluster.snapshot.with_states([replace(state) for state in cluster.snapshot.nodes[::UNCHANGED]])
+    picture = cluster.snapshot.with_states([replace(state) for state in cluster.snapshot.nodes[::CHANGED_ONE_IN]])
     began = time.perf_counter()
     problem = frame(gang, picture, TOPOLOGY, running=cluster.running).problem
     return problem, time.perf_counter() - began

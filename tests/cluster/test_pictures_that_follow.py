@@ -129,7 +129,7 @@ def test_pictures_that_follow_each_other_say_what_one_made_at_once_says(seed: in
 
 
 def test_what_a_plan_changes_is_not_changed_in_the_picture_before() -> None:
-    rng = Random(1)  # noqa: S311
+    rng = Random(1)  # noqa: S311 -- draws changes, keeps no secrets
     there = Changing(rng)
     for number in range(COUNT):
         there.put_node(f"n{number}")
