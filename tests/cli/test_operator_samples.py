@@ -75,7 +75,7 @@ def test_its_samples_are_planned_or_it_is_said_which_field_is_in_the_way(operato
         nodes += [node(f"s{at}-{number}", each) for at, each in enumerate(labels.values()) for number in range(SOME)]
         files = {"nodes": nodes, "sample": documents}
         for file, content in files.items():
-            (tmp_path / f"{file}.yaml").write_text(yaml.safe_dump_all(content))
+            (tmp_path / f"{file}.yaml").write_text(yaml.dump_all(content, Dumper=yaml.CSafeDumper))
         arguments = [part for file in files for part in ("-f", str(tmp_path / f"{file}.yaml"))]
         answer = CliRunner().invoke(group, ["solve", *arguments, "-o", "json"], catch_exceptions=False)
         if name in NOT_PLANNED:

@@ -1,5 +1,6 @@
 """Rendered manifests, object by object."""
 
+import pickle
 from functools import cache
 from typing import Any
 
@@ -19,10 +20,16 @@ def identity(manifest: Object) -> Identity:
 
 def by_identity(text: str) -> dict[Identity, Object]:
     """The objects of a YAML stream by kind, namespace and name; none may be there twice."""
-    found = [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
+    found = [manifest for each in f"\n{text}".split("\n---\n") if (manifest := pickle.loads(_read(each)))]  # noqa: S301 -- of this process
     named = {identity(each): each for each in found}
     assert len(named) == len(found)
     return named
+
+
+@cache
+def _read(document: str) -> bytes:
+    """What it says, pickled: definitions of kinds are the same in all renderings, and take a second to read as YAML."""
+    return pickle.dumps(yaml.load(document, yaml.CSafeLoader))
 
 
 @cache
