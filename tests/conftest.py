@@ -69,12 +69,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
+def pytest_collection() -> None:
+    """Tests are collected without a look for garbage in between."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """What is there by now, thousands of tests among it, stays to the end: looked through for garbage again and again it
-    took an eighth of the fast tests, and half a second of one that happened to run then.
+    """What is there by now, thousands of tests among it, stays to the end. Looked through for garbage again and again
+    it took an eighth of the fast tests, and half a second of the one that happened to run then.
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
