@@ -20,7 +20,8 @@ def identity(manifest: Object) -> Identity:
 
 def by_identity(text: str) -> dict[Identity, Object]:
     """The objects of a YAML stream by kind, namespace and name; none may be there twice."""
-    found = [manifest for each in f"\n{text}".split("\n---\n") if (manifest := pickle.loads(_read(each)))]  # noqa: S301 -- of this process
+    documents = map(_read, f"\n{text}".split("\n---\n"))
+    found = list(filter(None, map(pickle.loads, documents)))
     named = {identity(each): each for each in found}
     assert len(named) == len(found)
     return named

@@ -18,7 +18,7 @@ from solver.instance import instance_of
 from solver.objective import CRITERIA, criterion, terms
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.solve import by_model, decide
+from solver.solve import by_model, decide, solve
 from solver.tree_dp import single_class
 from solver.tree_dp.single_class import solve_tree_dp
 from solver.verify.rules import verify
@@ -35,10 +35,8 @@ SAMPLE = 1500
 
 
 def answers(problem: Problem) -> Iterator[Answer]:
-    """Of every way that the solver has for this problem, without what would help: that is `test_remedies.py`'s, and
-    two thirds of the work.
-    """
-    yield decide(problem, PATIENT)
+    """Of every way that the solver has for this problem."""
+    yield solve(problem, PATIENT)
     if solve_tree_dp(instance_of(problem, evicting=False)) is not None:
         yield by_model(problem, PATIENT)
         with patch.object(single_class, "_MANY", 1):
