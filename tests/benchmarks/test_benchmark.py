@@ -25,7 +25,11 @@ KEYS = ("scenario", "nodes", "instances", "p50_ms", "p95_ms", "p99_ms", "max_ms"
 
 
 @pytest.mark.parametrize(
-    "scenario", mostly(["small-required"], ["preempt-8-required", "hopeless-required", "joint-20-preferred"])
+    "scenario",
+    [
+        *mostly(["small-required"], ["preempt-8-required", "hopeless-required"]),
+        pytest.param("joint-20-preferred", marks=[pytest.mark.thorough, pytest.mark.long]),
+    ],
 )
 def test_a_run_prints_rows_and_writes_them(scenario: str, tmp_path: Path) -> None:
     file = tmp_path / "rows.json"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from certs.authority import AUTHORITY_LIFETIME, service_names, verify
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
@@ -24,10 +25,21 @@ INTRODUCTION, RETIREMENT = DEFAULT_SCHEDULE.introduction, DEFAULT_SCHEDULE.retir
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 
+@pytest.fixture(scope="module")
+def registrations(control_plane: ControlPlane) -> str:
+    """Everything is applied as a user does: `kubectl apply -k manifests/default`. What of it tells the API server of
+    the webhook, as a text.
+    """
+    control_plane.kubectl("apply", "-k", DEFAULT)
+    objects = yaml.safe_load_all(control_plane.kubectl("kustomize", DEFAULT))
+    wanted = [each for each in objects if (each["kind"], each["metadata"]["name"]) in CONFIGURATIONS]
+    return yaml.safe_dump_all(wanted)
+
+
 @pytest.fixture
-def plane(cluster: ControlPlane) -> Iterator[ControlPlane]:
-    """With everything applied as a user does: `kubectl apply -k manifests/default`."""
-    cluster.kubectl("apply", "-k", DEFAULT)
+def plane(cluster: ControlPlane, registrations: str) -> Iterator[ControlPlane]:
+    """As everything was applied; there is no certificate yet."""
+    cluster.kubectl("apply", "-f", "-", stdin=registrations)
     yield cluster
     for kind, name in CONFIGURATIONS:
         cluster.kubectl("delete", kind, name, "--ignore-not-found")

@@ -210,8 +210,8 @@ def installation(image: Image | Bundle) -> Iterator[Installation]:
 
 
 def examples() -> list[Path]:
-    """All of them of the built image; else two, since `tests/system/test_scenarios.py` plays all from the checkout."""
-    return [each for each in folders() if os.environ.get("PHALANX_IMAGE") or each.name in ("koordinator", "workloads")]
+    """All of them of the built image; else one, since `tests/system/test_install.py` plays all from the checkout."""
+    return [each for each in folders() if os.environ.get("PHALANX_IMAGE") or each.name == "koordinator"]
 
 
 @pytest.mark.parametrize("folder", examples(), ids=lambda folder: folder.name)

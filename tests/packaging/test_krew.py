@@ -96,6 +96,7 @@ def test_an_old_python_is_told_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_what_krew_has_installed_runs(served: Path, programs: dict[str, str]) -> None:
     install = ["kubectl", "krew", "install", "--manifest", str(served)]

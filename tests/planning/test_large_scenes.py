@@ -8,7 +8,6 @@ clock is the wall's, with workers, and the machine should be idle.
 
 import gc
 import logging
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from thorough import LONG
 
 from planning.solver_pool.pool import SOLVER_SHARE, WORKER_SHARE, Workers
 from planning.solver_pool.worker import EXPLAINING
@@ -31,7 +31,6 @@ from large_scenes import HARD, SCENES, Scene, problem_of
 
 pytestmark = pytest.mark.thorough
 
-LONG = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "0")) >= 20_000
 LATE = 1.1
 TRIES = 10
 """A machine may have so much more to do that caches are cold, but hardly every time."""

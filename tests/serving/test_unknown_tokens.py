@@ -127,7 +127,10 @@ def memory(pid: int) -> float:
     return pages * 4096 / 1e6 + sum(memory(int(each)) for each in children)
 
 
-@pytest.mark.parametrize("sources", [1, ATTACKERS], ids=["from one address", "each from its own"])
+@pytest.mark.parametrize(
+    "sources",
+    [pytest.param(1, marks=pytest.mark.long, id="from one address"), pytest.param(ATTACKERS, id="each from its own")],
+)
 def test_unknown_tokens_delay_no_admission_and_leave_nothing_behind(
     replica: Replica, sources: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from brute_force import best
+from thorough import chunks
 
 from solver.branch_and_bound.by_domain import solve_by_domains
 from solver.cp_sat.lexicographic import Found
@@ -85,7 +86,7 @@ def roles_in_three_levels(draw: Random) -> Problem:
     return Problem(levels, resources, nodes_of(nodes), shapes, sets, sum(sizes), spreads=tuple(rules))
 
 
-@pytest.mark.parametrize("seeds", [range(start, start + 100) for start in range(0, 600, 100)])
+@pytest.mark.parametrize("seeds", chunks(600, 100, usual=200))
 def test_plans_of_few_members_are_those_of_brute_force(seeds: range) -> None:
     counted = 0
     for seed in seeds:
@@ -103,7 +104,7 @@ def test_plans_of_few_members_are_those_of_brute_force(seeds: range) -> None:
     assert counted > 80
 
 
-@pytest.mark.parametrize("seeds", [range(start, start + 50) for start in range(0, 200, 50)])
+@pytest.mark.parametrize("seeds", chunks(200, 50, usual=100))
 def test_plans_by_counting_are_those_of_the_model(seeds: range) -> None:
     """The same nodes, goals and proof, name by name."""
     for seed in seeds:

@@ -44,6 +44,11 @@ class Crowd:
     seconds: float
 
     @property
+    def starts(self) -> int:
+        """How many new gangs are started beside them, one after the other."""
+        return 10 if self.running >= 1000 else 4
+
+    @property
     def patience(self) -> float:
         """Seconds within which a busy machine has made them all and looked at them so long."""
         return 300 + self.seconds + 0.4 * (self.waiting + self.running)

@@ -162,7 +162,7 @@ def test_gang_objects_that_change_all_the_time_hold_no_other_gang_up(steady: Pha
     quiet = [start_of(steady, f"before-{number}") for number in range(3)]
     with changing(steady, names) as changed:
         began = time.monotonic()
-        starts = [start_of(steady, f"beside-{number}") for number in range(10)]
+        starts = [start_of(steady, f"beside-{number}") for number in range(of.starts)]
         rate = len(changed) / (time.monotonic() - began)
     print(  # noqa: T201 - the figures of the long run
         f"{len(names)} Gang objects: new gangs started in {min(quiet):.2f} to {max(quiet):.2f} s; while {rate:.0f} of "

@@ -139,7 +139,10 @@ def await_all(phalanx: Phalanx) -> None:
     )
 
 
-@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param((), id="client-side"), pytest.param(("--server-side",), marks=pytest.mark.long, id="server-side")],
+)
 def test_it_starts_can_be_applied_again_and_its_users_suspension_holds(
     phalanx: Phalanx, case: Case, file: str, how: tuple[str, ...]
 ) -> None:

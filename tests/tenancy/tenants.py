@@ -221,19 +221,28 @@ class Tenant:
 
     def bound(self, name: str) -> list[Object]:
         """The gang's pods that have a node."""
-        numbered = re.compile(rf"{re.escape(name)}-\d")
-        mine = [
-            each
-            for each in self.pods()
-            if numbered.match(each["metadata"]["name"]) or each["metadata"].get("labels", {}).get(OF) == name
-        ]
-        return [each for each in mine if each["spec"].get("nodeName")]
+        return _bound(name, self.pods())
 
     def await_bound(self, names: Sequence[str]) -> float:
         """Wait until all pods of these gangs have a node; the seconds that it took."""
         started = time.monotonic()
-        wait_until(lambda: all(len(self.bound(name)) == SIZE for name in names), PATIENCE, f"{names} to run")
+
+        def all_are() -> bool:
+            pods = self.pods()
+            return all(len(_bound(name, pods)) == SIZE for name in names)
+
+        wait_until(all_are, PATIENCE, f"{names} to run")
         return time.monotonic() - started
+
+
+def _bound(name: str, pods: Iterable[Object]) -> list[Object]:
+    numbered = re.compile(rf"{re.escape(name)}-\d")
+    return [
+        each
+        for each in pods
+        if each["spec"].get("nodeName")
+        and (numbered.match(each["metadata"]["name"]) or each["metadata"].get("labels", {}).get(OF) == name)
+    ]
 
 
 def tenant(plane: ControlPlane, namespace: str, writable: Sequence[Object] = ()) -> Tenant:
