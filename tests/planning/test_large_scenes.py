@@ -36,6 +36,8 @@ TRIES = 10
 """A machine may have so much more to do that caches are cold, but hardly every time."""
 KEPT = WORKER_SHARE if LONG else 1.0
 """The share of the caller's time in which an answer is there."""
+SLOWER = 1.0 if LONG else 2.0
+"""A machine that has other tests to run beside takes up to twice as long for the same work, in its own time, too."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,14 +51,14 @@ def _collected_between_answers() -> Iterator[None]:
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_a_second_is_enough_for_a_plan_or_a_proven_no(scene: Scene) -> None:
-    problem = problem_of(scene)
+    problem, seconds = problem_of(scene), SLOWER * scene.seconds
     for _ in range(TRIES):
-        answer, took = answered(problem, scene.seconds)
-        if took <= KEPT * scene.seconds and answer.proof is not Proof.UNPROVEN:
+        answer, took = answered(problem, seconds)
+        if took <= KEPT * seconds and answer.proof is not Proof.UNPROVEN:
             break
     assert isinstance(answer, Plan) == scene.possible, answer
     assert answer.proof is Proof.INFEASIBLE or (isinstance(answer, Plan) and verify(problem, answer) == ())
-    assert took <= KEPT * scene.seconds, took
+    assert took <= KEPT * seconds, took
 
 
 @pytest.mark.parametrize("scene", HARD, ids=lambda scene: scene.name)
