@@ -43,7 +43,7 @@ demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control
 examples: $(STAMP) ## Every documented system's examples, and workloads of every kind by their operators: expected beside seen
 	@$(BIN)/python -m cli.scenarios
 
-test: lint binaries page $(BROWSER) ## All set-up, then everything that proves it works; which branches the fast tests take (coverage)
+test: lint binaries page $(BROWSER) ## All set-up, then what proves that it works; which branches the fast tests take (coverage)
 	$(BIN)/pytest $(BY_FILE) -m "$(MEASURED)" --cov --cov-report=
 	@$(BIN)/python tests/coverage_by_room.py
 	$(BIN)/pytest $(BY_FILE) -m "not ($(MEASURED)) and not long"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from certs.authority import AUTHORITY_LIFETIME, service_names, verify
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
@@ -17,29 +16,24 @@ from cluster.api.connecting import connect
 from cluster.api.transport import Transport
 from controlplane.control_plane import ControlPlane
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("applied")]
 
-DEFAULT = str(Path(__file__).parents[2] / "manifests" / "default")
+DEFAULT, WEBHOOK = (str(Path(__file__).parents[2] / "manifests" / each) for each in ("default", "webhook"))
 NAMES = service_names("phalanx-webhook", "phalanx-system")
 INTRODUCTION, RETIREMENT = DEFAULT_SCHEDULE.introduction, DEFAULT_SCHEDULE.retirement
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 
 @pytest.fixture(scope="module")
-def registrations(control_plane: ControlPlane) -> str:
-    """Everything is applied as a user does: `kubectl apply -k manifests/default`. What of it tells the API server of
-    the webhook, as a text.
-    """
+def applied(control_plane: ControlPlane) -> None:
+    """Everything is applied as a user does: `kubectl apply -k manifests/default`."""
     control_plane.kubectl("apply", "-k", DEFAULT)
-    objects = yaml.safe_load_all(control_plane.kubectl("kustomize", DEFAULT))
-    wanted = [each for each in objects if (each["kind"], each["metadata"]["name"]) in CONFIGURATIONS]
-    return yaml.safe_dump_all(wanted)
 
 
 @pytest.fixture
-def plane(cluster: ControlPlane, registrations: str) -> Iterator[ControlPlane]:
-    """As everything was applied; there is no certificate yet."""
-    cluster.kubectl("apply", "-f", "-", stdin=registrations)
+def plane(cluster: ControlPlane) -> Iterator[ControlPlane]:
+    """As everything was applied; the webhook's registrations, which a clean cluster has not, anew."""
+    cluster.kubectl("apply", "-k", WEBHOOK)
     yield cluster
     for kind, name in CONFIGURATIONS:
         cluster.kubectl("delete", kind, name, "--ignore-not-found")

@@ -1,9 +1,10 @@
 """Whatever is asked of clusters of thousands of nodes, there is a verified plan or a proven no within the limit that
 the caller gave, and no worker has to be stopped for that.
 
-In the normal suite the clock is this process's own time, which is little longer on a busy machine, where caches are
-cold; so it may take what a worker keeps back as well. Where `PHALANX_BRUTE_FORCE_INSTANCES` asks for the long suite the
-clock is the wall's, with workers, and the machine should be idle.
+In the normal suite the clock is this process's own time, which is longer on a busy machine, where caches are cold: what
+a second is enough for has two there, and may take what a worker keeps back as well. Where
+`PHALANX_BRUTE_FORCE_INSTANCES` asks for the long suite the clock is the wall's, with workers, and the machine should be
+idle.
 """
 
 import gc
