@@ -1,4 +1,4 @@
-"""What the last measured run has covered, lines and branches together, room by room: `make test` prints it.
+"""What the last measured run has covered, lines and branches together, room by room: `make coverage` prints it.
 
 Modules of which less than half was run are named: they are dead, tested on a real control plane alone, or forgotten.
 """

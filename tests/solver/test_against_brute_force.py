@@ -108,6 +108,7 @@ def deciding_seeds() -> dict[str, list[int]]:
     return seeds
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_every_goal_decides_in_a_hundredth_of_the_instances() -> None:
     deciders: dict[str, set[int]] = {}
@@ -117,6 +118,7 @@ def test_every_goal_decides_in_a_hundredth_of_the_instances() -> None:
     assert min(shares.values()) >= 0.01, shares
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 @pytest.mark.parametrize("goal", GOALS)
 def test_a_solver_without_the_goal_does_not_pass(goal: str) -> None:

@@ -9,7 +9,7 @@ from solver.plan import Plan
 from solver.problem import Limits, Problem
 from solver.solve import decide
 
-pytestmark = [pytest.mark.timeout(3600), pytest.mark.thorough]
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.thorough, pytest.mark.long]
 """Not to be held against a slow machine."""
 
 SAMPLE = 400

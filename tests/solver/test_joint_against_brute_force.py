@@ -58,6 +58,7 @@ def test_the_joint_plan_is_the_best_of_all_joint_plans(seeds: range) -> None:
         assert faults_of(joint, answer) == (), f"seed {seed}"
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 @pytest.mark.parametrize("goal", JOINT_GOALS)
 def test_a_reference_without_the_goal_wants_another_joint_plan(goal: str) -> None:
@@ -67,6 +68,7 @@ def test_a_reference_without_the_goal_wants_another_joint_plan(goal: str) -> Non
     assert any(best_together(random_joint(seed), leaving_out=goal) != expected(seed) for seed in range(SAMPLE))
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_every_earlier_gang_keeps_its_place_and_often_enough_somebody_has_none() -> None:
     outcomes = [tuple(rows is not None for rows in expected(seed).gangs) for seed in range(SAMPLE)]
@@ -74,6 +76,7 @@ def test_every_earlier_gang_keeps_its_place_and_often_enough_somebody_has_none()
     assert sum(any(outcome) and not all(outcome) for outcome in outcomes) >= SAMPLE / 10
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(FEATURES.keys() - NOT_TOGETHER))
 def test_the_feature_is_drawn_for_several_gangs_too(name: str) -> None:

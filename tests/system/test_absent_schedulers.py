@@ -26,11 +26,10 @@ GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
 def soon(deployment: Deployment, cluster: ControlPlane) -> Iterator[Phalanx]:
     """Phalanx on a clean cluster of eight nodes, whose controller waits for a scheduler three seconds only."""
     running = Phalanx(deployment, cluster)
-    running.ensure_servers()
-    deployment.register_webhook()
     cluster.program("controller").kill()
     forget(running)
-    deployment.start_controller(options=("--untried-seconds", SECONDS))
+    running.ensure_servers("--untried-seconds", SECONDS)
+    deployment.register_webhook()
     nodes = [node_manifest(f"n{number}", {"zone": "a", "rack": f"r{number // 4}"}) for number in range(8)]
     for each in nodes:
         each["status"]["allocatable"]["nvidia.com/gpu"] = each["status"]["capacity"]["nvidia.com/gpu"] = "8"
