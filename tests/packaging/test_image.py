@@ -220,6 +220,7 @@ def test_the_example_happens_as_documented(installation: Installation, folder: P
     happens_as_documented(installation.plane, folder)
 
 
+@pytest.mark.long
 def test_its_contents_and_their_licences_are_listed(image: Image | Bundle) -> None:
     """`make sbom` lists what is in the image, and nothing else: of the built one an environment that is made alike."""
     runtime = [] if isinstance(image, Bundle) else [f"RUNTIME={image.root / 'venv' / 'bin' / 'python'}"]
