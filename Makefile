@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
 
 # Processes that test side by side, each with a control plane of its own.
-# They wait a third of their time: three left a tenth of two cores idle.
-PROCESSES ?= 4
+# Four leave less of two cores idle, but compute more and end no sooner.
+PROCESSES ?= 3
+# The fast tests start no control plane, and wait for threads and limits a third of their time.
+FAST_PROCESSES ?= 4
 # One that crashes ends the run: xdist 3.8 hands a file on half run, and then waits for ever.
 SIDE_BY_SIDE = --numprocesses $(PROCESSES) --max-worker-restart 0
 BY_FILE = $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder
@@ -43,14 +45,14 @@ examples: $(STAMP) ## Every documented system's examples, and workloads of every
 	@$(BIN)/python -m cli.scenarios
 
 test: lint binaries page $(BROWSER) ## All set-up, then what proves that it works
-	$(BIN)/pytest $(BY_FILE) -m "$(FAST)"
+	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(FAST)"
 	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST)) and not long"
 
 test-fast: $(STAMP) ## The tests that need no control plane and no minutes
-	$(BIN)/pytest $(BY_FILE) -m "$(FAST)"
+	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(FAST)"
 
 coverage: $(STAMP) ## Which lines and branches the fast tests take, room by room; what needs a control plane is not measured
-	$(BIN)/pytest $(BY_FILE) -m "$(MEASURED)" --cov --cov-report=
+	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(MEASURED)" --cov --cov-report=
 	@$(BIN)/python tests/coverage_by_room.py
 
 # Random instances of which `make test` draws a part.

@@ -26,7 +26,7 @@ Events, in the order of the API server, rather than polling (`controlplane.recor
 Tests that use them carry `@pytest.mark.controlplane` and run after all others. Another control plane, with other
 options, is `with ControlPlane(Options(…)) as plane`.
 
-`make test` runs four processes of pytest, each with a control plane of its own; the tests of a file stay together.
+`make test` runs three processes of pytest, each with a control plane of its own; the tests of a file stay together.
 """
 
 import gc
@@ -51,7 +51,7 @@ def pytest_configure() -> None:
     """End on SIGTERM as on Ctrl-C: with the fixtures' own ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # The programs of the control plane are in Go, and spend a quarter of their time on keeping their heap small.
-    os.environ.setdefault("GOGC", "800")
+    os.environ.setdefault("GOGC", "400")
     os.environ.setdefault("GOMEMLIMIT", "2500MiB")
     # An example may take long on a busy machine; pytest-timeout ends what hangs.
     settings.register_profile("no deadline", deadline=None)

@@ -159,6 +159,7 @@ def _busy(installation: Installation, first: int) -> tuple[float, dict[str, floa
     return _cpu_seconds(installation) - before, came
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_twenty_viewers_cost_less_than_a_hundredth_of_a_core_each(installation: Installation) -> None:
     more = (node_manifest(f"n{at:04}", {RACK: f"r{at // 10:03}"}, 16) for at in range(NODES, MANY))
