@@ -143,8 +143,8 @@ class LocalApi:
         fault = self._fault(request)
         if fault.before is not None:
             fault.before()
-        answer = self._served(request, fault)
-        with self.store.lock:
+        with self.store.lock:  # of what has been carried out `requests` knows at once: whoever sees it, sees it there
+            answer = self._served(request, fault)
             code = 0 if fault.cut else answer[0]
             whole = Request(request.method, request.path, request.query, request.body, request.content_type, code)
             self.requests.append(whole)
