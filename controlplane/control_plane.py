@@ -35,7 +35,7 @@ __all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "w
 READY_SECONDS = 180.0
 NODES_SECONDS = 240.0
 NODES_PER_SECOND = 25
-_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.1, 1.0
+_SOONEST, _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.15, 1.0
 _TAINTS_OF_NEW_NODES = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 """The controller-manager takes them off; a pod that is pinned there before fails. A cordon may well be wanted."""
 
@@ -303,12 +303,14 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
     :raises TimeoutError: it did not in that time; `what` names it.
     """
-    deadline, looked = time.monotonic() + seconds, time.monotonic()
+    began = looked = time.monotonic()
+    deadline = began + seconds
     while not condition():
         now = time.monotonic()
         if now > deadline:
             raise TimeoutError(f"waited {seconds:.0f} s for {what}")
-        time.sleep(max(_POLL_SECONDS, min(now - looked, _LONGEST_POLL_SECONDS)))
+        soon = min(max(_SOONEST, (now - began) * 0.1), _POLL_SECONDS)
+        time.sleep(max(soon, min(now - looked, _LONGEST_POLL_SECONDS)))
         looked = time.monotonic()
 
 

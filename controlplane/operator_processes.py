@@ -15,10 +15,10 @@ import yaml
 from certs.authority import Pair, ServerNames, issue, new_authority
 from controlplane import operators
 from controlplane.control_plane import ControlPlane, free_ports, wait_until
+from controlplane.definitions import define
 
 PATIENCE = 120.0
 LOOPBACK = "127.0.0.1"
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _FLAGS = {
     "kuberay": ("--enable-leader-election=false", "--metrics-addr=0", "--health-probe-bind-address={health}"),
     "mpi-operator": (
@@ -70,12 +70,12 @@ class Running:
 
 @contextmanager
 def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = print) -> Iterator[Running]:
-    """Have an operator run, and it and its kinds be gone afterwards. `report`: is told the end of its log then."""
+    """Have an operator run, and it and all objects of its kinds be gone afterwards; the kinds stay (`define`).
+
+    `report`: is told the end of its log then.
+    """
     found = list(operators.definitions(name))
-    kinds = [each["metadata"]["name"] for each in found]
-    wait_until(lambda: not _present(plane, kinds), PATIENCE, f"the kinds of {name} to be gone that ran before")
-    plane.create(_DEFINITIONS, found)
-    wait_until(lambda: all(_is_served(plane, each) for each in kinds), PATIENCE, f"the kinds of {name} to be served")
+    define(plane, name, found)
     port, health = free_ports(2)
     health = _HEALTH.get(name, health)
     wait_until(lambda: not _lives(health), PATIENCE, f"port {health} to be free, which {name} cannot do without")
@@ -104,17 +104,10 @@ def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = p
             if process.running:
                 wait_until(lambda: not _delete_all(plane, found), PATIENCE, f"{name} to let its objects go")
         finally:
-            for each in kinds:  # the API server takes a quarter of a minute for that, which only the next one waits for
-                plane.request("DELETE", f"{_DEFINITIONS}/{each}")
             process.terminate()
             process.wait()
         if left := _LEFT_BEHIND.get(name):
             plane.kubectl("delete", "--namespace=kube-system", "--ignore-not-found", *left)
-
-
-def _present(plane: ControlPlane, definitions: list[str]) -> set[str]:
-    """Those of these definitions that are there, or not wholly gone."""
-    return {each["metadata"]["name"] for each in plane.request("GET", _DEFINITIONS)["items"]} & set(definitions)
 
 
 def _delete_all(plane: ControlPlane, definitions: list[dict[str, Any]]) -> int:
@@ -133,11 +126,6 @@ def _delete_all(plane: ControlPlane, definitions: list[dict[str, Any]]) -> int:
             plane.request("DELETE", f"{root}/{place}{plural}/{metadata['name']}")
             count += 1
     return count
-
-
-def _is_served(plane: ControlPlane, definition: str) -> bool:
-    conditions = plane.request("GET", f"{_DEFINITIONS}/{definition}").get("status", {}).get("conditions") or ()
-    return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
 
 
 def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[str]:

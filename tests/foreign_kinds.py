@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import yaml
-
 from controlplane.control_plane import ControlPlane
+from controlplane.definitions import define, undefine
 from gangs.workloads.kind_table import WORKLOADS
 from gangs.workloads.train_jobs import RUNTIMES
 
@@ -18,11 +17,9 @@ PLURALS = {at: shape.plural for at, shape in WORKLOADS.items()} | {
 @contextmanager
 def served(plane: ControlPlane, versions: Mapping[tuple[str, str], str]) -> Iterator[None]:
     """Have these kinds served, by group and kind, and be gone afterwards: whoever empties the cluster asks for all."""
-    plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(definition(*of, each) for of, each in versions.items()))
-    names = [f"crd/{PLURALS[kind]}.{kind[0]}" for kind in versions]
-    plane.kubectl("wait", "--for=condition=established", *names)
+    define(plane, "tests", [definition(*of, each) for of, each in versions.items()])
     yield
-    plane.kubectl("delete", *names)
+    undefine(plane, [f"{PLURALS[kind]}.{kind[0]}" for kind in versions])
 
 
 def definition(group: str, kind: str, version: str) -> dict[str, Any]:

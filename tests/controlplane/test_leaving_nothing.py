@@ -1,6 +1,7 @@
 """A run leaves no process and no file behind, however it ends.
 
-Each test starts a control plane in a process of its own, whose temporary directory is the test's, and ends that.
+Each test starts a control plane in a process of its own, whose temporary directory is the test's, and ends that. Every
+run has one of each sort of end, the long suite all of them.
 """
 
 import os
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,7 +75,12 @@ def line(child: subprocess.Popen[str]) -> str:
     return child.stdout.readline()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def longer(*others: object) -> list[Any]:
+    """Parameters that are left to the long suite."""
+    return [pytest.param(each, marks=pytest.mark.long) for each in others]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, *longer(signal.SIGTERM, signal.SIGHUP)])
 def test_nothing_is_left_after_a_signal(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -87,7 +94,7 @@ def test_nothing_is_left_after_a_signal(
     await_nothing(tmp_path, directory)
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.7, 1.5])
+@pytest.mark.parametrize("seconds", [0.7, *longer(0.2, 1.5)])
 def test_nothing_is_left_when_it_is_killed_while_it_starts(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path, seconds: float
 ) -> None:
@@ -104,11 +111,13 @@ def test_nothing_is_left_when_it_is_killed_while_it_starts(
     ("then", "status"),
     [
         pytest.param("pass", 0, id="leaving it"),
-        pytest.param("sys.exit(5)", 5, id="leaving the program"),
-        pytest.param("raise ValueError", 1, id="an error"),
+        pytest.param("sys.exit(5)", 5, id="leaving the program", marks=pytest.mark.long),
+        pytest.param("raise ValueError", 1, id="an error", marks=pytest.mark.long),
         pytest.param("import os; os._exit(4)", 4, id="an exit without any end"),
         pytest.param("running.program('kube-apiserver').freeze()", 0, id="a frozen component"),
-        pytest.param("running.program('etcd').kill()", 0, id="a component that is gone already"),
+        pytest.param(
+            "running.program('etcd').kill()", 0, id="a component that is gone already", marks=pytest.mark.long
+        ),
     ],
 )
 def test_nothing_is_left_after_the_end(
@@ -122,7 +131,9 @@ def test_nothing_is_left_after_the_end(
         await_nothing(tmp_path, directory)
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize(
+    "component", ["kube-apiserver", *longer(*(each for each in COMPONENTS if each != "kube-apiserver"))]
+)
 def test_a_component_that_ends_at_once_is_named_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, component: str
 ) -> None:

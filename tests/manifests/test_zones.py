@@ -66,6 +66,7 @@ def test_every_zone_has_some_of_each_server_and_one_that_is_drained_is_made_up_f
     assert set(placed(zones, "webhook")) == set(placed(zones, "controller")) == {"b", "c"}
 
 
+@pytest.mark.long
 def test_a_zone_whose_nodes_are_gone_is_made_up_for(zones: ControlPlane) -> None:
     wait_until(lambda: placed(zones, "webhook").total() == WEBHOOKS, PATIENCE, "all webhooks to serve")
     zones.kubectl("delete", "node", "n4", "n5")

@@ -56,7 +56,7 @@ class Crowd:
 
 def crowd() -> Crowd:
     """As many as the environment says (`make test-long`), else few enough for every run of the tests."""
-    waiting, running, seconds = os.environ.get("PHALANX_MANY_GANGS", "60,240,20").split(",")
+    waiting, running, seconds = os.environ.get("PHALANX_MANY_GANGS", "40,160,10").split(",")
     return Crowd(int(waiting), int(running), float(seconds))
 
 
