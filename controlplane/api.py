@@ -2,9 +2,11 @@
 
 import http.client
 import json
+import re
 import ssl
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,25 @@ REQUEST_SECONDS = 30.0
 _WRITERS = 8
 _REFUSED = 400
 """HTTP statuses from here on are refusals."""
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 class RefusedError(Exception):
     """The API server refused an object; the text is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the API server has said. `body`: decoded; `warnings`: what kubectl would print after "Warning: "."""
+
+    status: int
+    body: Any
+    warnings: tuple[str, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether it has not done what it was asked."""
+        return self.status >= _REFUSED
 
 
 class ApiServer:
@@ -54,7 +71,25 @@ class ApiServer:
 
         :raises OSError: there is nobody to ask, or who was went away before the answer.
         """
-        return self._ask(method, path, body, content_type, seconds)[1]
+        return self.ask(method, path, body, content_type, seconds).body
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str = "application/json",
+        seconds: float = REQUEST_SECONDS,
+    ) -> Answer:
+        """As `request`, with the status and the warnings."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
+        text = json.dumps(body) if body is not None else None
+        try:
+            answer = self._pool.urlopen(method, path, text, headers, timeout=seconds)
+        except HTTPError as error:
+            raise ConnectionError(str(error)) from error
+        decoded = answer.json() if answer.headers.get("Content-Type") == "application/json" else answer.data.decode()
+        return Answer(answer.status, decoded, tuple(map(_warning, answer.headers.getlist("Warning"))))
 
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind, several at a time.
@@ -73,7 +108,7 @@ class ApiServer:
         :raises RefusedError: it was not accepted.
         """
         query = "?fieldManager=phalanx-installation&force=true"
-        self._accepted(self._ask("PATCH", path + query, manifest, "application/apply-patch+yaml"), manifest)
+        self._accepted(self.ask("PATCH", path + query, manifest, "application/apply-patch+yaml"), manifest)
 
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
         """Begin a watch; its events are the lines of the connection's response."""
@@ -89,27 +124,15 @@ class ApiServer:
 
     def _create(self, path: str, objects: list[Manifest]) -> None:
         for each in objects:
-            self._accepted(self._ask("POST", path, each), each)
+            self._accepted(self.ask("POST", path, each), each)
 
-    def _accepted(self, answered: tuple[int, Any], manifest: Manifest) -> None:
-        status, answer = answered
-        if status >= _REFUSED:
-            name = manifest["metadata"].get("name")
-            raise RefusedError(f"{manifest.get('kind')} {name}: {answer.get('message', answer)}")
+    def _accepted(self, answer: Answer, manifest: Manifest) -> None:
+        if answer.refused:
+            name, said = manifest["metadata"].get("name"), answer.body
+            raise RefusedError(f"{manifest.get('kind')} {name}: {said.get('message', said)}")
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        content_type: str = "application/json",
-        seconds: float = REQUEST_SECONDS,
-    ) -> tuple[int, Any]:
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
-        text = json.dumps(body) if body is not None else None
-        try:
-            answer = self._pool.urlopen(method, path, text, headers, timeout=seconds)
-        except HTTPError as error:
-            raise ConnectionError(str(error)) from error
-        decoded = answer.json() if answer.headers.get("Content-Type") == "application/json" else answer.data.decode()
-        return answer.status, decoded
+
+def _warning(header: str) -> str:
+    """The text of a warning, as RFC 9111 had them quoted."""
+    found = _WARNING.match(header.encode("latin-1").decode())
+    return re.sub(r"\\(.)", r"\1", found[1]) if found else header

@@ -1,7 +1,6 @@
 """The control plane as one thing: start it, use it, stop it."""
 
 import http.client
-import json
 import os
 import secrets
 import subprocess
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.files import write_self_signed
 from controlplane.api import REQUEST_SECONDS, ApiServer, Manifest
+from controlplane.applying import Applier
 from controlplane.programs.binaries import Binaries, find_binaries
 from controlplane.running.components import COMPONENTS, Place, arguments
 from controlplane.running.directories import RunDirectory
@@ -174,9 +174,13 @@ class ControlPlane:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=environment)
 
     def apply(self, objects: Iterable[Manifest]) -> None:
-        """Apply objects with kubectl's server-side apply."""
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [dict(each) for each in objects]})
-        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+        """Server-side apply of objects of any kind, one after the other, conflicts notwithstanding.
+
+        :raises controlplane.applying.UnknownKindError: there is no such kind.
+        :raises controlplane.api.RefusedError: one was not accepted.
+        """
+        for each in objects:
+            self.applier.apply(each)
 
     def request(
         self,
@@ -196,6 +200,11 @@ class ControlPlane:
         :raises controlplane.api.RefusedError: one was not accepted.
         """
         self._api.create(path, objects)
+
+    @cached_property
+    def applier(self) -> Applier:
+        """Applies and creates objects as kubectl does."""
+        return Applier(self._api)
 
     def apply_at(self, path: str, manifest: Manifest) -> None:
         """Server-side apply of one object at its own path: a tenth of what kubectl takes, which looks for the path.

@@ -154,7 +154,7 @@ SAID = {
 @pytest.mark.parametrize("file", ["own-kai", "kueue-kai", "kai-podgroup-runai", "runai-volcano"])
 def test_a_job_that_names_an_absent_scheduler_starts(soon: Phalanx, file: str) -> None:
     if BESIDE[file]:
-        soon.apply(*BESIDE[file])
+        soon.submit(*BESIDE[file])
     objects = list(yaml.safe_load_all((FILES / f"{file}.yaml").read_text()))
     soon.apply_once_told(SAID[file], *objects)
     size = next(each["spec"]["parallelism"] for each in objects if each["kind"] == "Job")
@@ -194,7 +194,7 @@ def test_a_pod_that_names_one_can_be_applied_again(soon: Phalanx, how: tuple[str
 
 def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon: Phalanx) -> None:
     seen_to_bind(soon, "volcano")
-    soon.apply(gang("silent", 2), member("silent-0", "silent", "volcano"), member("silent-1", "silent", "volcano"))
+    soon.submit(gang("silent", 2), member("silent-0", "silent", "volcano"), member("silent-1", "silent", "volcano"))
     told = (
         "0 of 2 pods are bound on n7; volcano has not tried 2 pods (silent-0, silent-1) within 3 s of their release: "
         "their room is given back; delete them and create them again, for default-scheduler to start them"
@@ -230,7 +230,7 @@ def test_a_silent_schedulers_members_are_made_again_where_that_is_free(soon: Pha
     }
     metadata = {"name": "set", "namespace": "default"}
     before = len(soon.pods())
-    soon.apply(gang("set", 3), {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": whole})
+    soon.submit(gang("set", 3), {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": whole})
     soon.wait(lambda: ("volcano", False) in schedulers(soon), "the pods to come")
     soon.wait(
         lambda: (
@@ -255,7 +255,7 @@ def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Pha
     job["spec"]["backoffLimit"] = limit
     job["spec"]["template"]["spec"]["schedulerName"] = "volcano"
     job["spec"]["template"]["metadata"] = {"annotations": GOES_ON}
-    soon.apply(job)
+    soon.submit(job)
     if free:
         soon.wait(lambda: ("default-scheduler", True) in schedulers(soon), "its pods to be made again")
         found = soon.cluster.request("GET", "/apis/batch/v1/namespaces/default/jobs/own-kai")

@@ -62,14 +62,14 @@ def replica_set(name: str, pods: int) -> list[dict[str, Any]]:
 def test_kubectl_says_at_each_pod_what_becomes_of_its_gang(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     *first, last = [pod(name, "told") for name in numbered("told", 4)]
-    phalanx.apply(pod_group("told", 4, MUST_SPINE))
+    phalanx.submit(pod_group("told", 4, MUST_SPINE))
     phalanx.wait(lambda: "3 more pods: 1 of 4 exist" in dry_run(phalanx, first[0]), "the reason to wait")
     assert "gang default/told: waits for" in phalanx.apply(*first)
     plan = "Warning: gang default/told: 4 pods fit in spine-1: node-5..8, proven optimal"
     phalanx.wait(lambda: plan in dry_run(phalanx, last), "the plan")
     assert [each["metadata"]["name"] for each in phalanx.pods()] == numbered("told", 3)
     assert not any(phalanx.nodes_of(numbered("told", 4)).values())
-    phalanx.apply(last)
+    phalanx.submit(last)
     assert set(phalanx.await_bound(numbered("told", 4)).values()) == {f"node-{i}" for i in (5, 6, 7, 8)}
 
 
@@ -80,7 +80,7 @@ def test_a_replacement_carries_its_siblings_domain_while_it_is_gated(phalanx: Ph
     wish = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}} if own else {}
     stem = "own" if own else "team"
     team = numbered(stem, 4)
-    phalanx.apply(pod_group(stem, 4, MUST_SPINE), *(pod(name, stem, **wish) for name in team))
+    phalanx.submit(pod_group(stem, 4, MUST_SPINE), *(pod(name, stem, **wish) for name in team))
     first = phalanx.await_bound(team)
     assert all(PINNED not in each["metadata"]["annotations"] for each in phalanx.pods())
     phalanx.cluster.kubectl("delete", "pod", team[2], "--force", "--grace-period=0")
@@ -88,7 +88,7 @@ def test_a_replacement_carries_its_siblings_domain_while_it_is_gated(phalanx: Ph
     manifest = pod(f"{stem}-new", stem, **wish)
     phalanx.wait(lambda: PINNED in tried(phalanx, manifest)["metadata"].get("annotations", {}), "the webhook to see it")
     with phalanx.record() as recorder:
-        phalanx.apply(manifest)
+        phalanx.submit(manifest)
         events = recorder.wait_for(lambda seen: any(e.name == f"{stem}-new" and not gated(e) for e in seen))
     arrived = next(event for event in events if event.name == f"{stem}-new")
     assert gated(arrived)
@@ -114,12 +114,12 @@ def spine_nodes(first: int, spine: str, count: int) -> list[dict[str, Any]]:
 
 def test_a_replacement_that_finds_its_room_taken_waits_for_it_and_says_where(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("full", 4, MUST_SPINE), *(pod(name, "full") for name in numbered("full", 4)))
+    phalanx.submit(pod_group("full", 4, MUST_SPINE), *(pod(name, "full") for name in numbered("full", 4)))
     nodes = phalanx.await_bound(numbered("full", 4))
     phalanx.cluster.kubectl("delete", "pod", "full-0", "--force", "--grace-period=0")
     phalanx.await_phase("full", "Waiting")
-    phalanx.apply(pod("squatter", nodeName=nodes["full-0"]))
-    phalanx.apply(pod("full-new", "full"))
+    phalanx.submit(pod("squatter", nodeName=nodes["full-0"]))
+    phalanx.submit(pod("full-new", "full"))
     phalanx.wait(lambda: "spine-1 fits" in phalanx.status("full").get("message", ""), "the reason")
     assert not phalanx.nodes_of(["full-new"])["full-new"]
     phalanx.cluster.kubectl("delete", "pod", "squatter", "--force", "--grace-period=0")
@@ -128,7 +128,7 @@ def test_a_replacement_that_finds_its_room_taken_waits_for_it_and_says_where(pha
 
 def test_members_whose_siblings_all_go_are_set_free_and_planned_elsewhere(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(*replica_set("moved", 4))
+    phalanx.submit(*replica_set("moved", 4))
 
     def alive() -> dict[str, dict[str, Any]]:
         found = (each["metadata"] for each in phalanx.pods())
@@ -162,7 +162,7 @@ def test_members_whose_siblings_all_go_are_set_free_and_planned_elsewhere(phalan
 
 def test_a_gated_member_cannot_be_taken_out_of_its_gang_but_let_go(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("loyal", 4, MUST_SPINE), *(pod(name, "loyal") for name in numbered("loyal", 2)))
+    phalanx.submit(pod_group("loyal", 4, MUST_SPINE), *(pod(name, "loyal") for name in numbered("loyal", 2)))
     label = "pod-group.scheduling.sigs.k8s.io"
     phalanx.cluster.kubectl("label", "pod", "loyal-0", "team=a")
     refused = phalanx.cluster.kubectl_result("label", "pod", "loyal-0", f"{label}-")

@@ -59,11 +59,11 @@ def events(phalanx: Phalanx, reason: str) -> list[str]:
 
 def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("begun", 3))
-    phalanx.apply(*(pod(name, "begun") for name in numbered("begun", 2)))
+    phalanx.submit(pod_group("begun", 3))
+    phalanx.submit(*(pod(name, "begun") for name in numbered("begun", 2)))
     phalanx.await_phase("begun", "Waiting")
 
-    phalanx.apply(KOORDINATOR)
+    phalanx.submit(KOORDINATOR)
     phalanx.wait(lambda: not gated(phalanx), "Koordinator to be noticed by the webhook")
     phalanx.wait(lambda: bool(events(phalanx, "SystemLeft")), "Koordinator to be noticed by the controller")
     assert LEFT.removeprefix("is ") in events(phalanx, "SystemLeft")[0]
@@ -77,7 +77,7 @@ def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> Non
     assert not stored["metadata"].get("labels", {}).keys() & {"phalanx.dev/gang", "phalanx.dev/dialect"}
 
     with phalanx.record() as recorder:  # the member that was still missing of a gang that had begun
-        phalanx.apply(pod("begun-2", "begun"))
+        phalanx.submit(pod("begun-2", "begun"))
         recorder.wait_for(all_bound(numbered("begun", 3)))
     phalanx.await_phase("begun", "Placed")
     assert phalanx.gang("theirs") == {}
@@ -91,22 +91,22 @@ def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> Non
 
     phalanx.cluster.request("DELETE", f"{PATH}/{CONFIGURATION}")
     phalanx.wait(lambda: gated(phalanx), "Koordinator to have gone")
-    phalanx.apply(pod_group("ours", 2), *(pod(name, "ours") for name in numbered("ours", 2)))
+    phalanx.submit(pod_group("ours", 2), *(pod(name, "ours") for name in numbered("ours", 2)))
     phalanx.await_bound(numbered("ours", 2))
     phalanx.wait(lambda: bool(events(phalanx, "SystemTaken")), "the controller to say that Koordinator has gone")
 
 
 def test_its_pods_are_never_evicted_for_a_gang(phalanx: Phalanx) -> None:
     low = {"priorityClassName": "low", "nodeSelector": {"kubernetes.io/hostname": "node-0"}}
-    phalanx.apply(priority_class("low", -5), node("node-0", "s", "b"), KOORDINATOR)
+    phalanx.submit(priority_class("low", -5), node("node-0", "s", "b"), KOORDINATOR)
     phalanx.cluster.await_nodes(["node-0"])
     phalanx.wait(lambda: not gated(phalanx), "Koordinator to be noticed")
-    phalanx.apply(pod("theirs", "group", **low))
+    phalanx.submit(pod("theirs", "group", **low))
     phalanx.await_bound(["theirs"])
     gang = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "ours", "namespace": "default"}}
     member = pod("ours-0")
     member["metadata"]["labels"] = {"phalanx.dev/gang": "ours"}
-    phalanx.apply({**gang, "spec": {"minMember": 1}}, member)
+    phalanx.submit({**gang, "spec": {"minMember": 1}}, member)
     assert phalanx.await_phase("ours", "Unplaceable")
     phalanx.cluster.request("DELETE", f"{PATH}/{CONFIGURATION}")
     phalanx.await_bound(["ours-0"])
@@ -116,7 +116,7 @@ def test_its_pods_are_never_evicted_for_a_gang(phalanx: Phalanx) -> None:
 def test_a_job_in_a_queue_of_kueue_stays_suspended_for_it(phalanx: Phalanx) -> None:
     entry = {**KOORDINATOR["webhooks"][0], "name": "mclusterqueue.kb.io"}
     kueue = {**KOORDINATOR, "metadata": {"name": "kueue-mutating-webhook-configuration"}, "webhooks": [entry]}
-    phalanx.apply(kueue)
+    phalanx.submit(kueue)
     labels = {"kueue.x-k8s.io/queue-name": "q"}
     place = {"kueue.x-k8s.io/podset-required-topology": "rack"}
     template = {"metadata": {"annotations": place}, "spec": {**pod("x")["spec"], "restartPolicy": "Never"}}

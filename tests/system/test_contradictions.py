@@ -10,7 +10,7 @@ pytestmark = pytest.mark.controlplane
 
 def test_members_of_a_gang_that_cannot_be_read_say_why_and_start_nothing(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("torn", 2))
+    phalanx.submit(pod_group("torn", 2))
     webhooks = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
     for kind in ("mutating", "validating"):
         phalanx.cluster.request("DELETE", webhooks.format(kind))
@@ -21,7 +21,7 @@ def test_members_of_a_gang_that_cannot_be_read_say_why_and_start_nothing(phalanx
     twins = [pod(name, "torn", schedulingGates=[{"name": "phalanx.dev/gang"}]) for name in ("torn-a", "torn-b")]
     for each in twins:
         each["metadata"]["annotations"] = {"gang.scheduling.koordinator.sh/network-topology-index": "0"}
-    phalanx.apply(*twins)
+    phalanx.submit(*twins)
     phalanx.wait(lambda: "network-topology-index" in scheduled_message(phalanx.pod("torn-b")), "the pods to say why")
     message = scheduled_message(phalanx.pod("torn-a"))
     assert message.startswith("gang default/torn: Pod default/torn-")
@@ -50,6 +50,6 @@ def gang(level: str) -> Object:
 def test_a_gang_may_name_at_once_what_its_topology_has_just_got(phalanx: Phalanx) -> None:
     """Whether or not the webhook's caches have seen it yet."""
     for level in LEVELS:
-        phalanx.apply(topology(level), gang(level))
+        phalanx.submit(topology(level), gang(level))
     answer = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=json.dumps(gang("aisle")))
     assert '"aisle" is not a level of Topology datacenter; its levels are row' in one_line(answer.stderr)

@@ -92,7 +92,7 @@ def test_a_controller_killed_there_is_followed_by_one_that_reaches_the_same_end(
     victim = f"{step.replace(' ', '-')}-{moment}-low-priority-pod-5"
     phalanx.guide_nodes()
     phalanx.apply_files(GUIDE / "priorityclasses.yaml")
-    phalanx.apply(*low_priority_pods(victim.removesuffix("-low-priority-pod-5")))
+    phalanx.submit(*low_priority_pods(victim.removesuffix("-low-priority-pod-5")))
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the low-priority pods")
     phalanx.cluster.program("controller").kill()
     with Proxy(phalanx.cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), tmp_path) as proxy:

@@ -54,7 +54,7 @@ def have_workers(phalanx: Phalanx, number: int) -> None:
 def test_an_elastic_job_starts_with_fewer_and_takes_up_more_beside_them(racks: Phalanx) -> None:
     """Two workers are enough to start. The third waits for room in the rack of the others, though r2 has some."""
     for number in (3, 4, 5):
-        racks.apply(pod(f"other-{number}", cpu=6, nodeSelector={"kubernetes.io/hostname": f"n{number}"}))
+        racks.submit(pod(f"other-{number}", cpu=6, nodeSelector={"kubernetes.io/hostname": f"n{number}"}))
     racks.await_bound([f"other-{number}" for number in (3, 4, 5)])
     with racks.record() as recorder:
         racks.apply_once_told("gang default/w: 3 of 4 pods fit in r1: n0..2", job(elasticPolicy=ELASTIC))
@@ -86,7 +86,7 @@ def test_a_worker_more_waits_for_the_rack_and_one_less_gives_its_room_back(racks
     have_workers(racks, 2)
     less = {name: node for name, node in full.items() if name != "w-worker-2"}
     racks.wait(lambda: places(racks) == less, "two of them to go, and nobody to move")
-    racks.apply(rival(3))
+    racks.submit(rival(3))
     racks.await_bound(["rival-3"])  # nothing is held for a worker that is not wanted any more
     assert places(racks) == less
     racks.wait(lambda: racks.status("w")["members"]["expected"] == 3, "the gang to say of how many it is")
@@ -106,7 +106,7 @@ def test_a_pod_that_fails_is_made_again_in_its_place(racks: Phalanx) -> None:
     racks.await_phase("w", "Placed")
     failing = racks.pod("w-worker-1")
     rivals = [rival(number_of(node)) for node in R1 if node != failing["spec"]["nodeName"]]
-    racks.apply(*rivals)
+    racks.submit(*rivals)
     names = [each["metadata"]["name"] for each in rivals]
     racks.wait(lambda: all(unschedulable(racks.pod(name)) for name in names), "the others to be tried in vain")
     ended = {"name": failing["spec"]["containers"][0]["name"], "state": {"terminated": {"exitCode": 137}}}

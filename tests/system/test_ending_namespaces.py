@@ -21,13 +21,13 @@ def events_of(phalanx: Phalanx, name: str, reason: str) -> list[str]:
 
 def test_a_gang_that_waits_for_members_says_so_once(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("slow", 6))
+    phalanx.submit(pod_group("slow", 6))
     for existing, name in enumerate(numbered("slow", 5), start=1):
-        phalanx.apply(pod(name, "slow"))
+        phalanx.submit(pod(name, "slow"))
         waits = f"waits for {6 - existing} more pod{'s' * (existing < 5)}: {existing} of 6 exist"
         phalanx.wait(lambda waits=waits: phalanx.status("slow").get("message") == waits, waits)
     phalanx.wait(lambda: bool(events_of(phalanx, "slow", "GangWaiting")), "the event")
-    phalanx.apply(pod("slow-5", "slow"))
+    phalanx.submit(pod("slow-5", "slow"))
     phalanx.await_bound(numbered("slow", 6))
     phalanx.wait(lambda: bool(events_of(phalanx, "slow", "GangPlaced")), "the last event")
     notes = events_of(phalanx, "slow", "GangWaiting")
@@ -41,13 +41,13 @@ def test_the_end_of_a_namespace_is_not_fought(phalanx: Phalanx) -> None:
     lonely = [{**each, "metadata": {**each["metadata"], "namespace": name}} for each in (pod("a", "x"), pod("b", "x"))]
     group = pod_group("x", 4)
     group["metadata"] |= {"namespace": name, "finalizers": ["test.phalanx.dev/held"]}
-    phalanx.apply(group, *lonely)
+    phalanx.submit(group, *lonely)
     gangs = f"/apis/phalanx.dev/v1alpha1/namespaces/{name}/gangs"
     phalanx.wait(lambda: len(phalanx.cluster.request("GET", gangs)["items"]) == 1, "the gang's mirror")
     before = len(phalanx.cluster.program("controller").tail())
     phalanx.cluster.kubectl("delete", "namespace", name, "--wait=false")
     phalanx.wait(lambda: not phalanx.cluster.request("GET", gangs)["items"], "the mirror to go")
-    phalanx.apply(pod_group("others", 2), pod("elsewhere", "others"))
+    phalanx.submit(pod_group("others", 2), pod("elsewhere", "others"))
     phalanx.wait(lambda: bool(phalanx.gang("others")), "other gangs to be seen meanwhile")
     assert "event not written" not in phalanx.cluster.program("controller").tail()[before:]
     free = '{"metadata":{"finalizers":null}}'

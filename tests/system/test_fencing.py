@@ -102,7 +102,7 @@ def busy(phalanx: Phalanx, request: pytest.FixtureRequest) -> Iterator[list[str]
     phalanx.guide_nodes()
     phalanx.apply_files(GUIDE / "priorityclasses.yaml")
     pods = low_priority_pods(f"fenced-{step.replace(' ', '-')}")
-    phalanx.apply(*pods)
+    phalanx.submit(*pods)
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the low-priority pods")
     phalanx.cluster.program("controller").kill()
     yield [each["metadata"]["name"] for each in pods]

@@ -125,11 +125,11 @@ def running(phalanx: Phalanx) -> dict[str, list[str]]:
 
 def test_gangs_of_all_systems_share_a_cluster_and_none_starts_in_part(phalanx: Phalanx) -> None:
     phalanx.cluster.add_nodes(node(number) for number in range(7))
-    phalanx.apply(*cluster_objects())
-    phalanx.apply(pod("stranger", cpu=7, nodeSelector={"kubernetes.io/hostname": "n6"}))
+    phalanx.submit(*cluster_objects())
+    phalanx.submit(pod("stranger", cpu=7, nodeSelector={"kubernetes.io/hostname": "n6"}))
     with phalanx.record() as recorder:
-        phalanx.apply(*(pod(f"filler-{index}", nodeName=f"n{index}", cpu=8) for index in (4, 5)))
-        phalanx.apply(*requests())
+        phalanx.submit(*(pod(f"filler-{index}", nodeName=f"n{index}", cpu=8) for index in (4, 5)))
+        phalanx.submit(*requests())
         phalanx.await_bound(["stranger"])
         served: set[str] = set()
         while len(served) < len(SYSTEMS):

@@ -36,10 +36,10 @@ def job(name: str, pods: int, required: str) -> dict[str, Any]:
 
 def test_a_job_requires_a_zone_by_its_label_and_one_that_fits_no_zone_never_starts_in_part(phalanx: Phalanx) -> None:
     for index in range(5):
-        phalanx.apply(node(index, "zone-a" if index < 2 else "zone-b"))
+        phalanx.submit(node(index, "zone-a" if index < 2 else "zone-b"))
     phalanx.cluster.await_nodes(f"node-{index}" for index in range(5))
     phalanx.apply_once_told("needs 4 pods in one zone: zone-b fits 3 of 4", job("four", 4, ZONE))
-    phalanx.apply(job("three", 3, ZONE))
+    phalanx.submit(job("three", 3, ZONE))
     status = phalanx.await_phase("three", "Placed")
     assert {each["node"] for each in status["assignments"]} == {"node-2", "node-3", "node-4"}
     assert [(each["level"], each["mode"]) for each in status["levels"]] == [("zone", "required"), ("node", "none")]

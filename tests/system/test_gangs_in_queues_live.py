@@ -111,17 +111,17 @@ def test_gangs_and_jobs_share_one_quota_and_give_it_back(phalanx: Phalanx) -> No
     told = one_line(phalanx.apply(gang("llm", 4, required=SUPER_NODE)))
     assert "is a label and charges nothing: there is no queue training in default" in told
     phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
-    phalanx.apply(job("llm", 4, gang="llm", queue="training"))
+    phalanx.submit(job("llm", 4, gang="llm", queue="training"))
     assert await_nodes(phalanx, "llm", 4) == ["node-0", "node-1", "node-2", "node-3"]
     assert phalanx.await_phase("llm", "Placed")["flavors"] == ["tas-flavor"]
-    phalanx.apply(job("jobs", 5, queue="training"))
+    phalanx.submit(job("jobs", 5, queue="training"))
     await_nodes(phalanx, "jobs", 5)
-    phalanx.apply(gang("late", 1), job("late", 1, gang="late"))
+    phalanx.submit(gang("late", 1), job("late", 1, gang="late"))
     await_message(phalanx, "late", NO_QUOTA)
     await_counts(phalanx, "1", "2")
     phalanx.cluster.program("controller").kill()
     phalanx.deployment.start_controller()
-    phalanx.apply(job("later", 1, queue="training"))
+    phalanx.submit(job("later", 1, queue="training"))
     await_message(phalanx, "later", NO_QUOTA)
     assert (nodes_of(phalanx, "late"), nodes_of(phalanx, "later")) == ([""], [""])
     pool = phalanx.cluster.request("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/metax-pool")["status"]
@@ -138,16 +138,16 @@ def test_a_gang_waits_for_its_queue_and_for_its_turn_in_it(phalanx: Phalanx) -> 
     queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/metax-pool"
     strict = {"spec": {"queueingStrategy": "StrictFIFO"}}
     phalanx.cluster.request("PATCH", queue, strict, "application/merge-patch+json")
-    phalanx.apply(job("running", 6, queue="training"))
+    phalanx.submit(job("running", 6, queue="training"))
     await_nodes(phalanx, "running", 6)
-    phalanx.apply(gang("older", 4), job("older", 4, gang="older"))
+    phalanx.submit(gang("older", 4), job("older", 4, gang="older"))
     phalanx.wait(lambda: phalanx.status("older").get("message", "").startswith("waits for quota"), "no quota for it")
-    phalanx.apply(job("younger", 2, queue="training"))
+    phalanx.submit(job("younger", 2, queue="training"))
     waits = "waits for gang default/older, which is before it in ClusterQueue metax-pool (StrictFIFO)"
     await_message(phalanx, "younger", waits)
     elsewhere = gang("astray", 1, queue="nowhere")
     assert "waits for LocalQueue default/nowhere" in one_line(phalanx.apply(elsewhere))
-    phalanx.apply(job("astray", 1, gang="astray"))
+    phalanx.submit(job("astray", 1, gang="astray"))
     await_message(phalanx, "astray", "waits for LocalQueue default/nowhere")
     differs = '"z" differs from "training", the queue of Gang default/older (spec.queue)'
     phalanx.await_refusal(differs, job("other", 1, gang="older", queue="z"))
@@ -160,12 +160,12 @@ def test_where_kueue_itself_runs_a_gang_waits_until_its_queues_are_adopted(phala
     start(phalanx)
     phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
     phalanx.apply_once_told("waits for 2 more pods", gang("begun", 2))
-    phalanx.apply(job("begun", 2, gang="begun"))
+    phalanx.submit(job("begun", 2, gang="begun"))
     await_nodes(phalanx, "begun", 2)
-    phalanx.apply(KUEUE)
+    phalanx.submit(KUEUE)
     waits = "queue default/training to be counted by Phalanx: it is left to Kueue, which runs in this cluster"
     phalanx.apply_once_told(waits, gang("late", 1))
-    phalanx.apply(job("late", 1, gang="late"))
+    phalanx.submit(job("late", 1, gang="late"))
     phalanx.wait(lambda: waits in phalanx.status("late").get("message", ""), "it to wait")
     victim = next(pod for pod in phalanx.pods() if pod["metadata"]["labels"].get("job-name") == "begun")
     phalanx.cluster.kubectl("delete", "pod", victim["metadata"]["name"])

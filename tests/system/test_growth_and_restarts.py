@@ -109,7 +109,7 @@ def test_more_pods_come_beside_their_siblings_or_wait_and_fewer_give_room_back(
     racks: Phalanx, growing: Growing
 ) -> None:
     if growing.in_a_queue:
-        racks.apply(KUEUE_RACKS)
+        racks.submit(KUEUE_RACKS)
     racks.apply_once_told("gang default/w: 3 pods fit", of(growing))
     racks.wait(lambda: len(placed(racks)) == 3, "three pods to be bound")
     first = placed(racks)
@@ -172,7 +172,7 @@ def besieged(phalanx: Phalanx, *nodes: str) -> Iterator[None]:
     """
     rivals = [rival(number_of(each)) for each in nodes]
     names = [each["metadata"]["name"] for each in rivals]
-    phalanx.apply(*rivals)
+    phalanx.submit(*rivals)
     phalanx.wait(lambda: all(unschedulable(phalanx.pod(name)) for name in names), "the others to be tried in vain")
     with phalanx.record() as recorder:
         yield

@@ -87,7 +87,7 @@ def test_what_an_operator_hands_on_is_written_where_it_looks(racks: Phalanx) -> 
     stored = racks.cluster.request("GET", f"/apis/workload.codeflare.dev/v1beta2/namespaces/default/{plural}/w")
     made = stored["spec"]["components"][0]["template"]
     assert made["metadata"]["annotations"] == RACK
-    racks.apply(made)
+    racks.submit(made)
     racks.await_phase("inner", "Placed")
     wrapper["spec"]["components"].append({"template": {**inner, "metadata": {"name": "other"}}})
     wrapper["metadata"]["name"] = "two"
@@ -128,10 +128,10 @@ def test_what_an_app_wrapper_holds_is_a_gang_by_other_systems_keys(phalanx: Phal
         annotations = by_keys_of(dialect, inner)
         wrapper = workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{"template": inner}]})
         wrapper["metadata"] |= {"name": f"{name}-wrapper", "annotations": annotations}
-        phalanx.apply(wrapper)
+        phalanx.submit(wrapper)
         plural = WORKLOADS["workload.codeflare.dev", "AppWrapper"].plural
         path = f"/apis/workload.codeflare.dev/v1beta2/namespaces/default/{plural}/{name}-wrapper"
-        phalanx.apply(phalanx.cluster.request("GET", path)["spec"]["components"][0]["template"])
+        phalanx.submit(phalanx.cluster.request("GET", path)["spec"]["components"][0]["template"])
 
     starts_once_and_not_twice(phalanx, make)
 

@@ -106,9 +106,9 @@ def test_leadership_that_passes_to_and_fro_loses_and_doubles_nothing(phalanx: Ph
     phalanx.cluster.add_nodes(
         [*(pooled(f"free-{i}", "free", 200) for i in range(4)), *(pooled(name, "busy", 8) for name in BUSY)]
     )
-    phalanx.apply(priority_class("middle", 100), priority_class("low", 0))
+    phalanx.submit(priority_class("middle", 100), priority_class("low", 0))
     low = [pod(f"low-{name}", priorityClassName="low", nodeName=name) for name in BUSY]
-    phalanx.apply(*low)
+    phalanx.submit(*low)
     phalanx.cluster.program("controller").kill()
     load = Load(phalanx)
     with candidate(phalanx, ONE, lease=2) as one, candidate(phalanx, OTHER, lease=2) as other, phalanx.record() as pods:

@@ -31,7 +31,7 @@ def member(name: str, of: str, **spec: object) -> Object:
 )
 def test_no_member_starts_while_one_could_not_bind(phalanx: Phalanx, spec: dict[str, object], said: str) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(gang("pair", 2), member("pair-0", "pair"), member("pair-1", "pair", **spec))
+    phalanx.submit(gang("pair", 2), member("pair-0", "pair"), member("pair-1", "pair", **spec))
     phalanx.wait(lambda: said in phalanx.status("pair").get("message", ""), "the gang to say what it waits for")
     assert phalanx.status("pair")["phase"] == "Waiting"
     assert not any(phalanx.nodes_of(numbered("pair", 2)).values())
@@ -45,7 +45,7 @@ def test_a_gang_that_is_deleted_while_it_holds_room_gives_it_back(phalanx: Phala
     phalanx.guide_nodes()
     phalanx.cluster.program("kube-scheduler").freeze()
     try:
-        phalanx.apply(gang("gone", 2), *(member(name, "gone") for name in numbered("gone", 2)))
+        phalanx.submit(gang("gone", 2), *(member(name, "gone") for name in numbered("gone", 2)))
         phalanx.wait(lambda: all(nominated(phalanx)), "the room to be held")
         phalanx.cluster.kubectl("delete", "gang", "gone")
         phalanx.wait(lambda: not any(nominated(phalanx)), "the room to be given back")
@@ -54,7 +54,7 @@ def test_a_gang_that_is_deleted_while_it_holds_room_gives_it_back(phalanx: Phala
     phalanx.wait(
         lambda: "waits for Gang default/gone" in scheduled_message(phalanx.pod("gone-0")), "the pods to say so"
     )
-    phalanx.apply(gang("gone", 2))
+    phalanx.submit(gang("gone", 2))
     phalanx.await_bound(numbered("gone", 2))
 
 

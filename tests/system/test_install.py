@@ -65,14 +65,14 @@ def test_a_gang_that_changes_its_mind_is_shown_as_it_is_and_said_once(
     """A member of 9 cpu fits on no node of 8: it makes the gang hopeless, and waiting again once it is gone, twice."""
     empty(installation.plane, webhooks=False)
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("changing", 2), pod("changing-0", "changing"))
+    phalanx.submit(pod_group("changing", 2), pod("changing-0", "changing"))
     phalanx.await_phase("changing", "Waiting")
     for _ in range(2):
-        phalanx.apply(pod("changing-1", "changing", cpu=9))
+        phalanx.submit(pod("changing-1", "changing", cpu=9))
         phalanx.await_phase("changing", "Unplaceable")
         phalanx.cluster.kubectl("delete", "pod", "changing-1")
         phalanx.await_phase("changing", "Waiting")
-    phalanx.apply(pod_group("changing", 3))
+    phalanx.submit(pod_group("changing", 3))
     phalanx.wait(lambda: phalanx.gang("changing")["spec"]["minMember"] == 3, "the Gang to show the new minimum")
     with installation.stopped("controller"):
         pass  # what was said again is counted at the end, if not before
@@ -84,7 +84,7 @@ def test_a_topology_of_our_own_shows_its_tree(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     levels = [{"name": "spine", "nodeLabel": SPINE}]
     topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "fabric"}}
-    phalanx.apply({**topology, "spec": {"levels": levels}})
+    phalanx.submit({**topology, "spec": {"levels": levels}})
     path = "/apis/phalanx.dev/v1alpha1/topologies/fabric"
     phalanx.wait(lambda: bool(phalanx.cluster.request("GET", path).get("status")), "the topology's status")
 
@@ -106,7 +106,7 @@ def test_a_scheduler_that_lets_members_wait_is_noted(phalanx: Phalanx, installat
     empty(installation.plane, webhooks=False)
     phalanx.guide_nodes()
     seen_to_bind(phalanx, "volcano", "node-11")
-    phalanx.apply(gang("silent", 1), member("silent-0", "silent", "volcano"))
+    phalanx.submit(gang("silent", 1), member("silent-0", "silent", "volcano"))
     phalanx.wait(lambda: noted(phalanx).get("volcano", "").startswith("untried "), "the scheduler to be noted")
 
 
@@ -156,7 +156,7 @@ def _token(installation: Installation, role: str, account: str = "") -> str:
 def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
     phalanx: Phalanx, installation: Installation
 ) -> None:
-    phalanx.apply(pod_group("seen", 2), pod("seen-0", "seen"))
+    phalanx.submit(pod_group("seen", 2), pod("seen-0", "seen"))
     phalanx.await_phase("seen", "Waiting")
     _token(installation, "viewer", "reader")
     with installation.ui("default/reader") as address:

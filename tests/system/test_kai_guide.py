@@ -175,7 +175,7 @@ def test_the_configmap_is_read_live(phalanx: Phalanx) -> None:
     job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 4
     off = "has no effect: topologyAwareScheduling.enabled is false in ConfigMap kai-scheduler/kai-scheduler-config"
     phalanx.apply_once_told(off, pod_group)
-    phalanx.apply(job)
+    phalanx.submit(job)
     assert len(set(guide.await_nodes(TRAINING, "ddp-training-tas", 4))) == 2
     phalanx.cluster.kubectl(
         "delete", "-n", TRAINING, "job/ddp-nvlink-training", "podgroups.scheduling.run.ai/ddp-training-tas"
@@ -188,7 +188,7 @@ def test_the_configmap_is_read_live(phalanx: Phalanx) -> None:
     misspelt = (KAI / "benchmark-topology.yaml").read_text().replace("nvlink-locality", "nvlink-localty")
     # switched on again, 16 GPUs are more than any NVLink domain has
     guide.configure("enabled: true", "enabled: true")
-    phalanx.apply(pod_group, job)
+    phalanx.submit(pod_group, job)
     phalanx.wait(lambda: "needs 4 pods in one nvlink-domain" in json.dumps(guide.pods(TRAINING)), "the pods to say why")
     assert not any(guide.nodes(TRAINING, "ddp-training-tas"))
     unknown = '"nvlink-localty" is not a policy of ConfigMap kai-scheduler/kai-scheduler-config'
@@ -211,10 +211,10 @@ def test_subgroups_have_minimums_and_places_of_their_own(phalanx: Phalanx) -> No
     spec = {"minMember": 4, "subGroups": parts}
     metadata = {"name": "serve", "namespace": TRAINING}
     group = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
-    phalanx.apply(NETWORK, group)
+    phalanx.submit(NETWORK, group)
     for name in ("prefill", "decode"):
         for number in (0, 1):
-            phalanx.apply(server(f"{name}-{number}", name))
+            phalanx.submit(server(f"{name}-{number}", name))
             if (name, number) == ("decode", 0):
                 guide.await_message(TRAINING, "prefill-0", "waits for 1 more pod")
     taken = guide.await_nodes(TRAINING, "serve", 4)

@@ -207,7 +207,7 @@ def test_a_gang_whose_leader_dies_in_its_release_is_soon_whole_or_gone(phalanx: 
     seed = int(os.environ.get("PHALANX_RELEASE_SEED", "7"))
     dice = random.Random(seed)  # noqa: S311 - chooses what is tried
     phalanx.cluster.add_nodes(node(name, f"spine-{place // 4}", "block") for place, name in enumerate(NODES))
-    phalanx.apply(priority_class("middle", 100), priority_class("high", 1000))
+    phalanx.submit(priority_class("middle", 100), priority_class("high", 1000))
     with candidates(phalanx, tmp_path) as (doom, waiting):
         outcomes = []
         for number in range(KILLS):

@@ -93,7 +93,7 @@ def install(phalanx: Phalanx) -> None:
     """Have the kind served. A watch that is opened before may hear nothing until it counts as dead: the API server
     makes the store of a definition anew when its names are accepted.
     """
-    phalanx.apply(definition())
+    phalanx.submit(definition())
     phalanx.cluster.kubectl("wait", "--for=condition=established", f"crd/{NAME}")
 
 
@@ -103,13 +103,13 @@ def test_a_described_kind_is_a_gang_without_a_restart(racks: Phalanx) -> None:
     racks.apply_once_told(unknown, filling(gang="true"))
     racks.cluster.request("DELETE", f"{RUNS}/w")
 
-    racks.apply(described())
+    racks.submit(described())
     racks.wait(lambda: ready(racks).get("reason") == "Forbidden", "the WorkloadKind to say what it lacks")
     assert "phalanx.dev/aggregate-to-workload-kinds" in ready(racks)["message"]
     told = CliRunner().invoke(group, ["doctor", "--fix", "--kubeconfig", str(racks.cluster.kubeconfig)]).output
     assert "Phalanx may not read trainingruns.ml.example.com" in told
     assert "kubectl create clusterrole" in told
-    racks.apply(ACCESS)
+    racks.submit(ACCESS)
     racks.wait(lambda: ready(racks).get("status") == "True", "the WorkloadKind to be in force")
 
     racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", filling(gang="true", required="rack"))
@@ -140,19 +140,19 @@ def test_a_described_kind_is_a_gang_without_a_restart(racks: Phalanx) -> None:
 
 def test_what_is_described_otherwise_holds_from_then_on_and_after_a_restart(racks: Phalanx) -> None:
     install(racks)
-    racks.apply(ACCESS, described())
+    racks.submit(ACCESS, described())
     racks.wait(lambda: ready(racks).get("status") == "True", "the WorkloadKind to be in force")
     racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", filling(gang="true", required="rack"))
     racks.wait(lambda: expected(racks) == len(ROW.names), "the gang to wait for its pods")
     other = described()
     other["spec"]["podTemplates"][0]["replicas"] = "spec.roles.*.atLeast"
-    racks.apply(other)
+    racks.submit(other)
     racks.wait(lambda: expected(racks) == len(ROW.sets), "the gang to have one pod of each template")
     racks.cluster.program("controller").kill()
     racks.cluster.program("webhook").kill()
     racks.ensure_servers()
     racks.deployment.register_webhook()
-    racks.apply(described())
+    racks.submit(described())
     racks.wait(lambda: expected(racks) == len(ROW.names), "the gang to have four again")
     told = CliRunner().invoke(group, ["why", "default/w", "--kubeconfig", str(racks.cluster.kubeconfig)]).output
     assert "waits for 1 more pod of chief: 0 of 1 exist" in one_line(told)
@@ -171,7 +171,7 @@ def test_a_wrong_workload_kind_is_refused_with_one_clear_error(racks: Phalanx) -
     racks.await_refusal("spec.kind: TFJob of kubeflow.org is known to Phalanx itself; delete this WorkloadKind", known)
     unnamed = {**described(), "metadata": {"name": "runs"}}
     racks.await_refusal("metadata.name is the resource with its group", unnamed)
-    racks.apply(described())
+    racks.submit(described())
     second = {**described(), "metadata": {"name": "runs.ml.example.com"}}
     second["spec"] = {**second["spec"], "resource": "runs"}
     racks.await_refusal(f"TrainingRun of ml.example.com is described by WorkloadKind {NAME} already", second)
@@ -180,9 +180,9 @@ def test_a_wrong_workload_kind_is_refused_with_one_clear_error(racks: Phalanx) -
 
 def test_it_comes_with_its_first_workload_and_the_gang_outlives_it(racks: Phalanx) -> None:
     install(racks)
-    racks.apply(ACCESS)
+    racks.submit(ACCESS)
     workload = filling(gang="true", required="rack", min_member="3")
-    racks.apply(described(), workload)  # one `kubectl apply`
+    racks.submit(described(), workload)  # one `kubectl apply`
     stored = racks.cluster.request("GET", f"{RUNS}/w")
     assert [each["pods"]["metadata"]["labels"]["phalanx.dev/pod-set"] for each in stored["spec"]["roles"]] == [
         "chief",
@@ -208,7 +208,7 @@ def test_it_comes_with_its_first_workload_and_the_gang_outlives_it(racks: Phalan
     racks.cluster.request("PUT", f"{RUNS}/w", again)
     kept = racks.cluster.request("GET", f"{RUNS}/w")["spec"]
     assert (kept["note"], kept["roles"]) == ("again", stored["spec"]["roles"])
-    racks.apply(described())
+    racks.submit(described())
     racks.wait(lambda: len(running(racks)) == len(ROW.names), "the pod to start when its kind is described again")
 
 
@@ -216,9 +216,9 @@ def test_a_kind_that_the_resource_does_not_have_is_told(racks: Phalanx) -> None:
     other = described()
     other["spec"]["kind"] = "Training"
     install(racks)
-    racks.apply(ACCESS, other)
+    racks.submit(ACCESS, other)
     racks.wait(lambda: ready(racks).get("reason") == "WrongKind", "the WorkloadKind to say what is wrong")
     said = f"{NAME} are of kind TrainingRun, not Training: correct spec.kind"
     assert (ready(racks)["status"], ready(racks)["message"]) == ("False", said)
-    racks.apply(described())
+    racks.submit(described())
     racks.wait(lambda: ready(racks).get("status") == "True", "the WorkloadKind to be in force")

@@ -40,28 +40,28 @@ def spines_of(phalanx: Phalanx, names: list[str]) -> list[int]:
 def test_must_gather_edited_to_prefer_gather_plans_the_waiting_members_again(phalanx: Phalanx) -> None:
     """Six pods fit into no spine; the document's troubleshooting says to relax the strategy."""
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("big", 6, MUST_SPINE), *members("big", 6))
+    phalanx.submit(pod_group("big", 6, MUST_SPINE), *members("big", 6))
     phalanx.await_phase("big", "Unplaceable")
-    phalanx.apply(pod_group("big", 6, ("SpineLayer", "PreferGather")))
+    phalanx.submit(pod_group("big", 6, ("SpineLayer", "PreferGather")))
     assert len(set(spines_of(phalanx, numbered("big", 6)))) == 2
 
 
 def test_an_edit_while_victims_leave_lets_the_plan_fall_and_gives_back_its_room(phalanx: Phalanx) -> None:
     """A block of four nodes does not exist; spine-1 has four once its victim, which takes its time, has gone."""
     phalanx.guide_nodes()
-    phalanx.apply(priority_class("high", 100_000))
+    phalanx.submit(priority_class("high", 100_000))
     low = [pod(f"low-{i}", nodeName=f"node-{i}") for i in (0, 1, 5)]
     low[2]["metadata"]["finalizers"] = ["example.com/slow"]
-    phalanx.apply(*low)
+    phalanx.submit(*low)
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the running pods")
     names = numbered("edited", 4)
     try:
-        phalanx.apply(pod_group("edited", 4, MUST_SPINE), *members("edited", 4, priorityClassName="high"))
+        phalanx.submit(pod_group("edited", 4, MUST_SPINE), *members("edited", 4, priorityClassName="high"))
         phalanx.wait(lambda: nominations(phalanx, names) == [f"node-{i}" for i in (5, 6, 7, 8)], "the nominations")
-        phalanx.apply(pod_group("edited", 4, ("BlockLayer", "MustGather")))
+        phalanx.submit(pod_group("edited", 4, ("BlockLayer", "MustGather")))
         phalanx.wait(lambda: nominations(phalanx, names) == [""] * 4, "the room to be given back")
         phalanx.await_phase("edited", "Unplaceable")
-        phalanx.apply(pod_group("edited", 4, MUST_SPINE))
+        phalanx.submit(pod_group("edited", 4, MUST_SPINE))
     finally:
         phalanx.cluster.kubectl("patch", "pod", "low-5", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
     assert set(spines_of(phalanx, names)) == {1}
@@ -74,10 +74,10 @@ def nominations(phalanx: Phalanx, names: list[str]) -> list[str]:
 
 def test_a_gang_whose_time_is_over_gives_way_and_is_tried_again(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(*(pod(f"busy-{i}", nodeName=f"node-{i}") for i in (0, 1, 5)))
+    phalanx.submit(*(pod(f"busy-{i}", nodeName=f"node-{i}") for i in (0, 1, 5)))
     group = pod_group("late", 4, MUST_SPINE)
     group["spec"]["scheduleTimeoutSeconds"] = 2
-    phalanx.apply(group, *members("late", 4))
+    phalanx.submit(group, *members("late", 4))
     phalanx.wait(lambda: timed_out(phalanx, "late") == "True", "the gang's time to be over")
     phalanx.cluster.kubectl("delete", "pod", "busy-5", "--force", "--grace-period=0")
     assert set(spines_of(phalanx, numbered("late", 4))) == {1}
@@ -94,9 +94,9 @@ def test_annotations_alone_make_a_gang_with_a_waiting_time(phalanx: Phalanx) -> 
     spec = '{"gatherStrategy": [{"layer": "SpineLayer", "strategy": "MustGather"}]}'
     said = {"name": "light", "min_available": "5", "total_number": "6", "mode": "NonStrict", "waiting_time": "2s"}
     pods = [annotated(pod(name), **said, network_topology_spec=spec) for name in numbered("light", 6)]
-    phalanx.apply(*(pod(f"busy-{i}", nodeName=f"node-{i}") for i in (0, 1)), *pods[:4])
+    phalanx.submit(*(pod(f"busy-{i}", nodeName=f"node-{i}") for i in (0, 1)), *pods[:4])
     phalanx.wait(lambda: "4 of 5" in str(phalanx.status("light").get("message")), "the gang to wait for the fifth")
-    phalanx.apply(pods[4])
+    phalanx.submit(pods[4])
     phalanx.wait(lambda: timed_out(phalanx, "light") == "True", "the gang's time to be over")
     phalanx.cluster.kubectl("delete", "pod", "busy-0", "busy-1", "--force", "--grace-period=0")
     assert set(spines_of(phalanx, numbered("light", 5))) == {0}
@@ -110,7 +110,7 @@ def test_master_and_worker_share_one_spine_and_start_together(phalanx: Phalanx) 
     answer = phalanx.apply(master, *members("llm-master", 1))
     assert "waits for PodGroup default/llm-worker" in answer
     phalanx.await_phase("llm-master", "Waiting")
-    phalanx.apply(worker, *members("llm-worker", 3))
+    phalanx.submit(worker, *members("llm-worker", 3))
     # spine-0 rather than the one of four nodes: there the three workers have one block to themselves
     assert spines_of(phalanx, numbered("llm-master", 1)) == [0]
     assert set(phalanx.await_bound(numbered("llm-worker", 3)).values()) == {"node-0", "node-1", "node-2"}
@@ -119,11 +119,11 @@ def test_master_and_worker_share_one_spine_and_start_together(phalanx: Phalanx) 
 def test_one_of_two_lost_members_may_come_back_alone_unless_the_policy_minds(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     for name, policy in (("once", "once-satisfied"), ("strict", "waiting-and-running")):
-        phalanx.apply(annotated(pod_group(name, 3, MUST_SPINE), match_policy=policy), *members(name, 3))
+        phalanx.submit(annotated(pod_group(name, 3, MUST_SPINE), match_policy=policy), *members(name, 3))
         spines_of(phalanx, numbered(name, 3))
         phalanx.cluster.kubectl("delete", "pod", f"{name}-0", f"{name}-1", "--force", "--grace-period=0")
         phalanx.await_phase(name, "Waiting")
-        phalanx.apply(pod(f"{name}-0", name))
+        phalanx.submit(pod(f"{name}-0", name))
     phalanx.await_bound(["once-0"])
     waits = "waits for 1 more pod: 2 of 3 exist"
     phalanx.wait(lambda: phalanx.status("strict").get("message") == waits, "the other gang to wait")
@@ -133,18 +133,18 @@ def test_one_of_two_lost_members_may_come_back_alone_unless_the_policy_minds(pha
 def test_the_config_map_switches_layers_and_preemption_off_and_on_again(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.cluster.kubectl_result("create", "namespace", "koordinator-system")
-    phalanx.apply(priority_class("high", 100_000))
+    phalanx.submit(priority_class("high", 100_000))
     low = [pod(f"low-{i}", nodeName=f"node-{i}") for i in (0, 1, 5)]
-    phalanx.apply(*low, configuration(preemption="false"))
+    phalanx.submit(*low, configuration(preemption="false"))
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the running pods")
-    phalanx.apply(pod_group("meek", 4, MUST_SPINE), *members("meek", 4, priorityClassName="high"))
+    phalanx.submit(pod_group("meek", 4, MUST_SPINE), *members("meek", 4, priorityClassName="high"))
     phalanx.await_phase("meek", "Unplaceable")
-    phalanx.apply(configuration(preemption="true"))
+    phalanx.submit(configuration(preemption="true"))
     assert set(spines_of(phalanx, numbered("meek", 4))) == {1}
     refused = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=json.dumps(configuration(preemption="maybe")))
     assert refused.returncode != 0
     assert "enablePreemption" in refused.stderr
-    phalanx.apply(configuration(aware="false"))
+    phalanx.submit(configuration(aware="false"))
     phalanx.apply_once_told("awareNetworkTopology is not true", pod_group("blind", 5, MUST_SPINE))
     phalanx.cluster.kubectl("delete", "configmap", "koord-scheduler-config", "-n", "koordinator-system")
 

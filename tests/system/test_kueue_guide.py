@@ -95,7 +95,7 @@ def test_the_guides_job_fills_the_super_node_that_holds_it_and_the_quota_holds_a
     await_queue(phalanx, ["training", "metax-pool", "1", "2"])
     phalanx.cluster.program("controller").kill()
     phalanx.deployment.start_controller()
-    phalanx.apply(job("after-the-restart", 1))
+    phalanx.submit(job("after-the-restart", 1))
     phalanx.wait(lambda: phalanx.status("after-the-restart").get("message") == QUOTA, "the new one to wait, too")
     assert nodes_of_job(phalanx, "llm-tune") == [""]
     await_queue(phalanx, ["training", "metax-pool", "2", "2"])
@@ -113,13 +113,13 @@ def test_in_a_queue_of_strict_order_a_job_that_fits_waits_for_an_older_one_that_
     queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/metax-pool"
     strict = {"spec": {"queueingStrategy": "StrictFIFO"}}
     phalanx.cluster.request("PATCH", queue, strict, "application/merge-patch+json")
-    phalanx.apply(job("running", 6))
+    phalanx.submit(job("running", 6))
     await_job(phalanx, "running", 6)
-    phalanx.apply(job("older", 4))
+    phalanx.submit(job("older", 4))
     phalanx.wait(
         lambda: phalanx.status("older").get("message", "").startswith("waits for quota"), "the quota to be full"
     )
-    phalanx.apply(job("younger", 2))
+    phalanx.submit(job("younger", 2))
     waits = "waits for gang default/older, which is before it in ClusterQueue metax-pool (StrictFIFO)"
     phalanx.wait(lambda: phalanx.status("younger").get("message") == waits, "the younger to be told whom it waits for")
     phalanx.cluster.kubectl("delete", "job", "older")
@@ -192,15 +192,15 @@ def test_a_flavors_tolerations_come_with_the_release_and_its_labels_bound_the_no
         },
     }
     anything = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "any"}}
-    phalanx.apply(anything, reserved, queue, job("first", 3))
+    phalanx.submit(anything, reserved, queue, job("first", 3))
     assert await_job(phalanx, "first", 3) == ["node-4", "node-5", "node-6"]
     keys = [each.get("key") for each in phalanx.pods()[0]["spec"]["tolerations"]]
     assert keys.count("metax") == 1
     assert "node.kubernetes.io/not-ready" in keys
-    phalanx.apply(job("second", 3))
+    phalanx.submit(job("second", 3))
     assert await_job(phalanx, "second", 3) == ["node-8", "node-9", "node-10"]
     assert phalanx.await_phase("second", "Placed")["flavors"] == ["any", "tas-flavor"]
-    phalanx.apply(job("third", 4))
+    phalanx.submit(job("third", 4))
     never = phalanx.await_phase("third", "Unplaceable")["message"]
     assert never == "; ".join(
         f"needs 32 {GPU}, and flavor {name} of ClusterQueue metax-pool never has more than 24"
@@ -221,9 +221,9 @@ def test_plain_pods_of_a_group_start_together(phalanx: Phalanx) -> None:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
     with phalanx.record() as recorder:
-        phalanx.apply(member(1))
+        phalanx.submit(member(1))
         assert phalanx.await_phase("group", "Waiting")["message"] == "waits for 1 more pod: 1 of 2 exist"
-        phalanx.apply(member(0))
+        phalanx.submit(member(0))
         events = recorder.wait_for(all_bound(["member-0", "member-1"]))
     assert [seen(events, f"member-{index}") for index in (0, 1)] == ["node-4", "node-5"]
 

@@ -30,16 +30,16 @@ def test_a_gang_that_was_there_before_its_leader_is_shown_once(phalanx: Phalanx)
     phalanx.make_namespace("kai-scheduler")
     phalanx.cluster.program("controller").kill()
     standing = [*read("nodes-racks"), *read("tas-config")]
-    phalanx.apply(*standing)
+    phalanx.submit(*standing)
     phalanx.cluster.await_nodes(each["metadata"]["name"] for each in standing if each["kind"] == "Node")
     members = [pod(name, cpu=1) for name in numbered("grows", 8)]
     for each in members:
         light = "pod-group.scheduling.sigs.k8s.io"
         each["metadata"]["labels"] = {f"{light}/name": "grows", f"{light}/min-available": "8"}
-    phalanx.apply(*read("kai-too-big"), members[0])
+    phalanx.submit(*read("kai-too-big"), members[0])
     phalanx.deployment.start_controller()
     for each in members[1:]:
-        phalanx.apply(each)
+        phalanx.submit(each)
     phalanx.await_bound(numbered("grows", 8))
     phalanx.await_phase("grows", "Placed")
     phalanx.await_phase("big", "Unplaceable")

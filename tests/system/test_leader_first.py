@@ -35,7 +35,7 @@ SHORT = "waits for ResourceQuota few to have room for 2 more pods (pods: 2 neede
 def apply_quota(phalanx: Phalanx, pods: int) -> None:
     """Make a quota, or change it."""
     meta = {"name": "few", "namespace": "default"}
-    phalanx.apply(
+    phalanx.submit(
         {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": {"pods": str(pods)}}}
     )
 
@@ -44,7 +44,7 @@ def await_known(phalanx: Phalanx) -> None:
     """Wait until the controller minds the quota: with another gang that is too large for it. Its watch may be late."""
     early = stateful_set("early")
     early["spec"]["replicas"] = 4
-    phalanx.apply(early)
+    phalanx.submit(early)
     told = "waits for ResourceQuota few to have room for 3 more pods"
     phalanx.wait(
         lambda: phalanx.status("early").get("message", "").startswith(told), "the controller to know the quota"
@@ -61,7 +61,7 @@ def test_no_room_is_held_for_pods_that_a_quota_of_their_namespace_would_refuse(r
     """The first of three pods is there: of a quota of two, one is left."""
     apply_quota(racks, 2)
     await_known(racks)
-    racks.apply(stateful_set("w"))
+    racks.submit(stateful_set("w"))
     racks.wait(lambda: racks.status("w").get("message") == SHORT, "the gang to wait for the quota")
     assert not held(racks)
     assert not racks.pod("w-0")["spec"].get("nodeName")
@@ -76,7 +76,7 @@ def test_gangs_of_one_namespace_hold_no_more_room_together_than_its_quota_has(ra
     for each in names:
         small = stateful_set(each)
         small["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
-        racks.apply(small)
+        racks.submit(small)
     why = "waits for ResourceQuota few to have room for 2 more pods (pods: 2 needed, 0 of 5 left)"
     racks.wait(lambda: [racks.status(each).get("message") for each in names].count(why) == 2, "two gangs to wait")
     racks.wait(lambda: len(held(racks)) == 2, "room to be held for one")
@@ -85,7 +85,7 @@ def test_gangs_of_one_namespace_hold_no_more_room_together_than_its_quota_has(ra
 
 def test_room_is_given_back_when_a_quota_comes_that_refuses_the_pods_for_which_it_is_held(racks: Phalanx) -> None:
     """The first pod runs; it was promised to run with the others or not at all."""
-    racks.apply(stateful_set("w"))
+    racks.submit(stateful_set("w"))
     await_held(racks)
     apply_quota(racks, 2)
     racks.wait(lambda: not placeholders(racks), "the room to be given back")
@@ -131,7 +131,7 @@ def test_where_a_workload_wants_no_placeholders_its_gang_waits_and_is_told_what_
 def test_where_the_controller_is_to_hold_no_room_all_gangs_wait_and_what_was_held_is_given_back(
     racks: Phalanx,
 ) -> None:
-    racks.apply(stateful_set("w"))
+    racks.submit(stateful_set("w"))
     await_held(racks)
     racks.cluster.program("controller").kill()
     doomed = racks.deployment.start_controller(options=("--no-placeholders",))
@@ -155,7 +155,7 @@ def test_the_room_of_pods_that_do_not_exist_yet_is_held_until_they_come(racks: P
     assert all(each["spec"]["schedulingGates"] for each in placeholders(racks).values())
     rivals = [f"rival-{number_of(planned[name])}" for name in NAMES[1:]]
     with racks.record() as recorder:
-        racks.apply(*(rival(number_of(planned[name])) for name in NAMES[1:]))
+        racks.submit(*(rival(number_of(planned[name])) for name in NAMES[1:]))
         racks.wait(lambda: all(unschedulable(racks.pod(each)) for each in rivals), "the rivals to be turned away")
         for name, after in pairwise(NAMES):
             make_ready(racks, name)
@@ -168,10 +168,10 @@ def test_the_room_of_pods_that_do_not_exist_yet_is_held_until_they_come(racks: P
 
 
 def test_a_pod_of_higher_priority_takes_the_room_and_it_is_held_elsewhere(racks: Phalanx) -> None:
-    racks.apply(priority_class("high", 1000), stateful_set("w"))
+    racks.submit(priority_class("high", 1000), stateful_set("w"))
     planned = await_held(racks)
     taken = planned["w-1"]
-    racks.apply(rival(number_of(taken), priorityClassName="high"))
+    racks.submit(rival(number_of(taken), priorityClassName="high"))
     racks.await_bound([f"rival-{number_of(taken)}"])
     (spare,) = {"n0", "n1", "n2", "n3"} - set(planned.values())
     racks.wait(lambda: set(held(racks).values()) == {spare, planned["w-2"]}, "room to be held elsewhere")
@@ -183,10 +183,10 @@ def test_a_pod_of_higher_priority_takes_the_room_and_it_is_held_elsewhere(racks:
 
 
 def test_a_gang_whose_room_is_taken_for_good_is_taken_back_as_a_whole(racks: Phalanx) -> None:
-    racks.apply(priority_class("high", 1000), rival(3), stateful_set("w"))
+    racks.submit(priority_class("high", 1000), rival(3), stateful_set("w"))
     planned = await_held(racks)
     before = racks.pod("w-0")["metadata"]["uid"]
-    racks.apply(rival(number_of(planned["w-1"]), priorityClassName="high"))
+    racks.submit(rival(number_of(planned["w-1"]), priorityClassName="high"))
     racks.wait(lambda: not placeholders(racks), "the room to be given back")
     racks.wait(lambda: racks.pod("w-0")["metadata"].get("uid", before) != before, "the first pod to be made again")
     racks.await_phase("w", "Unplaceable")
@@ -203,10 +203,10 @@ def test_the_room_goes_with_the_workload_and_is_charged_to_no_quota(racks: Phala
         "metadata": {"name": "three", "namespace": "default"},
         "spec": {"hard": {"pods": "3"}},
     }
-    racks.apply(quota)
+    racks.submit(quota)
     path = "/api/v1/namespaces/default/resourcequotas/three"
     racks.wait(lambda: bool(racks.cluster.request("GET", path).get("status", {}).get("hard")), "the quota")
-    racks.apply(stateful_set("w"))
+    racks.submit(stateful_set("w"))
     await_held(racks)
     make_ready(racks, "w-0")
     racks.await_bound(["w-1"])
@@ -237,7 +237,7 @@ def apply_queue(phalanx: Phalanx, cpu: int) -> None:
     quotas = [{"name": "cpu", "nominalQuota": cpu}, {"name": "memory", "nominalQuota": "1Ti"}]
     groups = [{"coveredResources": ["cpu", "memory"], "flavors": [{"name": "any", "resources": quotas}]}]
     flavor = {"nodeLabels": {"pool": "any"}, "topologyName": "racks"}
-    phalanx.apply(
+    phalanx.submit(
         kueues("Topology", "racks", {"levels": levels}),
         kueues("ResourceFlavor", "any", flavor),
         kueues("ClusterQueue", "pool", {"namespaceSelector": {}, "resourceGroups": groups}),
@@ -261,11 +261,11 @@ def test_room_that_is_held_is_charged_to_a_queue_of_kueues_once(racks: Phalanx) 
     queued["spec"]["template"]["metadata"]["annotations"] |= wish
     racks.apply_once_told("gang default/w: 3 pods fit in r1: n0..2", queued)
     planned = await_held(racks)
-    racks.apply(of_the_queue("fits"))
+    racks.submit(of_the_queue("fits"))
     racks.await_bound(["fits"])
     full = "waits for quota: the gang needs 1 cpu, and flavor any of ClusterQueue pool has 0 of 19 left"
     with racks.record() as recorder:
-        racks.apply(of_the_queue("waits"))
+        racks.submit(of_the_queue("waits"))
         racks.wait(lambda: racks.status("waits").get("message") == full, "the other one to wait for the quota")
         for name, after in pairwise(NAMES):
             make_ready(racks, name)
@@ -334,14 +334,14 @@ def test_a_controller_killed_after_a_write_loses_no_room_and_leaves_no_placehold
 
         if write in WRITES[:2]:
             proxy.after = kill
-        racks.apply(stateful_set("w"))
+        racks.submit(stateful_set("w"))
         if write in WRITES[:2]:
             racks.wait(lambda: not doomed.running, f"the controller to reach {write.__name__}")
             racks.deployment.start_controller()
         planned = await_held(racks)
         rivals = {f"rival-{number_of(planned[name])}": number_of(planned[name]) for name in NAMES[1:]}
         with racks.record() as recorder:
-            racks.apply(*(rival(each) for each in rivals.values()))
+            racks.submit(*(rival(each) for each in rivals.values()))
             racks.wait(lambda: all(unschedulable(racks.pod(each)) for each in rivals), "the rivals to be turned away")
             if write in WRITES[2:]:  # before the first release there was a probe, too
                 proxy.after = kill

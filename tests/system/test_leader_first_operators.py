@@ -79,7 +79,7 @@ def test_another_of_equal_priority_does_not_get_the_room_before_the_others_come(
     assert len(planned) == 3
     rivals = [f"rival-{number_of(node)}" for node in planned.values()]
     with phalanx.record() as recorder:
-        phalanx.apply(*(rival(number_of(node)) for node in planned.values()))
+        phalanx.submit(*(rival(number_of(node)) for node in planned.values()))
         phalanx.wait(lambda: all(unschedulable(phalanx.pod(each)) for each in rivals), "the rivals to be turned away")
         assert list(nodes(phalanx)) == [leader]
         make_ready(phalanx, leader)
@@ -94,12 +94,12 @@ def test_another_of_equal_priority_does_not_get_the_room_before_the_others_come(
 def test_one_of_higher_priority_gets_it_and_the_gang_is_told_and_planned_again(phalanx: Phalanx, case: Case) -> None:
     """Of r2 two nodes are planned, and a third one is free."""
     gang = ROWS[case.kind].gang
-    phalanx.apply(priority_class("high", 1000))
+    phalanx.submit(priority_class("high", 1000))
     told = f"gang default/{gang}: 2 pods fit in r2: n4..5, proven optimal"
     phalanx.apply_once_told(told, in_order(case, 2))
     leader, planned = await_leader(phalanx, gang)
     ((worker, taken),) = planned.items()
-    phalanx.apply(rival(number_of(taken), priorityClassName="high"))
+    phalanx.submit(rival(number_of(taken), priorityClassName="high"))
     phalanx.await_bound([f"rival-{number_of(taken)}"])
     phalanx.wait(lambda: held(phalanx) == {worker: "n6"}, "room to be held elsewhere in the rack")
     assert gang in phalanx.cluster.kubectl("get", "events", "--field-selector", "reason=RoomLost")
@@ -117,7 +117,7 @@ def test_workers_of_a_ray_cluster_have_their_nodes_before_its_head_is_ready(phal
     phalanx.wait(lambda: phalanx.pod(head)["status"]["phase"] == "Running", "the head to run")
     before = nodes(phalanx)
     assert set(before.values()) == {"n0", "n1", "n2", "n3"}
-    phalanx.apply(*(rival(number) for number in range(4)))
+    phalanx.submit(*(rival(number) for number in range(4)))
     phalanx.wait(lambda: all(unschedulable(phalanx.pod(f"rival-{each}")) for each in range(4)), "rivals in vain")
     make_ready(phalanx, head)
     phalanx.await_phase("w", "Placed")

@@ -56,7 +56,7 @@ def test_a_no_is_the_same_live_and_in_files(
     for name in ELSEWHERE:
         phalanx.make_namespace(name)
     standing = read(*there)
-    phalanx.apply(*standing)
+    phalanx.submit(*standing)
     phalanx.cluster.await_nodes(each["metadata"]["name"] for each in standing if each["kind"] == "Node")
     told = one_line(phalanx.apply(*read(*asked)))
     namespace, _, name = gang.partition("/")

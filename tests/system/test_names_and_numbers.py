@@ -25,11 +25,11 @@ def test_a_gang_of_no_number_is_refused_and_one_that_exists_is_told_how_to_be_me
 ) -> None:
     phalanx = Phalanx(deployment, cluster)
     phalanx.ensure_servers()
-    phalanx.apply(gang("before"))  # nobody is asked yet
+    phalanx.submit(gang("before"))  # nobody is asked yet
     assert phalanx.await_phase("before", "Invalid")["message"] == REFUSAL.format("before")
     deployment.register_webhook()
     phalanx.await_refusal(REFUSAL.format("after"), gang("after", required="rack"))
-    phalanx.apply(gang("before", minMember=1))
+    phalanx.submit(gang("before", minMember=1))
     assert phalanx.await_phase("before", "Waiting")["message"] == "waits for 1 more pod: 0 of 1 exist"
 
 
@@ -48,8 +48,8 @@ def test_full_names_answer_for_one_kind_and_the_category_for_ours(phalanx: Phala
     kubectl = phalanx.cluster.kubectl
     levels = {"levels": [{"name": "rack", "nodeLabel": "example.com/rack"}]}
     metadata = {"name": "net"}
-    phalanx.apply({"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": metadata, "spec": levels})
-    phalanx.apply(gang("llm", minMember=1))
+    phalanx.submit({"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": metadata, "spec": levels})
+    phalanx.submit(gang("llm", minMember=1))
     for name in FULL_NAMES:
         kubectl("get", name)
     ours = kubectl("get", "phalanx", "-A", "-o", "name").split()

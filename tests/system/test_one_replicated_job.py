@@ -63,7 +63,7 @@ def nodes(phalanx: Phalanx) -> dict[str, str]:
 
 def test_its_pods_start_together_in_a_rack_and_the_driver_does_not_wait(racks: Phalanx) -> None:
     with racks.record() as recorder:
-        racks.apply(gang(4), job_set(4))
+        racks.submit(gang(4), job_set(4))
         racks.wait(lambda: set(nodes(racks)) == {"w-driver-0-0", *TRAINERS}, "all pods to be bound")
         events = [each for each in recorder.events if each.name.startswith("w-nodes-")]
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
@@ -77,7 +77,7 @@ def test_its_pods_start_together_in_a_rack_and_the_driver_does_not_wait(racks: P
 
 def test_one_too_many_and_none_of_them_starts_but_the_driver_does(racks: Phalanx) -> None:
     with racks.record() as recorder:
-        racks.apply(gang(5), job_set(5))
+        racks.submit(gang(5), job_set(5))
         message = racks.await_phase("trainers", "Unplaceable")["message"]
         racks.wait(lambda: "w-driver-0-0" in nodes(racks), "the driver to run")
         racks.wait(lambda: len(racks.pods()) == 6, "all pods to be made")

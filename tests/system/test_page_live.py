@@ -72,7 +72,7 @@ def test_a_gang_that_lands_is_on_the_page_within_two_seconds_and_tells_its_story
             assert browser.stdout is not None
             assert browser.stdout.readline() == "ready\n"
             used = _cpu_seconds(installation), time.monotonic()
-            phalanx.apply(pod_group("late", MEMBERS), *(pod(name, "late") for name in numbered("late", MEMBERS)))
+            phalanx.submit(pod_group("late", MEMBERS), *(pod(name, "late") for name in numbered("late", MEMBERS)))
             phalanx.await_phase("late", "Placed")
             placed = time.time()
             seen: dict[str, Any] = json.loads(browser.stdout.readline())

@@ -102,7 +102,7 @@ def operated(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Ite
 def case(operated: tuple[Case, Running], phalanx: Phalanx) -> Case:
     """Seven nodes in two racks, and the operator's webhooks."""
     operated[1].register()
-    phalanx.apply(
+    phalanx.submit(
         *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(7)),
     )
     phalanx.cluster.await_nodes(f"n{number}" for number in range(7))
@@ -144,7 +144,7 @@ def by_rank(phalanx: Phalanx, case: Case) -> list[str]:
 @dialects
 def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, case: Case, dialect: str) -> None:
     gang = ROWS[case.kind].gang
-    phalanx.apply(topology(dialect))
+    phalanx.submit(topology(dialect))
     with phalanx.record() as recorder:
         phalanx.apply_once_told(
             f"gang default/{gang}: 4 pods fit in r1: n0..3, proven optimal", manifest(case, dialect, pods=4)
@@ -167,7 +167,7 @@ def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, cas
 @dialects
 def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case, dialect: str) -> None:
     gang = ROWS[case.kind].gang
-    phalanx.apply(topology(dialect))
+    phalanx.submit(topology(dialect))
     workload = manifest(case, dialect, pods=5)
     with phalanx.record() as recorder:
         phalanx.apply_once_told(f"gang default/{gang}: needs 5 pods", workload)
@@ -185,7 +185,7 @@ def test_room_is_held_until_the_operator_makes_the_pods_that_come_after_others(
     phalanx: Phalanx, case: Case, dialect: str
 ) -> None:
     gang = ROWS[case.kind].gang
-    phalanx.apply(topology(dialect))
+    phalanx.submit(topology(dialect))
     workload = manifest(case, dialect, pods=4)
     workload["spec"] |= case.in_order
     with phalanx.record() as recorder:

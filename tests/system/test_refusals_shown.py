@@ -74,7 +74,7 @@ def test_kubectl_shows_the_exact_answers(phalanx: Phalanx, dialect: str) -> None
     for requests in scenes(dialect):
         standing = requests[0].standing()
         if standing:
-            phalanx.apply(*standing)
+            phalanx.submit(*standing)
         expected = {str(each): each.api_server or each.answer for each in requests}
         deadline = time.monotonic() + SECONDS
         while (seen := answers(phalanx, requests)) != expected and time.monotonic() < deadline:

@@ -28,21 +28,21 @@ def members(stem: str, count: int, **spec: object) -> list[dict[str, object]]:
 def test_a_gang_one_pod_short_waits_and_starts_when_the_pod_comes(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     *first, last = members("short", 4)
-    phalanx.apply(pod_group("short", 4, MUST_SPINE), *first)
+    phalanx.submit(pod_group("short", 4, MUST_SPINE), *first)
     waits = "waits for 1 more pod: 3 of 4 exist"
     phalanx.wait(lambda: phalanx.status("short").get("message") == waits, "the gang's message")
     assert phalanx.status("short")["phase"] == "Waiting"
     phalanx.wait(lambda: "3 of 4" in scheduled_message(phalanx.pod("short-0")), "the pod's own message")
     assert not any(phalanx.nodes_of(numbered("short", 3)).values())
     assert all(each["spec"]["schedulingGates"] for each in phalanx.pods())
-    phalanx.apply(last)
+    phalanx.submit(last)
     assert set(phalanx.await_bound(numbered("short", 4)).values()) == {f"node-{i}" for i in (5, 6, 7, 8)}
 
 
 def test_a_gang_that_fits_nowhere_says_where_how_many_fit_and_starts_when_room_appears(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(*(pod(f"busy-{i}", nodeName=f"node-{i}") for i in (0, 1, 5)))
-    phalanx.apply(pod_group("big", 4, MUST_SPINE), *members("big", 4))
+    phalanx.submit(*(pod(f"busy-{i}", nodeName=f"node-{i}") for i in (0, 1, 5)))
+    phalanx.submit(pod_group("big", 4, MUST_SPINE), *members("big", 4))
     status = phalanx.await_phase("big", "Unplaceable")
     near = {tuple(each["path"]): each["fits"] for each in status["explanation"]["nearest"]}
     assert near == {("spine-0",): 3, ("spine-1",): 3, ("spine-2",): 3}
@@ -56,9 +56,9 @@ def test_a_gang_that_fits_nowhere_says_where_how_many_fit_and_starts_when_room_a
 
 def test_of_two_gangs_that_only_fit_one_after_the_other_never_both_start_half(phalanx: Phalanx) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(4))
-    phalanx.apply(topology())
+    phalanx.submit(topology())
     with phalanx.record() as recorder:
-        phalanx.apply(
+        phalanx.submit(
             pod_group("one", 3, MUST_SPINE), pod_group("two", 3, MUST_SPINE), *members("one", 3), *members("two", 3)
         )
         recorder.wait_for(lambda seen: any(all_bound(numbered(gang, 3))(seen) for gang in ("one", "two")))
@@ -71,18 +71,18 @@ def test_of_two_gangs_that_only_fit_one_after_the_other_never_both_start_half(ph
 
 def test_a_pod_of_equal_priority_cannot_take_the_room_that_is_held(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(priority_class("high", 100_000), priority_class("low-priority", 1000))
-    phalanx.apply(*(pod(f"low-{i}", nodeName=f"node-{i}", priorityClassName="low-priority") for i in (0, 1, 5)))
+    phalanx.submit(priority_class("high", 100_000), priority_class("low-priority", 1000))
+    phalanx.submit(*(pod(f"low-{i}", nodeName=f"node-{i}", priorityClassName="low-priority") for i in (0, 1, 5)))
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the low-priority pods")
     with phalanx.record() as recorder:
         with phalanx.slow_to_end("low-5"):
-            phalanx.apply(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
+            phalanx.submit(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
             held = set(numbered("held", 4))
             recorder.wait_for(
                 lambda seen: held <= {e.name for e in seen if e.object["status"].get("nominatedNodeName")}
             )
             rivals = {f"rival-{i}": {"kubernetes.io/hostname": f"node-{i}"} for i in (6, 7, 8)}
-            phalanx.apply(*(pod(name, priorityClassName="high", nodeSelector=pin) for name, pin in rivals.items()))
+            phalanx.submit(*(pod(name, priorityClassName="high", nodeSelector=pin) for name, pin in rivals.items()))
             phalanx.wait(lambda: all(map(unschedulable, map(phalanx.pod, rivals))), "the rivals to be turned away")
         recorder.wait_for(all_bound(numbered("held", 4)))
         assert not any(bound(event) for event in recorder.events if event.name.startswith("rival-"))
@@ -90,17 +90,17 @@ def test_a_pod_of_equal_priority_cannot_take_the_room_that_is_held(phalanx: Phal
 
 def test_a_pod_of_higher_priority_takes_the_room_and_nothing_has_been_let_go(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(priority_class("high", 100_000), priority_class("highest", 1_000_000))
-    phalanx.apply(priority_class("low-priority", 1000))
+    phalanx.submit(priority_class("high", 100_000), priority_class("highest", 1_000_000))
+    phalanx.submit(priority_class("low-priority", 1000))
     low = [pod(f"low-{i}", nodeName=f"node-{i}", priorityClassName="low-priority") for i in (0, 1, 5)]
-    phalanx.apply(*low)
+    phalanx.submit(*low)
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the low-priority pods")
     with phalanx.record() as recorder:
         with phalanx.slow_to_end("low-5"):
-            phalanx.apply(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
+            phalanx.submit(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
             recorder.wait_for(lambda seen: any(e.object["status"].get("nominatedNodeName") == "node-6" for e in seen))
             pin = {"kubernetes.io/hostname": "node-6"}
-            phalanx.apply(pod("intruder", priorityClassName="highest", nodeSelector=pin))
+            phalanx.submit(pod("intruder", priorityClassName="highest", nodeSelector=pin))
             recorder.wait_for(all_bound(["intruder"]))
             before = [e for e in recorder.events if e.name.startswith("held-")]
             assert all(e.object["spec"].get("schedulingGates") for e in before)
@@ -114,26 +114,26 @@ def test_a_pod_of_higher_priority_takes_the_room_and_nothing_has_been_let_go(pha
 
 def test_a_replacement_is_placed_beside_its_siblings(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("team", 4, MUST_SPINE), *members("team", 4))
+    phalanx.submit(pod_group("team", 4, MUST_SPINE), *members("team", 4))
     first = phalanx.await_bound(numbered("team", 4))
     phalanx.cluster.kubectl("delete", "pod", "team-2", "--force", "--grace-period=0")
     phalanx.await_phase("team", "Waiting")
-    phalanx.apply(pod("team-2", "team"))
+    phalanx.submit(pod("team-2", "team"))
     assert phalanx.await_bound(numbered("team", 4)) == first
 
 
 def test_a_budget_that_forbids_an_eviction_leaves_everything_as_it_was(phalanx: Phalanx) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(2))
-    phalanx.apply(topology(), priority_class("high", 100_000))
+    phalanx.submit(topology(), priority_class("high", 100_000))
     guarded = pod("guarded", nodeName="node-0")
     guarded["metadata"]["labels"] = {"app": "guarded"}
-    phalanx.apply(guarded, budget("guard", "guarded", 1))
+    phalanx.submit(guarded, budget("guard", "guarded", 1))
     phalanx.wait(lambda: phalanx.pod("guarded")["status"]["phase"] == "Running", "the guarded pod")
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/guard"
     phalanx.wait(
         lambda: phalanx.cluster.request("GET", budgets).get("status", {}).get("currentHealthy") == 1, "the budget"
     )
-    phalanx.apply(pod_group("rude", 2, MUST_SPINE), *members("rude", 2, priorityClassName="high"))
+    phalanx.submit(pod_group("rude", 2, MUST_SPINE), *members("rude", 2, priorityClassName="high"))
     phalanx.await_phase("rude", "Unplaceable")
     assert "deletionTimestamp" not in phalanx.pod("guarded")["metadata"]
     phalanx.cluster.kubectl("delete", "pdb", "guard")

@@ -36,7 +36,7 @@ def controller_options() -> tuple[object, ...]:
 def racks(phalanx: Phalanx) -> Phalanx:
     """Three free nodes in each rack."""
     apply_two_racks(phalanx, 7)
-    phalanx.apply(pod("full", cpu=6, nodeName="n0"))
+    phalanx.submit(pod("full", cpu=6, nodeName="n0"))
     return phalanx
 
 
@@ -120,7 +120,7 @@ def lose_one(phalanx: Phalanx) -> None:
 
 def fill(phalanx: Phalanx, rack: str) -> None:
     """Nobody has room there any more."""
-    phalanx.apply(
+    phalanx.submit(
         *(pod(f"full-{node}", cpu=6, nodeName=node) for node in RACKS if RACKS[node] == rack and node != "n0")
     )
 
@@ -141,9 +141,9 @@ def reasons(phalanx: Phalanx) -> set[str]:
 
 
 def test_a_gang_that_cannot_be_mended_starts_anew_where_all_of_it_has_a_place(racks: Phalanx) -> None:
-    racks.apply(gang(), stateful_set())
+    racks.submit(gang(), stateful_set())
     before = in_one_rack(racks)
-    racks.apply(pod("stranger", cpu=1, nodeName="n0"))
+    racks.submit(pod("stranger", cpu=1, nodeName="n0"))
     with racks.record() as recorder:
         lose_one(racks)
         racks.wait(lambda: {RACKS[node] for node in placed(racks).values()} == {"r1", "r2"} - {before}, "another rack")
@@ -156,7 +156,7 @@ def test_a_gang_that_cannot_be_mended_starts_anew_where_all_of_it_has_a_place(ra
 
 
 def test_a_gang_is_not_restarted_for_nothing(racks: Phalanx) -> None:
-    racks.apply(gang(), stateful_set())
+    racks.submit(gang(), stateful_set())
     rack = in_one_rack(racks)
     fill(racks, "r2" if rack == "r1" else "r1")
     lose_one(racks)
@@ -185,7 +185,7 @@ def test_a_gang_is_not_restarted_for_nothing(racks: Phalanx) -> None:
     ],
 )
 def test_a_gang_stays_as_it_is_where_it_may_not_be_restarted(racks: Phalanx, objects: list[Object], why: str) -> None:
-    racks.apply(*objects)
+    racks.submit(*objects)
     in_one_rack(racks)
     lose_one(racks)
     status = racks.await_phase("w", "Unplaceable")
@@ -199,7 +199,7 @@ def test_a_gang_that_can_be_mended_soon_is_not_restarted(racks: Phalanx) -> None
     """The node of the lost member comes back before the gang has waited long enough."""
     racks.cluster.program("controller").kill()
     racks.deployment.start_controller(options=("--restart-seconds", 600))
-    racks.apply(gang(), stateful_set())
+    racks.submit(gang(), stateful_set())
     in_one_rack(racks)
     before, (_, node) = placed(racks), next(iter(placed(racks).items()))
     lose_one(racks)
@@ -212,13 +212,13 @@ def test_a_gang_that_can_be_mended_soon_is_not_restarted(racks: Phalanx) -> None
 
 def test_two_gangs_are_not_promised_the_same_room(racks: Phalanx) -> None:
     """r1 and r2 hold one gang each, both lose a node, and the third rack holds one of them."""
-    racks.apply(*(node_manifest(f"n{number}", {RACK: "r3"}) for number in range(7, 10)))
+    racks.submit(*(node_manifest(f"n{number}", {RACK: "r3"}) for number in range(7, 10)))
     racks.cluster.await_nodes(f"n{number}" for number in range(7, 10))
     fill_node = [pod(f"first-{number}", cpu=6, nodeName=f"n{number}") for number in range(7, 10)]
-    racks.apply(*fill_node)
+    racks.submit(*fill_node)
     gangs = ("w", "v")
     for name in gangs:
-        racks.apply(*renamed([gang(), stateful_set()], name))
+        racks.submit(*renamed([gang(), stateful_set()], name))
     racks.wait(lambda: len(bound_of(racks, gangs)) == 2 * len(MEMBERS), "both to be bound")
     for name in gangs:
         racks.await_phase(name, "Placed")
@@ -239,7 +239,7 @@ def test_two_gangs_are_not_promised_the_same_room(racks: Phalanx) -> None:
 
 
 def test_a_job_that_bears_so_many_failed_pods_starts_anew(racks: Phalanx) -> None:
-    racks.apply(gang(), job(backoffLimit=9))
+    racks.submit(gang(), job(backoffLimit=9))
     before = in_one_rack(racks)
     lose_one(racks)
     racks.wait(lambda: {RACKS[node] for node in placed(racks).values()} == {"r1", "r2"} - {before}, "another rack")
@@ -268,7 +268,7 @@ def controller_dies_at(phalanx: Phalanx, number: int, folder: Path) -> Iterator[
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_controller_that_dies_amid_a_restart_leaves_no_half_gang(racks: Phalanx, number: int, tmp_path: Path) -> None:
-    racks.apply(gang(), stateful_set())
+    racks.submit(gang(), stateful_set())
     before = in_one_rack(racks)
     with controller_dies_at(racks, number, tmp_path):
         lose_one(racks)

@@ -64,7 +64,7 @@ def await_nodes(phalanx: Phalanx, job_name: str, expected: list[str], namespace:
 
 
 def test_workload_3_lands_wholly_in_rack_a(racks: Phalanx) -> None:
-    racks.apply(*written())
+    racks.submit(*written())
     await_nodes(racks, "topology-aware-job", FREE_IN_A)
     status = racks.await_phase("topology-aware-job", "Placed")
     assert (status["topology"], status["proof"]) == ("network", "Optimal")
@@ -73,28 +73,28 @@ def test_workload_3_lands_wholly_in_rack_a(racks: Phalanx) -> None:
 
 
 def test_a_job_of_three_nodes_leaves_rack_a_whole(racks: Phalanx) -> None:
-    racks.apply(job("three", 3))
+    racks.submit(job("three", 3))
     await_nodes(racks, "three", FREE_IN_B)
-    racks.apply(job("six", 6, required="rack", preferred=None))
+    racks.submit(job("six", 6, required="rack", preferred=None))
     await_nodes(racks, "six", FREE_IN_A)
 
 
 def test_seven_nodes_escalate_above_the_rack_and_never_start_in_part_where_they_may_not(racks: Phalanx) -> None:
-    racks.apply(job("strict", 7, required="topology-rack", preferred="hostname"))
+    racks.submit(job("strict", 7, required="topology-rack", preferred="hostname"))
     status = racks.await_phase("strict", "Unplaceable")
     assert "needs 7 pods in one rack: zone-1/block-1/rack-a fits 6 of 7" in status["message"]
     assert set(nodes_of(racks, "strict")) == {""}
     racks.cluster.kubectl("delete", "job", "strict", "--wait=false")
-    racks.apply(job("preferring", 7, required=None))
+    racks.submit(job("preferring", 7, required=None))
     await_nodes(racks, "preferring", [*FREE_IN_A, FREE_IN_B[0]])
     (rack,) = (each for each in racks.await_phase("preferring", "Placed")["levels"] if each["level"] == "rack")
     assert (rack["mode"], sorted(each["pods"] for each in rack["domains"])) == ("preferred", [1, 6])
 
 
 def test_an_automatic_namespace_prefers_the_node_in_the_topology_of_the_pool(racks: Phalanx) -> None:
-    racks.apply(*written("automatic/job.yaml")[:1])
-    racks.apply(topology("other", "example.com/pool=other"))
-    racks.apply(*written("automatic/job.yaml")[1:])
+    racks.submit(*written("automatic/job.yaml")[:1])
+    racks.submit(topology("other", "example.com/pool=other"))
+    racks.submit(*written("automatic/job.yaml")[1:])
     await_nodes(racks, "distributed-training", FREE_IN_A, "team-a")
     path = "/apis/phalanx.dev/v1alpha1/namespaces/team-a/gangs/distributed-training"
 
@@ -111,14 +111,14 @@ def test_an_automatic_namespace_prefers_the_node_in_the_topology_of_the_pool(rac
 def test_a_detached_topology_is_used_on_and_a_deleted_one_leaves_what_runs_and_holds_back_what_does_not(
     racks: Phalanx,
 ) -> None:
-    racks.apply(job("before", 3))
+    racks.submit(job("before", 3))
     await_nodes(racks, "before", FREE_IN_B)
     racks.cluster.kubectl("annotate", "topologies.kai.scheduler", "network", "phalanx.dev/node-pools-")
-    racks.apply(job("detached", 2))
+    racks.submit(job("detached", 2))
     racks.await_phase("detached", "Placed")
     suspended = job("suspended", 2)
     suspended["spec"]["suspend"] = True
-    racks.apply(suspended)
+    racks.submit(suspended)
     racks.cluster.kubectl("delete", "topologies.kai.scheduler", "network")
     racks.cluster.kubectl("patch", "job", "suspended", "-p", '{"spec": {"suspend": false}}')
     racks.wait(lambda: nodes_of(racks, "suspended") == ["", ""], "the resumed pods")
@@ -192,7 +192,7 @@ def test_the_pods_of_any_workload_are_a_gang_by_their_own_annotations(racks: Pha
             "template": {"metadata": metadata, "spec": spec},
         },
     }
-    racks.apply(workload)
+    racks.submit(workload)
     nodes = racks.await_bound([f"server-{index}" for index in range(6)])
     assert list(nodes.values()) == FREE_IN_A
     assert racks.await_phase("server", "Placed")["topology"] == "network"

@@ -47,14 +47,14 @@ def test_room_is_held_over_a_restart_or_the_gang_is_planned_again_whole(phalanx:
     with Proxy(phalanx.cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), tmp_path) as proxy:
         proxy.before = wait
         controller = phalanx.deployment.start_controller(proxy.kubeconfig())
-        phalanx.apply(pod_group("held", 4, ("SpineLayer", "MustGather")), *(pod(each, "held") for each in MEMBERS))
+        phalanx.submit(pod_group("held", 4, ("SpineLayer", "MustGather")), *(pod(each, "held") for each in MEMBERS))
         phalanx.wait(reached.is_set, "the controller to have nominated all")
         held = sorted(phalanx.pod(each)["status"]["nominatedNodeName"] for each in MEMBERS)
         scheduler = phalanx.cluster.program("kube-scheduler")
         scheduler.kill()
         scheduler.start()
         phalanx.cluster.await_ready("kube-scheduler")
-        phalanx.apply(pod("intruder", nodeSelector={"kubernetes.io/hostname": "node-5"}))
+        phalanx.submit(pod("intruder", nodeSelector={"kubernetes.io/hostname": "node-5"}))
         keeps = holding(version_of(version)) is Holding.ALWAYS
         if keeps:
             phalanx.wait(lambda: unschedulable(phalanx.pod("intruder")), "the intruder to be turned away")

@@ -29,8 +29,8 @@ def guarded(name: str, on: str) -> Object:
 @pytest.mark.parametrize("priorities", [("high", "middle"), ("middle", "high"), ("high", "high")])
 def test_two_gangs_spend_a_budget_once(phalanx: Phalanx, priorities: tuple[str, str]) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(2))
-    phalanx.apply(topology(), priority_class("high", 100_000), priority_class("middle", 50_000))
-    phalanx.apply(*(guarded(f"web-{i}", f"node-{i}") for i in range(2)), budget("web", "web", 1))
+    phalanx.submit(topology(), priority_class("high", 100_000), priority_class("middle", 50_000))
+    phalanx.submit(*(guarded(f"web-{i}", f"node-{i}") for i in range(2)), budget("web", "web", 1))
     at = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web"
     phalanx.wait(lambda: _allowed(phalanx, at) == 1, "the budget to allow one eviction")
     gangs = dict(zip(("one", "two"), priorities, strict=True))
@@ -38,7 +38,7 @@ def test_two_gangs_spend_a_budget_once(phalanx: Phalanx, priorities: tuple[str, 
         # Both are there before either is planned: the lower one alone would rightly have the room first.
         phalanx.cluster.program("controller").freeze()
         try:
-            phalanx.apply(
+            phalanx.submit(
                 *(pod_group(name, 1) for name in gangs),
                 *(pod(f"{name}-0", name, priorityClassName=priority) for name, priority in gangs.items()),
             )

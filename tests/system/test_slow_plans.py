@@ -65,16 +65,16 @@ def test_a_gang_that_takes_36_seconds_to_place_holds_up_no_release_and_no_replac
 ) -> None:
     assert controller.running
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("team", 4, MUST_SPINE), *(pod(name, "team") for name in numbered("team", 4)))
+    phalanx.submit(pod_group("team", 4, MUST_SPINE), *(pod(name, "team") for name in numbered("team", 4)))
     before = phalanx.await_bound(numbered("team", 4))
     with phalanx.record() as recorder:
-        phalanx.apply(pod_group("hog", HOG, MUST_SPINE), *(pod(name, "hog") for name in numbered("hog", HOG)))
+        phalanx.submit(pod_group("hog", HOG, MUST_SPINE), *(pod(name, "hog") for name in numbered("hog", HOG)))
         phalanx.wait(lambda: phalanx.status("hog").get("reason") == "NotProven", "the hog to be told as not proven")
         late = [pod(name, "late", nodeSelector={SPINE: "spine-2"}) for name in numbered("late", 2)]
-        phalanx.apply(pod_group("late", 2, MUST_SPINE), *late)
+        phalanx.submit(pod_group("late", 2, MUST_SPINE), *late)
         phalanx.cluster.kubectl("delete", "pod", "team-2", "--force", "--grace-period=0")
         phalanx.await_phase("team", "Waiting")
-        phalanx.apply(pod("team-2", "team"))
+        phalanx.submit(pod("team-2", "team"))
         events = recorder.wait_for(all_bound([*numbered("hog", HOG), *numbered("late", 2), "team-2"]))
     order = [event.name for event in events if bound(event)]
     first = {name: order.index(name) for name in order}

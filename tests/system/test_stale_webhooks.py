@@ -114,18 +114,18 @@ def spines_of(phalanx: Phalanx, names: list[str]) -> set[str]:
 
 def test_replicas_that_see_the_cluster_late_lose_and_double_nothing(phalanx: Phalanx, tmp_path: Path) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", f"spine-{i // 4}", "block", 40) for i in range(12))
-    phalanx.apply(topology())
+    phalanx.submit(topology())
     with replicas(phalanx, tmp_path) as turn, phalanx.record() as pods:
         for number in range(GANGS):
             name = f"team-{number}"
-            phalanx.apply(pod_group(name, SIZE, MUST_SPINE), *(pod(each, name) for each in numbered(name, SIZE)))
+            phalanx.submit(pod_group(name, SIZE, MUST_SPINE), *(pod(each, name) for each in numbered(name, SIZE)))
             if number % 2:  # one member comes anew while some still see the old one
                 phalanx.await_bound(numbered(name, SIZE))
                 phalanx.cluster.kubectl("delete", "pod", f"{name}-1", "--force", "--grace-period=0")
-                phalanx.apply(pod(f"{name}-1", name))
+                phalanx.submit(pod(f"{name}-1", name))
             elif number % 4:  # all do, before or after they are let go
                 phalanx.cluster.kubectl("delete", "pod", *numbered(name, SIZE), "--force", "--grace-period=0")
-                phalanx.apply(*(pod(each, name) for each in numbered(name, SIZE)))
+                phalanx.submit(*(pod(each, name) for each in numbered(name, SIZE)))
         for number in range(GANGS):
             assert len(spines_of(phalanx, numbered(f"team-{number}", SIZE))) == 1
             phalanx.await_phase(f"team-{number}", "Placed")

@@ -55,17 +55,17 @@ def let_go(phalanx: Phalanx, mode: str) -> str:
     """Make the gang, and wait until its members are let go; the node of team-1."""
     group = pod_group("team", 2, MUST_SPINE)
     group["metadata"]["annotations"]["gang.scheduling.koordinator.sh/mode"] = mode
-    phalanx.apply(group, *(pod(each, "team") for each in MEMBERS))
+    phalanx.submit(group, *(pod(each, "team") for each in MEMBERS))
     phalanx.wait(lambda: not any(gated(phalanx, each) for each in MEMBERS), "both to be let go")
     return str(phalanx.pod("team-1")["status"]["nominatedNodeName"])
 
 
 def test_a_gang_of_all_or_nothing_whose_member_lost_its_node_is_withdrawn(phalanx: Phalanx, tmp_path: Path) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(2))
-    phalanx.apply(topology())
+    phalanx.submit(topology())
     with scheduler_dies_at_release(phalanx, tmp_path):
         lost = let_go(phalanx, "Strict")
-        phalanx.apply(pod("filler", nodeName=lost))
+        phalanx.submit(pod("filler", nodeName=lost))
         phalanx.cluster.program("kube-scheduler").start()
         phalanx.cluster.await_ready("kube-scheduler")
         phalanx.wait(lambda: not set(MEMBERS) & {each["metadata"]["name"] for each in phalanx.pods()}, "both to go")
@@ -82,18 +82,18 @@ def test_a_gang_of_all_or_nothing_whose_member_lost_its_node_is_withdrawn(phalan
             lambda: reasons <= {each.get("reason") for each in phalanx.cluster.request("GET", path)["items"]}, "events"
         )
         phalanx.cluster.kubectl("delete", "pod", "filler", "--force", "--grace-period=0")
-        phalanx.apply(*(pod(each, "team") for each in MEMBERS))
+        phalanx.submit(*(pod(each, "team") for each in MEMBERS))
         phalanx.await_bound(MEMBERS)
         assert "withdrawn" not in phalanx.await_phase("team", "Placed")["message"]
 
 
 def test_a_member_whose_node_filled_up_is_told_of_until_there_is_room(phalanx: Phalanx, tmp_path: Path) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(2))
-    phalanx.apply(topology())
+    phalanx.submit(topology())
     with scheduler_dies_at_release(phalanx, tmp_path):
         lost = let_go(phalanx, "NonStrict")
         assert phalanx.await_phase("team", "Released")["proof"] == "Optimal"
-        phalanx.apply(pod("filler", nodeName=lost))
+        phalanx.submit(pod("filler", nodeName=lost))
         said = (
             f"pod team-1 was let go to {lost} and cannot be bound there (Insufficient cpu): "
             "make room, or delete it to be planned anew"

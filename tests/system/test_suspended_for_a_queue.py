@@ -71,7 +71,7 @@ def case(operated: tuple[Case, list[Running]], phalanx: Phalanx) -> Case:
         runtime = yaml.safe_load((operators.source("trainer") / RUNTIME).read_text())
         (job,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
         job["template"]["spec"]["template"]["metadata"] = {"annotations": {GOES_ON: "true"}}
-        phalanx.apply(runtime)
+        phalanx.submit(runtime)
     return case
 
 

@@ -100,7 +100,7 @@ def test_a_suspended_job_leaves_its_room_to_others(phalanx: Phalanx) -> None:
     (job,) = yaml.safe_load_all((FILES / "job.yaml").read_text())
     job["metadata"]["name"], job["spec"]["parallelism"], job["spec"]["completions"] = "j9", 9, 9
     del job["spec"]["suspend"]
-    phalanx.apply(job)
+    phalanx.submit(job)
     phalanx.await_phase("j9", "Waiting")
     patch(phalanx, "true")
     phalanx.await_phase("j9", "Placed")

@@ -146,11 +146,11 @@ def assert_everywhere(phalanx: Phalanx) -> None:
 def waiting_for_room(phalanx: Phalanx) -> None:
     """Three gangs that fit nowhere, the last the most important."""
     phalanx.guide_nodes()
-    phalanx.apply(priority_class("urgent", 1000))
+    phalanx.submit(priority_class("urgent", 1000))
     for name, count, extra in (("first", 13, {}), ("second", 6, {}), ("third", 14, {"priorityClassName": "urgent"})):
         layers = [("SpineLayer", "MustGather")] if name == "second" else []
-        phalanx.apply(pod_group(name, count, *layers))
-        phalanx.apply(*(pod(f"{name}-{index}", name, **extra) for index in range(count)))
+        phalanx.submit(pod_group(name, count, *layers))
+        phalanx.submit(*(pod(f"{name}-{index}", name, **extra) for index in range(count)))
         phalanx.await_phase(name, "Unplaceable")
 
 
@@ -161,7 +161,7 @@ def names_of(report: Object) -> dict[str, str]:
 
 def test_a_gang_that_waits_its_place_in_line_and_what_if(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("filler", 1), pod("filler-0", "filler"))
+    phalanx.submit(pod_group("filler", 1), pod("filler-0", "filler"))
     phalanx.await_phase("filler", "Placed")
     node = phalanx.nodes_of(["filler-0"])["filler-0"]
     waiting_for_room(phalanx)
@@ -195,7 +195,7 @@ def place(phalanx: Phalanx, gang: str) -> str:
 
 def test_what_happens_is_told_while_it_does_and_a_shell_completes_names(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.apply(pod_group("llm", 2))
+    phalanx.submit(pod_group("llm", 2))
     phalanx.await_phase("llm", "Waiting")
     with (
         watching(phalanx, "gangs") as gangs,
@@ -207,14 +207,14 @@ def test_what_happens_is_told_while_it_does_and_a_shell_completes_names(phalanx:
         events.until("asked for")
         topology.until("block-4")
         why.until("0 of 2 exist")
-        phalanx.apply(pod("llm-0", "llm"), pod("llm-1", "llm"))
+        phalanx.submit(pod("llm-0", "llm"), pod("llm-1", "llm"))
         assert "2/2" in gangs.until("Placed")[-1]
         events.until("GangPlaced")
         topology.until("default/llm (2)")
         why.until("2 of 2 exist, 2 bound")
         phalanx.cluster.kubectl("delete", "podgroups.scheduling.sigs.k8s.io", "llm", "--wait=false")
         gangs.until("gone")
-    phalanx.apply(pod_group("llama", 1))
+    phalanx.submit(pod_group("llama", 1))
     phalanx.wait(lambda: bool(phalanx.gang("llama")), "gang llama")
     for shell, told in (("bash", "plain,default/llama"), ("zsh", "default/llama"), ("fish", "plain,default/llama")):
         assert told in completed(phalanx, shell, "why", "default/lla")

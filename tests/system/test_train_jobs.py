@@ -147,7 +147,7 @@ def test_a_queue_on_the_train_job_itself_is_refused_with_the_place_where_it_coun
 
 def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phalanx) -> None:
     """One gang of both steps: the initializer's pod runs beside a node's, in the same rack."""
-    racks.apply(with_initializer())
+    racks.submit(with_initializer())
     wanted = train_job(4)
     wanted["spec"] |= {
         "runtimeRef": {"name": "initialized"},
@@ -158,7 +158,7 @@ def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phal
     racks.wait(lambda: [bool(each["spec"].get("nodeName")) for each in racks.pods()] == [True], "the first step to run")
     rivals = [f"rival-{number}" for number in range(4)]
     at = ({"kubernetes.io/hostname": node} for node in R1)
-    racks.apply(*(pod(name, cpu=6, nodeSelector=where) for name, where in zip(rivals, at, strict=True)))
+    racks.submit(*(pod(name, cpu=6, nodeSelector=where) for name, where in zip(rivals, at, strict=True)))
     racks.wait(lambda: all(unschedulable(racks.pod(each)) for each in rivals), "the rivals to be turned away")
     (first,) = (each["metadata"]["name"] for each in racks.pods() if each["metadata"]["name"] not in rivals)
     racks.wait(lambda: racks.pod(first)["status"]["phase"] == "Running", "its pod to run")

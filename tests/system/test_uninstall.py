@@ -64,19 +64,19 @@ def planned(phalanx: Phalanx) -> dict[str, str]:
 def some_run(phalanx: Phalanx) -> None:
     """n0, n1: a pod each, to become victims      n2: `steady`, and room for more."""
     phalanx.cluster.add_nodes(node(f"n{index}", "s0", "b0") for index in range(3))
-    phalanx.apply(priority_class("important", 1000))
+    phalanx.submit(priority_class("important", 1000))
     victims = [pod(name, nodeName=f"n{index}") for index, name in enumerate(VICTIMS)]
-    phalanx.apply(*victims, pod_group("steady", 1), pod("steady-0", "steady", cpu=2))
+    phalanx.submit(*victims, pod_group("steady", 1), pod("steady-0", "steady", cpu=2))
     phalanx.await_bound(["steady-0", *VICTIMS])
 
 
 def others_wait(phalanx: Phalanx) -> None:
     """A gang whose victims do not end, one that is not complete, and a pod with a gate of its own."""
     high = [pod(name, "high", cpu=7, priorityClassName="important") for name in numbered("high", 2)]
-    phalanx.apply(pod_group("high", 2), *high)
+    phalanx.submit(pod_group("high", 2), *high)
     phalanx.wait(lambda: all(planned(phalanx).values()), "the room to be held")
     both = pod("short-1", "short", cpu=1, schedulingGates=[{"name": "example.com/mine"}])
-    phalanx.apply(pod_group("short", 3), pod("short-0", "short", cpu=1), both)
+    phalanx.submit(pod_group("short", 3), pod("short-0", "short", cpu=1), both)
     phalanx.wait(lambda: gated(phalanx) == {"high-0", "high-1", "short-0", "short-1"}, "all to be gated")
 
 
@@ -93,7 +93,7 @@ def test_all_gates_are_opened_everything_of_ours_goes_and_what_runs_stays(phalan
     assert phalanx.pod("short-1")["spec"]["schedulingGates"] == [{"name": "example.com/mine"}]
     assert phalanx.await_bound([*numbered("high", 2), "short-0"]).items() >= nodes.items()
     assert phalanx.pod("steady-0")["metadata"]["uid"] == steady["metadata"]["uid"]
-    phalanx.apply(pod("after", "steady", cpu=1))
+    phalanx.submit(pod("after", "steady", cpu=1))
     phalanx.await_bound(["after"])
     for kind in LEFT_BEHIND:
         names = phalanx.cluster.kubectl("get", kind, "-o", "name").splitlines()

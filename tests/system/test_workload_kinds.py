@@ -61,7 +61,7 @@ def kinds(phalanx: Phalanx) -> Phalanx:
         made = node_manifest(f"n{number}", {**part, "metax-tech.com/driver.ready": "true"}, 64)
         made["status"] = {key: {**room, GPU: "8"} for key, room in made["status"].items()}
         nodes.append(made)
-    phalanx.apply(*nodes)
+    phalanx.submit(*nodes)
     phalanx.cluster.await_nodes(f"n{number}" for number in range(10))
     phalanx.apply_files(*(FILES / f"{name}.yaml" for name in CLUSTER))
     return phalanx
@@ -172,7 +172,7 @@ def test_the_pods_of_a_deployment_are_said_to_be_alone_and_its_remedy_makes_a_ga
     own = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "dt", "namespace": "default"}}
     own["spec"] = {"minMember": 4, "required": "shanghai-cube/super-node"}
     manifest["spec"]["template"]["metadata"] = {"labels": {"app": "dt", "phalanx.dev/gang": "dt"}}
-    kinds.apply(own, manifest)
+    kinds.submit(own, manifest)
     assert set(await_spread(kinds, "dt-", 4)) == SN1
 
 

@@ -10,7 +10,7 @@ def apply_two_racks(phalanx: Phalanx, count: int, dialect: str = "ours", **room:
 
     :param dialect: the system whose topology tells of the racks.
     """
-    phalanx.apply(
+    phalanx.submit(
         *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}, **room) for number in range(count)),
         topology(dialect),
     )

@@ -1,0 +1,71 @@
+"""What kubectl makes of manifests, without starting it: that takes a quarter of a second of computing each time."""
+
+import json
+from typing import Any
+
+from controlplane.api import Answer, ApiServer, Manifest
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_MANAGER = "kubectl-client-side-apply"
+
+
+class UnknownKindError(Exception):
+    """The API server serves no such kind."""
+
+
+class Applier:
+    """Creates and applies objects of whatever kind the API server serves."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._api = api
+        self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
+        """The plural of a kind by its version and name, and whether its objects are in a namespace."""
+
+    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Answer:
+        """What `kubectl apply` sends for an object that is not there yet; refused with 409 where it is.
+
+        :raises UnknownKindError: there is no such kind.
+        """
+        metadata = manifest["metadata"]
+        namespace = self._namespace(manifest)
+        placed = {**metadata, **namespace}
+        annotations: dict[str, str] = metadata.get("annotations") or {}
+        last = {**manifest, "metadata": {**placed, "annotations": annotations}}
+        said = json.dumps(last, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+        whole = {**manifest, "metadata": {**placed, "annotations": {**annotations, _LAST_APPLIED: said}}}
+        query = f"?fieldManager={_MANAGER}&fieldValidation=Strict{'&dryRun=All' if dry_run else ''}"
+        return self._api.ask("POST", self.collection(manifest) + query, whole)
+
+    def apply(self, manifest: Manifest) -> None:
+        """Server-side apply.
+
+        :raises UnknownKindError: there is no such kind.
+        :raises controlplane.api.RefusedError: it was not accepted.
+        """
+        placed = {**manifest, "metadata": {**manifest["metadata"], **self._namespace(manifest)}}
+        self._api.apply(f"{self.collection(manifest)}/{manifest['metadata']['name']}", placed)
+
+    def collection(self, manifest: Manifest) -> str:
+        """Where objects of its kind are created."""
+        version = manifest["apiVersion"]
+        plural, namespaced = self._resource(version, manifest["kind"])
+        namespace = f"namespaces/{manifest['metadata'].get('namespace') or 'default'}/" if namespaced else ""
+        return f"{_root(version)}/{namespace}{plural}"
+
+    def _namespace(self, manifest: Manifest) -> dict[str, str]:
+        _, namespaced = self._resource(manifest["apiVersion"], manifest["kind"])
+        return {"namespace": manifest["metadata"].get("namespace") or "default"} if namespaced else {}
+
+    def _resource(self, version: str, kind: str) -> tuple[str, bool]:
+        if (version, kind) not in self._resources:
+            found: list[dict[str, Any]] = self._api.request("GET", _root(version)).get("resources") or []
+            for each in found:
+                if "/" not in each["name"]:
+                    self._resources[version, each["kind"]] = each["name"], each["namespaced"]
+        if (version, kind) not in self._resources:
+            raise UnknownKindError(f"there is no {kind} of {version}")
+        return self._resources[version, kind]
+
+
+def _root(version: str) -> str:
+    return f"/apis/{version}" if "/" in version else f"/api/{version}"
