@@ -32,9 +32,9 @@ class Applier:
         annotations: dict[str, str] = metadata.get("annotations") or {}
         last = {**manifest, "metadata": {**placed, "annotations": annotations}}
         said = json.dumps(last, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
-        whole = {**manifest, "metadata": {**placed, "annotations": {**annotations, _LAST_APPLIED: said}}}
+        created = {**manifest, "metadata": {**placed, "annotations": {**annotations, _LAST_APPLIED: said}}}
         query = f"?fieldManager={_MANAGER}&fieldValidation=Strict{'&dryRun=All' if dry_run else ''}"
-        return self._api.ask("POST", self.collection(manifest) + query, whole)
+        return self._api.ask("POST", self.collection(manifest) + query, created)
 
     def apply(self, manifest: Manifest) -> None:
         """Server-side apply.
