@@ -7,6 +7,8 @@ from controlplane.api import Answer, ApiServer, Manifest
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _MANAGER = "kubectl-client-side-apply"
+_ESCAPED = {ord(each): f"\\u{ord(each):04x}" for each in "&<>\u2028\u2029"}
+"""As Go writes JSON: kubectl compares texts."""
 
 
 class UnknownKindError(Exception):
@@ -31,7 +33,7 @@ class Applier:
         placed = {**metadata, **namespace}
         annotations: dict[str, str] = metadata.get("annotations") or {}
         last = {**manifest, "metadata": {**placed, "annotations": annotations}}
-        said = json.dumps(last, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+        said = json.dumps(last, sort_keys=True, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPED) + "\n"
         created = {**manifest, "metadata": {**placed, "annotations": {**annotations, _LAST_APPLIED: said}}}
         query = f"?fieldManager={_MANAGER}&fieldValidation=Strict{'&dryRun=All' if dry_run else ''}"
         return self._api.ask("POST", self.collection(manifest) + query, created)
