@@ -45,6 +45,21 @@ from planning import planner
 from planning.competing import planned_together
 
 SLOW_SECONDS = 3.0
+LONGEST = (
+    "test_absent_schedulers",
+    "test_crashes",
+    "test_crowds_of_gangs",
+    "test_install",
+    "test_leader_first",
+    "test_page_live",
+    "test_real_operators",
+    "test_restarts_as_a_whole",
+    "test_suspended_for_a_queue",
+    "test_train_jobs",
+    "test_training_operator",
+    "test_workload_kinds",
+)
+"""Files of `tests/system` that take more than a minute."""
 
 
 def pytest_configure() -> None:
@@ -59,12 +74,13 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The fast ones first; those last that leave a controller running, which has a mind of its own. Each process of
-    several keeps to that order.
+    """The fast ones first; those last that leave a controller running, which has a mind of its own, and of these the
+    short files last, so that several processes end together. Each process of several keeps to that order.
     """
 
-    def place(item: pytest.Item) -> tuple[bool, bool]:
-        return item.get_closest_marker("controlplane") is not None, item.path.parent.name == "system"
+    def place(item: pytest.Item) -> tuple[bool, bool, bool]:
+        system = item.path.parent.name == "system"
+        return item.get_closest_marker("controlplane") is not None, system, system and item.path.stem not in LONGEST
 
     items.sort(key=place)
 

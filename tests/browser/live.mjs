@@ -1,5 +1,5 @@
 // Looks at a page that is live: says that it is there, then when a gang has come to its phase, then what its story tells.
-// node live.mjs ADDRESS GANG PHASE FOLDER
+// Then tries what fits while a node is drained. node live.mjs ADDRESS GANG PHASE DRAINED FOLDER
 
 import { join } from "node:path";
 
@@ -18,7 +18,7 @@ spec:
       restartPolicy: Never
       containers: [{name: main, image: pause, resources: {requests: {cpu: 16}}}]
 `;
-const [address, gang, phase, folder] = process.argv.slice(2);
+const [address, gang, phase, drained, folder] = process.argv.slice(2);
 const seen = { errors: [], elsewhere: [] };
 const browser = await launched();
 try {
@@ -44,7 +44,7 @@ try {
   await crumbs.first().click();
   await page.locator(".trying summary").click();
   await page.locator(".trying textarea").fill(TRIED);
-  await page.getByLabel("Drained").fill("n0999");
+  await page.getByLabel("Drained").fill(drained);
   await page.getByRole("button", { name: "Plan it" }).click();
   await page.locator(".trying li").first().waitFor({ timeout: 60_000 });
   seen.tried = await page.locator(".trying li").allTextContents();

@@ -21,13 +21,14 @@ except OSError:
     print("no")
 """
 SLOW = """
+DELAY = 0.12
 class Slow:
     def request(self, method, path, **_):
-        time.sleep(0.12)
+        time.sleep(DELAY)
         return {"items": [], "metadata": {}, "gitVersion": "v1.36.1"}
 """
 """An API server that knows of nothing and takes its time."""
-OPENS_GATES = "from cli.uninstall import _remove\n_remove(Slow(), [])\n"
+OPENS_GATES = "DELAY = 0.02  # it asks two hundred times\nfrom cli.uninstall import _remove\n_remove(Slow(), [])\n"
 ASKS_FIRST = """
 import io, sys
 from cli.uninstall import _confirm

@@ -39,7 +39,7 @@ def pod(name: str) -> dict[str, Any]:
         ("kube-scheduler", "stop"),
         ("kube-controller-manager", "kill"),
         ("kube-controller-manager", "stop"),
-        ("kwok", "kill"),
+        pytest.param("kwok", "kill", marks=pytest.mark.long),
         ("kube-apiserver", "kill"),
         ("kube-apiserver", "stop"),
         ("etcd", "kill"),

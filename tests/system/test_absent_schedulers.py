@@ -22,22 +22,37 @@ SECONDS = 3
 GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
 
 
-@pytest.fixture
-def soon(deployment: Deployment, cluster: ControlPlane) -> Iterator[Phalanx]:
-    """Phalanx on a clean cluster of eight nodes, whose controller waits for a scheduler three seconds only."""
-    running = Phalanx(deployment, cluster)
-    cluster.program("controller").kill()
+@pytest.fixture(scope="module")
+def impatient(deployment: Deployment, control_plane: ControlPlane) -> Iterator[Phalanx]:
+    """Phalanx, whose controller waits for a scheduler three seconds only, and knows of none yet."""
+    running = Phalanx(deployment, control_plane)
+    begin_anew(running)
+    yield running
+    control_plane.program("controller").kill()
     forget(running)
-    running.ensure_servers("--untried-seconds", SECONDS)
-    deployment.register_webhook()
+
+
+@pytest.fixture
+def soon(impatient: Phalanx, cluster: ControlPlane) -> Iterator[Phalanx]:
+    """The same on a clean cluster of eight nodes; what an earlier test has taught it of schedulers is forgotten."""
+    running = impatient
+    if noted(running) or not cluster.program("controller").running:
+        begin_anew(running)
+    running.deployment.register_webhook()
     nodes = [node_manifest(f"n{number}", {"zone": "a", "rack": f"r{number // 4}"}) for number in range(8)]
     for each in nodes:
         each["status"]["allocatable"]["nvidia.com/gpu"] = each["status"]["capacity"]["nvidia.com/gpu"] = "8"
     cluster.add_nodes(nodes)
     yield running
     running.show_logs()
-    cluster.program("controller").kill()
-    forget(running)
+
+
+def begin_anew(phalanx: Phalanx) -> None:
+    """With a controller that knows of no scheduler."""
+    if phalanx.cluster.program("controller").running:
+        phalanx.cluster.program("controller").kill()
+    forget(phalanx)
+    phalanx.ensure_servers("--untried-seconds", SECONDS)
 
 
 def forget(phalanx: Phalanx) -> None:

@@ -167,14 +167,15 @@ def _fill(scene: Scene) -> None:
     victims = [
         {kind: stored(scene, kind, name) for kind, name in named(stage).items()} for stage in ("running", "waiting")
     ]
-    for table in (
+    for each in (
         odd_objects.odd_groups(),
         odd_objects.odd_pods(),
         *map(odd_objects.claimants, victims),
         odd_objects.odd_workloads(),
         odd_objects.beside_gangs(),
     ):
-        scene.answers += [(each, scene.a.write(each)) for each in table]
+        table = list(each)
+        scene.answers += zip(table, scene.a.write_all(table), strict=True)
 
 
 def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:

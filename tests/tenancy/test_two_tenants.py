@@ -132,11 +132,11 @@ def _fill(scene: Scene) -> None:
     _await_told(scene, scene.b, [name for name in named("waiting") if not name.endswith(("-job", "-runai"))])
     scene.objects = {each["metadata"]["name"]: each for each in scene.b.gangs()}
     victims = [(each, f"{PREFIX}-{stage}-{each}") for stage in ("running", "waiting") for each in DIALECTS]
-    for each in tenants.attacks(victims, lambda name: described(scene, name)):
-        scene.answers.append(scene.a.write(each) | {"written": each})
+    attacks = tenants.attacks(victims, lambda name: described(scene, name))
     owner = scene.b.api.request("GET", f"{PATHS['StatefulSet'].format(B)}/{HELD}")
-    for each in tenants.attacks_on_held_room(HELD, owner["metadata"]["uid"]):
-        scene.answers.append(scene.a.write(each) | {"written": each})
+    attacks += tenants.attacks_on_held_room(HELD, owner["metadata"]["uid"])
+    written = zip(attacks, scene.a.write_all(attacks), strict=True)
+    scene.answers += [answer | {"written": each} for each, answer in written]
     scene.later = later_writes.work(scene.a, victims)
     claims = [f"claim-{name}" for _, name in victims]
     _await_told(scene, scene.a, claims)
