@@ -5,10 +5,12 @@ beginning.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import chain
 
-from tenants import OF, SIZE, A, B, Object, Tenant, gang, job, made, path_of, pod, replicated, with_annotations
+from tenants import OF, SIZE, WRITERS, A, B, Object, Tenant, gang, job, made, path_of, pod, replicated, with_annotations
 
 MERGE = "application/merge-patch+json"
 KOORDINATOR, LIGHT = "gang.scheduling.koordinator.sh", "pod-group.scheduling.sigs.k8s.io"
@@ -82,23 +84,26 @@ def makers(dialect: str, name: str) -> Iterator[Object]:
 
 
 def work(tenant: Tenant, victims: Sequence[tuple[str, str]]) -> list[Object]:
-    """All of it, for each gang (dialect, name) of tenant b; the answers."""
-    later = Later(tenant)
-    for dialect, name in victims:
-        own = f"later-{name}"
-        objects = gang(dialect, own, A)
-        later.make(objects)
-        later.make([*makers(dialect, name)])
-        for each in objects:
-            later.patch(each, {"metadata": {"annotations": claim(name, own), "labels": {"phalanx.dev/gang": name}}})
-            later.replace(each, lambda stands, name=name: stands["metadata"].update(annotations=claim(name, EVIL)))  # type: ignore[misc]
-        _change_groups(later, name)
-        _scale(later, name)
-        later.evict(f"{own}-0")
-        later.evict(f"placed-{name}")
-        later.evict(f"owned-{name}")
-        for each in objects:
-            later.delete(each)
+    """All of it, for each gang (dialect, name) of tenant b, several of them at a time; the answers."""
+    with ThreadPoolExecutor(WRITERS) as pool:
+        return list(chain.from_iterable(pool.map(lambda victim: _work_against(tenant, *victim), victims)))
+
+
+def _work_against(tenant: Tenant, dialect: str, name: str) -> list[Object]:
+    later, own = Later(tenant), f"later-{name}"
+    objects = gang(dialect, own, A)
+    later.make(objects)
+    later.make([*makers(dialect, name)])
+    for each in objects:
+        later.patch(each, {"metadata": {"annotations": claim(name, own), "labels": {"phalanx.dev/gang": name}}})
+        later.replace(each, lambda stands: stands["metadata"].update(annotations=claim(name, EVIL)))
+    _change_groups(later, name)
+    _scale(later, name)
+    later.evict(f"{own}-0")
+    later.evict(f"placed-{name}")
+    later.evict(f"owned-{name}")
+    for each in objects:
+        later.delete(each)
     return later.answers
 
 

@@ -12,13 +12,14 @@ from http import HTTPStatus
 import odd_objects
 import pytest
 import tenants
-from foreign_kinds import served
+from foreign_kinds import definition
 from odd_objects import OPERATED, WRITTEN, operated, workload
 from tenants import PATIENCE, A, B, Object, Tenant, path_of, runs_on, spent
 from workload_operators import described
 
 from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, wait_until
+from controlplane.definitions import define
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
 
@@ -66,7 +67,8 @@ def described_kind() -> list[Object]:
 def scene() -> Iterator[Scene]:
     """Tenant b's workloads run, or wait for their last object; then tenant a writes all there is to write."""
     kinds = {(row.group, row.kind): row.version for name, row in WRITTEN.items() if name != "TrainingRun"}
-    with ControlPlane(Options()) as plane, served(plane, kinds):
+    with ControlPlane(Options()) as plane:
+        define(plane, "tests", [definition(*of, each) for of, each in kinds.items()])
         plane.apply(described_kind())
         plane.kubectl("wait", "--for=condition=established", f"crd/{DESCRIBED}")
         deployment = Deployment(plane, tenants.LEASE_SECONDS)
