@@ -263,7 +263,7 @@ def test_a_silent_schedulers_members_are_made_again_where_that_is_free(soon: Pha
     assert noted(soon)["volcano"].split()[2] == "1"
 
 
-@pytest.mark.parametrize(("limit", "free"), [(6, True), (1, False)])
+@pytest.mark.parametrize(("limit", "free"), [pytest.param(6, True, marks=pytest.mark.long), (1, False)])
 def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Phalanx, limit: int, free: bool) -> None:  # noqa: FBT001
     seen_to_bind(soon, "volcano")
     job = yaml.safe_load((FILES / "own-kai.yaml").read_text())
