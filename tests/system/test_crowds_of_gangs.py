@@ -1,7 +1,7 @@
 """Gangs that run or wait cost nothing as long as nothing changes for them, however many they are.
 
-1,000 waiting and 5,000 running for ten minutes in `make test-long`, which alone measures those that are left alone; every
-run has fewer that change, come and go beside others.
+1,000 waiting and 5,000 running for ten minutes in `make test-long`, which alone measures those that are left alone.
+Every run has fewer, which change, come and go beside others.
 """
 
 import itertools
