@@ -75,14 +75,22 @@ def low_priority_pods(test: str) -> list[dict[str, Any]]:
     return pods
 
 
-BEFORE_NO_STEP = {"first nomination", "first release", "last release"}
-"""After these comes what is before no other step: one member alone is nominated, or let go; all are let go."""
+USUAL = {
+    ("plan", "before"),
+    ("first nomination", "before"),
+    ("first nomination", "after"),
+    ("eviction", "before"),
+    ("probe", "before"),
+    ("first release", "before"),
+    ("first release", "after"),
+    ("last release", "after"),
+}
+"""What every run has; all of it does so on the API server of `tests/controller/test_writes_that_fail.py`."""
 MOMENTS = [
-    *((step, "before") for step in STEPS),
-    *((step, "after") for step in STEPS if step in BEFORE_NO_STEP),
-    *(pytest.param(step, "after", marks=pytest.mark.long) for step in STEPS if step not in BEFORE_NO_STEP),
+    pytest.param(step, moment, marks=[] if (step, moment) in USUAL else pytest.mark.long)
+    for step in STEPS
+    for moment in ("before", "after")
 ]
-"""What is after any other step is before the next one: every run has each once."""
 
 
 @pytest.mark.parametrize(("step", "moment"), MOMENTS)

@@ -26,7 +26,7 @@ START_SECONDS = 1.0
 PATIENCE = 10.0
 """How many times slower than that a machine under other load may be before a test fails."""
 
-EMPTY = min(600, 2 * crowd().running)
+EMPTY = min(600, crowd().running)
 """PodGroups without pods."""
 CHANGES, _WRITERS = 100, 8
 """Objects that change in a second, and by how many at a time."""

@@ -118,9 +118,13 @@ HELD: dict[str, tuple[Callable[[Request], bool], int]] = {
     **{step: (STEPS[step], 1) for step in ("plan", "first nomination", "last nomination", "eviction")},
     "all releases": (releases_any, len(MEMBERS)),
 }
+ALWAYS = ("plan", "eviction", "all releases")
+"""What every run has: a first write, one that harms others, and several at a time."""
 
 
-@pytest.mark.parametrize("step", HELD)
+@pytest.mark.parametrize(
+    "step", [*ALWAYS, *(pytest.param(each, marks=pytest.mark.long) for each in HELD if each not in ALWAYS)]
+)
 def test_a_leader_that_stood_still_writes_nothing_of_its_old_plan(
     phalanx: Phalanx, busy: list[str], tmp_path: Path, step: str
 ) -> None:
