@@ -76,7 +76,7 @@ def low_priority_pods(test: str) -> list[dict[str, Any]]:
 
 
 USUAL = {
-    ("plan", "before"),
+    ("mirror", "before"),
     ("first nomination", "before"),
     ("first nomination", "after"),
     ("eviction", "before"),
@@ -85,7 +85,9 @@ USUAL = {
     ("first release", "after"),
     ("last release", "after"),
 }
-"""What every run has; all of it does so on the API server of `tests/controller/test_writes_that_fail.py`."""
+"""What every run has; the plan, nominations, probe and releases have both moments in every run of
+`tests/controller/test_writes_that_fail.py`, on an API server of the tests' own.
+"""
 MOMENTS = [
     pytest.param(step, moment, marks=[] if (step, moment) in USUAL else pytest.mark.long)
     for step in STEPS
