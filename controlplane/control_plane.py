@@ -35,7 +35,7 @@ __all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "w
 READY_SECONDS = 180.0
 NODES_SECONDS = 240.0
 NODES_PER_SECOND = 25
-_SOONEST, _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.15, 1.0
+_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.1, 1.0
 _TAINTS_OF_NEW_NODES = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 """The controller-manager takes them off; a pod that is pinned there before fails. A cordon may well be wanted."""
 
@@ -206,13 +206,6 @@ class ControlPlane:
         """Applies and creates objects as kubectl does."""
         return Applier(self._api)
 
-    def apply_at(self, path: str, manifest: Manifest) -> None:
-        """Server-side apply of one object at its own path: a tenth of what kubectl takes, which looks for the path.
-
-        :raises controlplane.api.RefusedError: it was not accepted.
-        """
-        self._api.apply(path, manifest)
-
     def stored(self) -> Mapping[str, list[Stored]]:
         """All objects there are, by kind (`controlplane.store`); asks etcd, and decides by no cache."""
         return stored_objects(self._place.etcd_url)
@@ -312,14 +305,12 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
     :raises TimeoutError: it did not in that time; `what` names it.
     """
-    began = looked = time.monotonic()
-    deadline = began + seconds
+    deadline, looked = time.monotonic() + seconds, time.monotonic()
     while not condition():
         now = time.monotonic()
         if now > deadline:
             raise TimeoutError(f"waited {seconds:.0f} s for {what}")
-        soon = min(max(_SOONEST, (now - began) * 0.1), _POLL_SECONDS)
-        time.sleep(max(soon, min(now - looked, _LONGEST_POLL_SECONDS)))
+        time.sleep(max(_POLL_SECONDS, min(now - looked, _LONGEST_POLL_SECONDS)))
         looked = time.monotonic()
 
 

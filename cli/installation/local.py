@@ -63,9 +63,7 @@ class Deployment:
 
         :raises controlplane.api.RefusedError: it does not take what is to be registered.
         """
-        for each in webhook_configurations(self.webhook_url(), self._authority):
-            path = f"/apis/{each['apiVersion']}/{each['kind'].lower()}s/{each['metadata']['name']}"
-            self._control_plane.apply_at(path, each)
+        self._control_plane.apply(webhook_configurations(self.webhook_url(), self._authority))
         wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
 
     def start_controller(self, kubeconfig: Path | None = None, options: Sequence[object] = ()) -> Program:

@@ -51,14 +51,8 @@ OF = "of"
 """Label of pods whose names nobody foresees: their gang."""
 PATHS = {
     "Pod": "/api/v1/namespaces/{}/pods",
-    "Job": "/apis/batch/v1/namespaces/{}/jobs",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
-    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "Gang": "/apis/phalanx.dev/v1alpha1/namespaces/{}/gangs",
-    "JobNetworkTopology": "/apis/scheduling.koordinator.sh/v1alpha1/namespaces/{}/jobnetworktopologies",
-    "scheduling.sigs.k8s.io": "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/{}/podgroups",
-    "scheduling.run.ai": "/apis/scheduling.run.ai/v2/namespaces/{}/podgroups",
 }
 WRITABLE = [
     {"apiGroups": ["scheduling.sigs.k8s.io", "scheduling.run.ai"], "resources": ["podgroups"], "verbs": ["*"]},
