@@ -28,9 +28,7 @@ _BY_KINDS = {each.name for each in DIALECTS if isinstance(each, ByWorkload)}
 """Dialects that group pods by the kind of their workload."""
 _NOT_HERE = {"CronJob", "DaemonSet", "Service"}
 """Kinds whose number of pods their templates do not say, or whose pods come later."""
-_IN_ORDER = {"JobSet", "LeaderWorkerSet"}
-"""Kinds that may make most of their pods only when the first ones run."""
-_AT_ONCE = (
+_IN_ORDER = (
     "; it makes others only when the first run: have all made at once, or write annotations of ours on the {} itself"
 )
 
@@ -93,50 +91,49 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
     which something has been said already.
     """
     left = left_alone(sources)
-    for manifest in (each for at in WORKLOADS if at[1] in _NOT_HERE | _IN_ORDER for each in sources.of_kind(*at)):
+    for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
         ref = ref_of(manifest)
-        if ref in mentioned or pod_templates.controlled(manifest) or not _not_here(manifest):
+        if ref in mentioned or pod_templates.controlled(manifest):
             continue
         with suppress(MalformedError):
-            if _marked(manifest) or as_made(manifest, sources) is not manifest:
+            in_order = bool(start_order.later_roles(manifest))
+            if not (in_order or ref.kind in _NOT_HERE) or _marked(manifest):
+                continue
+            if as_made(manifest, sources) is not manifest:
                 continue
             pods = zip(pod_templates.templates(manifest), pods_to_come.example_pods(manifest), strict=True)
             claims = ((template, dialect_of(pod, left)) for template, pod in pods)
             template, claim = next((each for each in claims if each[1] is not None), (None, None))
             if template is not None and claim is not None:
-                text = f"names gang {claim[1]}, and the pods of a {ref.kind} are not planned before they exist: each "
+                text = f"names gang {claim[1]}, and pods of {ref.kind}s are not planned before they exist: each "
                 text += "is held back when it is made, until as many exist as must start together"
-                text += _AT_ONCE.format(ref.kind) if ref.kind in _IN_ORDER else ""
+                text += _IN_ORDER.format(ref.kind) if in_order else ""
                 yield Advice(ref, template.metadata_at, text)
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, placeholders: bool) -> tuple[Pod, ...]:
     """The pods that a workload would still make and that name a gang of ours. Raises `MalformedError`.
 
-    Where no room is to be held for those that it makes only when others run, they are not among them: those never run.
-    None where nobody reads how many there are: the workload is refused then.
+    Where no room is held for those that it makes only when others run, they are not among them: those never run. It is
+    held for gangs by our annotations. None where nobody reads how many there are: the workload is refused then.
     """
     if jobs.is_job(manifest):
         claimed = dialect_of(jobs.example_pod(manifest), left) is not None
         return jobs.missing_pods(manifest, existing) if claimed else ()
-    if not _marked(manifest) and (_not_here(manifest) or pod_templates.controlled(manifest)):
+    marked = _marked(manifest)
+    if not marked and (ref_of(manifest).kind in _NOT_HERE or pod_templates.controlled(manifest)):
         return ()
     claims = [dialect_of(pod, left) for pod in pods_to_come.example_pods(manifest)]
     if not any(claims):
         return ()
     workload = metadata_of(manifest).name
-    unread = pod_templates.made_by(manifest) is Made.UNREAD and not _marked(manifest)
+    unread = pod_templates.made_by(manifest) is Made.UNREAD and not marked
     if unread and any(claim and claim[0].name in _BY_KINDS and claim[1].name == workload for claim in claims):
         return ()
-    made = [pod for pod in pods_to_come.missing_pods(manifest, existing) if dialect_of(pod, left) is not None]
-    held = placeholders and held_room.wanted(manifest)
-    return tuple(made if held else held_room.first_made(manifest, made))
-
-
-def _not_here(manifest: Manifest) -> bool:
-    """Whether pods of a workload that name a gang are not foreseen."""
-    kind = manifest.get("kind")
-    return kind in _NOT_HERE or (kind in _IN_ORDER and bool(start_order.later_roles(manifest)))
+    made = pods_to_come.missing_by_role(manifest, existing)
+    held = marked and placeholders and held_room.wanted(manifest)
+    pods = (pod for _, pod in made) if held else held_room.first_made(manifest, made)
+    return tuple(pod for pod in pods if dialect_of(pod, left) is not None)
 
 
 def _marked(manifest: Manifest) -> bool:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ BLOCK = "network.topology.nvidia.com/block"
 
 SLOW = "test.phalanx.dev/slow"
 """A finalizer that nobody takes away but the test."""
+
+_NO_CLASS = "no PriorityClass with name"
+"""What the API server says for a moment of a class that has just been made."""
 
 Object = dict[str, Any]
 
@@ -81,10 +85,16 @@ class Phalanx:
         """
         for number, each in enumerate(objects):
             answer = self._created(each)
+            if answer is not None and answer.refused and _NO_CLASS in str(answer.body):
+                self.wait(partial(self._finds_class, each), "a PriorityClass to be known")
+                answer = self._created(each)
             if answer is None or answer.status == HTTPStatus.CONFLICT:
                 self.apply(*objects[number:])
                 return
             assert not answer.refused, answer.body
+
+    def _finds_class(self, manifest: Mapping[str, Any]) -> bool:
+        return _NO_CLASS not in str(self._created(manifest, dry_run=True))
 
     def _created(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> Answer | None:
         """None: there is no such kind, which kubectl may say."""

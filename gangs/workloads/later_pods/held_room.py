@@ -13,7 +13,7 @@ from gangs.model import Gang, Later, Manifest, ObjectRef, Unwanted
 from gangs.workloads import pod_templates
 from gangs.workloads.jobs import INDEX_KEY
 from gangs.workloads.later_pods import start_order
-from gangs.workloads.pod_templates import LEADER, POD_INDEX, WORKER, WORKER_INDEX
+from gangs.workloads.pod_templates import POD_INDEX, WORKER_INDEX
 from kube.keys import PLACEHOLDERS
 from kube.objects import Pod
 
@@ -71,15 +71,15 @@ def _at_once(manifest: Manifest) -> Iterator[str]:
             yield f"remove the annotation {start_order.EXCLUSIVE}"
 
 
-def first_made(manifest: Manifest, pods: Iterable[Pod]) -> Iterator[Pod]:
-    """Of pods that a workload has yet to make, those that come before any of it runs. Raises `MalformedError`."""
+def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[Pod]:
+    """Of pods that a workload has yet to make, those that come before any of it runs. Raises `MalformedError`.
+
+    `pods`: each with its role.
+    """
     later, after_others = start_order.later_roles(manifest), start_order.after_others(manifest)
-    roles, kind = {each.role for each in pod_templates.templates(manifest)}, ref_of(manifest).kind
-    number = {"StatefulSet": POD_INDEX, "LeaderWorkerSet": WORKER_INDEX, "JobSet": INDEX_KEY}.get(kind, "")
-    for pod in pods:
-        role = pod_templates.role_of(pod)
-        role = WORKER if role == LEADER and role not in roles else role
-        first = role not in after_others and pod.metadata.labels.get(number) == "0"
+    number = {"StatefulSet": POD_INDEX, "LeaderWorkerSet": WORKER_INDEX, "JobSet": INDEX_KEY}.get(ref_of(manifest).kind)
+    for role, pod in pods:
+        first = role not in after_others and number is not None and pod.metadata.labels.get(number) == "0"
         if role not in later or first:
             yield pod
 

@@ -46,20 +46,25 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], part: str = "") ->
     `existing` may hold pods of other owners; `part`: the number of the one group that is asked about, where each group
     of the workload is a gang. Raises `MalformedError`, also for more pods than anybody can look at.
     """
+    return tuple(pod for _, pod in missing_by_role(manifest, existing, part))
+
+
+def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "") -> list[tuple[str, Pod]]:
+    """As `missing_pods`, each with the role of its template: pods of some kinds do not say it themselves."""
     ref = ref_of(manifest)
     if ended(manifest) or suspended(manifest):
-        return ()
+        return []
     declared = templates(manifest)
     check_number(ref, declared, part)
     there = [pod for pod in live(existing) if pod.metadata.namespace == ref.namespace]
     taken = {pod.metadata.name for pod in there}
-    shape, found = shape_of(manifest), list[Pod]()
+    shape, found = shape_of(manifest), list[tuple[str, Pod]]()
     for template in declared:
         example = _example(manifest, template)
         first = sum(_in_turn(pod, ref) for pod in there)
         pods = (_numbered(example, template, number, shape) for number in _numbers(template, part)[first:])
-        found += [pod for pod in pods if pod.metadata.name not in taken]
-    return tuple(found)
+        found += [(template.role, pod) for pod in pods if pod.metadata.name not in taken]
+    return found
 
 
 def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", most: int = MOST_PODS) -> None:
