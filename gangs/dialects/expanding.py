@@ -19,6 +19,7 @@ from gangs.workloads import jobs, pod_templates
 from gangs.workloads.jobs import job_of
 from gangs.workloads.kind_table import WORKLOADS, Made
 from gangs.workloads.later_pods import held_room, pods_to_come, start_order
+from gangs.workloads.suspension import unmade_by
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 
@@ -69,7 +70,7 @@ def _with_heirs(sources: Sources) -> Sources:
     for group, kind in (at for at, shape in WORKLOADS.items() if shape.heir[1]):
         for manifest in sources.of_kind(group, kind):
             with suppress(MalformedError):
-                heir = as_made(manifest, sources)
+                heir = manifest if unmade_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
                 if heir is not manifest and not review(manifest, sources)[0]:
                     heir = _named_anew(heir, {key[2:] for key in (*sources.objects, *made)})
                     made[key_of(heir)] = heir

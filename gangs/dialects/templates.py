@@ -9,7 +9,7 @@ from typing import Any
 
 from gangs.coexistence.ownership import left_to
 from gangs.dialects.claims import dialect_of
-from gangs.dialects.protocol import ByWorkload, Dialect, HandingDown, Resuming
+from gangs.dialects.protocol import ByWorkload, Dialect, HandingDown, Queueing, Resuming
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import MalformedError, key_of, metadata_of
 from gangs.model import Manifest
@@ -33,6 +33,8 @@ from kube.objects import Pod
 
 _HANDED = tuple(key for each in DIALECTS if isinstance(each, HandingDown) for key in each.handed)
 """Annotations that workloads hand down to the objects made of them."""
+_QUEUE = tuple(key for each in DIALECTS if isinstance(each, Queueing) for key in each.workload_labels)
+"""Labels that workloads of some kinds hand down."""
 
 
 def examples(workload: Manifest) -> tuple[Pod, ...]:
@@ -84,7 +86,7 @@ def handed_down(manifest: Manifest, old: Manifest | None) -> Iterator[tuple[tupl
 
     Raises `MalformedError`.
     """
-    return written_down(manifest, old, _HANDED)
+    return written_down(manifest, old, _HANDED, _QUEUE)
 
 
 def as_made(manifest: Manifest, sources: Sources) -> Manifest:
@@ -97,7 +99,7 @@ def as_made(manifest: Manifest, sources: Sources) -> Manifest:
         return _that_asks_itself(manifest, sources, _asks_as_a_whole)
     if not asked and not hands_labels_down(manifest):
         return manifest
-    heir = heir_of(manifest, _HANDED, sources.find)
+    heir = heir_of(manifest, _HANDED, sources.find, _QUEUE)
     return heir.manifest if heir is not None and (asked or _grouped_by_kind(heir.manifest, sources)) else manifest
 
 
@@ -106,7 +108,7 @@ def _that_asks_itself(
 ) -> Manifest:
     """The only workload that another one holds, where it asks to be a gang itself; else the one that holds it."""
     with suppress(MalformedError):  # of none or several nothing is asked: each is for itself
-        heir = heir_of(manifest, _HANDED, sources.find)
+        heir = heir_of(manifest, _HANDED, sources.find, _QUEUE)
         if heir is not None and any(asks(each, heir.manifest, sources) for each in _ours(sources)):
             return heir.manifest
     return manifest

@@ -113,11 +113,7 @@ class KueueDialect:
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The queue's name, so that the pods of a workload are known by it."""
         del sources, claimed
-        metadata = metadata_of(manifest)
-        queue = units.queue_of(metadata.labels, metadata.annotations)
-        if not queue or not (is_job(manifest) or owned.queued(manifest, queue)):
-            return {}
-        return {keys.QUEUE_NAME: queue, **marks.mark_of(manifest)}
+        return owned.template_labels(manifest)
 
     def resumes(self, manifest: Manifest) -> bool:
         """What is in a queue is suspended for Kueue to resume it. Here the gates of its pods hold it back instead."""

@@ -13,7 +13,7 @@ from gangs.kueue.members_of_gangs import check_queues, in_a_gang
 from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
-from gangs.marked import makers, members
+from gangs.marked import inheritance, makers, members
 from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
@@ -25,16 +25,14 @@ from gangs.workloads.kind_table import Made, shape_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
+from gangs.workloads.template_marks import with_labels
 from kube import keys as own
 from kube.objects import Pod
 
+_BY_OURS = f'ask by annotations of ours on the {{}} itself ({own.GANG}: "true"), which charge no queue'
+_HANDED = (keys.QUEUE_NAME,)
+"""Labels that workloads of some kinds hand down to the objects made of them."""
 _RIVALS = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
-
-_HANDED = {
-    "TrainJob": f"write it at spec.labels[{keys.QUEUE_NAME}], so that its JobSet is queued",
-    "AppWrapper": "write it on the workload that it holds",
-}
-"""What to do with a queue on workloads of which another object is made that can be queued."""
 
 
 def asks(template: Template) -> bool:
@@ -58,6 +56,15 @@ def queued(manifest: Manifest, queue: str) -> bool:
     )
 
 
+def template_labels(manifest: Manifest) -> dict[str, str]:
+    """The queue's name and the mark for the templates of a workload that names a queue. Raises `MalformedError`."""
+    metadata = metadata_of(manifest)
+    queue = queue_of(metadata.labels, metadata.annotations)
+    if not queue or not (is_job(manifest) or queued(manifest, queue)):
+        return {}
+    return {keys.QUEUE_NAME: queue, **marks.mark_of(manifest)}
+
+
 def started(manifest: Manifest) -> bool:
     """Whether a workload is in a queue, which would lift its suspension. Raises `MalformedError`."""
     if not suspended_at(manifest) or governed(manifest):
@@ -66,7 +73,7 @@ def started(manifest: Manifest) -> bool:
     queue = queue_of(metadata.labels, metadata.annotations)
     if queue and (is_job(manifest) or queued(manifest, queue)):
         return True
-    return bool(labels_of_heir(manifest).get(keys.QUEUE_NAME))
+    return bool(labels_of_heir(manifest, _HANDED).get(keys.QUEUE_NAME))
 
 
 def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> list[Gang]:
@@ -196,20 +203,24 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     if made is None or pod_templates.controlled(manifest):
         return
     ours = metadata.annotations.get(own.GANG) != "false" and any(key in metadata.annotations for key in own.ASKING)
-    if ours and labels_of_heir(manifest).get(keys.QUEUE_NAME):
+    if ours and labels_of_heir(manifest, _HANDED).get(keys.QUEUE_NAME):
         findings.fault(ref, "metadata", _RIVALS, "keep one of the two ways of asking")
+        return
     check_queues(manifest, sources, findings)
     templates = pod_templates.templates(manifest)
     if queue_of(metadata.labels, metadata.annotations):
-        _check_queue(manifest, made, templates, findings)
+        _check_queue(manifest, made, sources, findings)
     for key in keys.WISHES:
         if key in metadata.annotations and not any(key in each.annotations for each in templates):
             at = " and at ".join(f"{each.metadata_at}.annotations[{key}]" for each in templates)
-            remedy = f"write it at {at}" if at and made is not Made.UNREAD else TO_GROUP
+            remedy = f"write it at {at}" if at and made is not Made.UNREAD else _to_group(manifest)
             findings.fault(ref, f"metadata.annotations[{key}]", "does not reach the pods", remedy)
     first = next(filter(asks, templates), None) if not hands_labels_down(manifest) else None
     if first is not None and made is Made.UNREAD and own.WORKLOAD not in first.labels:
-        remedy = f"write the queue on the {ref.kind} itself, or {TO_GROUP}" if marks.needs_mark(manifest) else TO_GROUP
+        remedy = _to_group(manifest)
+        if marks.needs_mark(manifest):
+            in_order = bool(start_order.later_roles(manifest))
+            remedy = f"write the queue on the {ref.kind} itself{'' if in_order else f', or {remedy}'}"
         findings.fault(ref, _first(first), f"pods of {ref.kind}s are not read as one group yet", remedy)
     elif first is not None and made is Made.ALONE and marks.marked_otherwise(first):
         findings.fault(ref, first.metadata_at, _RIVALS, "keep one of the two ways of asking")
@@ -217,10 +228,10 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
         findings.advise(ref, _first(first), alone(ref.kind, first.annotations))
 
 
-def _check_queue(manifest: Manifest, made: Made, templates: Sequence[Template], findings: Findings) -> None:
+def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Findings) -> None:
     """A queue's name on the workload itself: only its pods' templates hand it to the pods."""
     ref, labels, annotations = ref_of(manifest), metadata_of(manifest).labels, metadata_of(manifest).annotations
-    queue = queue_of(labels, annotations)
+    queue, templates, shape = queue_of(labels, annotations), pod_templates.templates(manifest), shape_of(manifest)
     if marks.needs_mark(manifest) and (not marks.mark_of(manifest) or any(map(marks.marked_otherwise, templates))):
         findings.fault(ref, "metadata", _RIVALS, "keep one of the two ways of asking")
         return
@@ -230,7 +241,12 @@ def _check_queue(manifest: Manifest, made: Made, templates: Sequence[Template], 
         return
     place = "labels" if keys.QUEUE_NAME in labels else "annotations"
     at = f"metadata.{place}[{keys.QUEUE_NAME}]"
-    if (shape := shape_of(manifest)) is not None and shape.queued:
+    if shape is not None and shape.hands_queue:
+        if place == "annotations":
+            findings.fault(ref, at, f"does not reach what is made of the {ref.kind}", "write it as a label")
+        else:
+            inheritance.check(manifest, (), sources.find, partial(_check_heir, sources), findings, labels=_HANDED)
+    elif shape is not None and shape.queued:
         own_findings = Findings()
         _check_queued(ref, at, queue, templates, own_findings)
         findings.take(own_findings.faults, own_findings.advice)
@@ -239,13 +255,26 @@ def _check_queue(manifest: Manifest, made: Made, templates: Sequence[Template], 
         if keys.QUEUE_NAME not in pod_templates.texts_at(manifest, there):
             findings.advise(ref, at, f"does not reach the Jobs: write it at {there}[{keys.QUEUE_NAME}]")
     elif made is Made.UNREAD:
-        remedy = _HANDED.get(ref.kind, f"leave it out and {TO_GROUP}")
-        findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", remedy)
+        findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", f"leave it out and {_to_group(manifest)}")
     else:
         where = "its pod template" if len(templates) == 1 else "all its pod templates"
         then = "its pods are one gang then" if made is Made.TOGETHER else "each pod is then queued alone, as Kueue does"
         problem = f"a {ref.kind} cannot be queued as a whole"
         findings.fault(ref, at, problem, f"write the label on {where} instead ({then})")
+
+
+def _to_group(manifest: Manifest) -> str:
+    """How the pods of a kind become a gang that is in no queue as a whole. Those that come one after the other would
+    wait for ever in a group: the first are held back for the others, which come when the first run.
+    """
+    return _BY_OURS.format(ref_of(manifest).kind) if start_order.later_roles(manifest) else TO_GROUP
+
+
+def _check_heir(sources: Sources, manifest: Manifest, findings: Findings) -> None:
+    """What is wrong with a queue's name on the object made of a workload. Jobs are checked where they are read."""
+    if not is_job(manifest):
+        labels = template_labels(manifest)
+        check(with_labels(manifest, labels) if labels else manifest, sources, findings)
 
 
 def _check_queued(ref: ObjectRef, at: str, queue: str, templates: Sequence[Template], findings: Findings) -> None:

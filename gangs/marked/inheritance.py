@@ -11,6 +11,7 @@ from gangs.manifests import MalformedError, ref_of
 from gangs.model import Manifest
 from gangs.workloads import handed_down
 from gangs.workloads.kind_table import shape_of
+from gangs.workloads.suspension import unmade_by
 
 _ELSEWHERE = (
     "its pods are not planned before they exist: what they are stands in {where}, which is not known here; the {kind} "
@@ -19,22 +20,35 @@ _ELSEWHERE = (
 _LATE = "came too late: the {kind} was made or changed without Phalanx, so that nothing of it is a gang; {remedy}"
 _AGAIN = {"CronJob": "apply it again"}
 
+_SUSPENDED = "suspends the {kind}: nothing is made of it before that is lifted, and nothing of it is planned"
+
 Read = Callable[[Manifest, Findings], object]
 """Reads the object that will be the gang, as it is admitted, and notes what is wrong with it."""
 
 
-def check(manifest: Manifest, keys: Collection[str], find: handed_down.Find, read: Read, findings: Findings) -> None:
+def check(
+    manifest: Manifest,
+    keys: Collection[str],
+    find: handed_down.Find,
+    read: Read,
+    findings: Findings,
+    *,
+    labels: Collection[str] = (),
+) -> None:
     """Note what is wrong with what a workload hands down by these keys, and what it does not hand down.
 
     Raises `MalformedError`.
 
+    :param keys: annotations.
     :param find: finds the object that describes its pods, where it does not do so itself.
     """
     ref = ref_of(manifest)
-    if handed_down.not_written_down(manifest, keys) and ref.uid:
-        remedy = _AGAIN.get(ref.kind, "delete it and create it again")
-        findings.advise(ref, "metadata.annotations", _LATE.format(kind=ref.kind, remedy=remedy))
-    heir = handed_down.heir_of(manifest, keys, find)
+    if handed_down.not_written_down(manifest, keys, labels) and ref.uid:
+        remedy, at = _AGAIN.get(ref.kind, "delete it and create it again"), "annotations" if keys else "labels"
+        findings.advise(ref, f"metadata.{at}", _LATE.format(kind=ref.kind, remedy=remedy))
+    if not labels and (field := unmade_by(manifest)):
+        findings.advise(ref, field, _SUSPENDED.format(kind=ref.kind))
+    heir = handed_down.heir_of(manifest, keys, find, labels)
     if heir is None:
         where = handed_down.described_in(manifest)
         findings.advise(ref, "kind", _ELSEWHERE.format(where=where, kind=made_of(manifest)))

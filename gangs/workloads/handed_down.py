@@ -1,7 +1,8 @@
 """Workloads of which another object is made that is the gang: a CronJob's Job, a RayJob's cluster, a TrainJob's JobSet.
 
 What such a workload says of its gang reaches that object in one of two ways. Its operator copies the annotations of the
-workload itself (KubeRay does), or admission writes them down where the operator takes that object's annotations from.
+workload itself (KubeRay does), or admission writes them down where the operator takes that object's annotations from,
+and for some kinds a queue's name among its labels.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from kube.catalog import ObjectKey
 Find = Callable[[ObjectKey], Manifest | None]
 """Another object that is known, by its key."""
 
+_LABELS = "metadata.labels"
 _ONE = "write one workload in it, or make a Gang object and label the pod templates phalanx.dev/gang: <its name>"
 
 
@@ -55,14 +57,19 @@ def hands_labels_down(manifest: Manifest) -> bool:
     return heir is not None and heir.queued
 
 
-def labels_of_heir(manifest: Manifest) -> Mapping[str, str]:
-    """The labels that the object made of a workload gets from it; none for any other workload, and for one that holds
-    that object as a whole.
+def labels_of_heir(manifest: Manifest, labels: Collection[str]) -> Mapping[str, str]:
+    """The labels that the object made of a workload gets from it; none for any other workload. Of one that holds that
+    object as a whole, those that it hands down.
+
+    :param labels: those that workloads of some kinds hand down.
     """
     shape = shape_of(manifest)
-    if shape is None or not hands_down(manifest) or shape.heir[1] == ANY:
+    if shape is None or not hands_down(manifest):
         return {}
-    return texts_at(manifest, f"{shape.hands_at.rpartition('.')[0]}.labels" if shape.hands_at else "metadata.labels")
+    if shape.heir[1] == ANY:
+        return _handed_labels(manifest, labels)
+    own = texts_at(manifest, f"{shape.hands_at.rpartition('.')[0]}.labels" if shape.hands_at else _LABELS)
+    return {**own, **_handed_labels(manifest, labels)}
 
 
 def holds_its_heir(manifest: Manifest) -> bool:
@@ -77,15 +84,17 @@ def has_heirs_metadata(manifest: Manifest) -> bool:
     return shape is not None and bool(shape.hands_at) and shape.heir[1] != ANY
 
 
-def heir_of(manifest: Manifest, keys: Collection[str], find: Find) -> Heir | None:
+def heir_of(manifest: Manifest, keys: Collection[str], find: Find, labels: Collection[str] = ()) -> Heir | None:
     """What will be the gang, with what is handed down by these keys; None for other workloads, and for one whose pods
     are described in an object that is not known. Raises `MalformedError`.
+
+    :param keys: annotations.
     """
     shape, ref = shape_of(manifest), ref_of(manifest)
     if shape is None or not hands_down(manifest):
         return None
     if not shape.heir_at:
-        return _described_elsewhere(manifest, keys, find)
+        return _described_elsewhere(manifest, keys, find, labels)
     if shape.heir[1] == ANY:
         way, made = _only_workload(manifest, shape.heir_at)
         made, at = {**made}, f"{field_of(way)}.spec"
@@ -104,16 +113,19 @@ def heir_of(manifest: Manifest, keys: Collection[str], find: Find) -> Heir | Non
     annotations = {**(texts if isinstance(texts, Mapping) else {}), **_handed(manifest, keys)}
     if not shape.hands_at:  # its operator copies everything
         metadata_of(manifest)
-        said = {"labels": dict(texts_at(manifest, "metadata.labels"))}
+        said = {"labels": dict(texts_at(manifest, _LABELS))}
         annotations = dict(texts_at(manifest, "metadata.annotations"))
     named = {} if shape.heir[1] == ANY else {"generateName": f"{ref.name.rstrip('-')}-"}
     own = {**said, **named, "namespace": ref.namespace, "annotations": annotations}
+    if handed := _handed_labels(manifest, labels):
+        texts = said.get("labels")
+        own["labels"] = {**(texts if isinstance(texts, Mapping) else {}), **handed}
     heir = Heir({**made, "metadata": own}, at)
-    further = heir_of(heir.manifest, keys, find)
+    further = heir_of(heir.manifest, keys, find, labels)
     return heir if further is None else Heir(further.manifest, heir.field(further.at))
 
 
-def _described_elsewhere(manifest: Manifest, keys: Collection[str], find: Find) -> Heir | None:
+def _described_elsewhere(manifest: Manifest, keys: Collection[str], find: Find, labels: Collection[str]) -> Heir | None:
     """What is made of a TrainJob; it has the TrainJob's name."""
     runtime = find(runtime_of(manifest))
     if runtime is None:
@@ -121,7 +133,8 @@ def _described_elsewhere(manifest: Manifest, keys: Collection[str], find: Find) 
     made = job_set_of(manifest, runtime)
     said = made["metadata"]
     annotations = {**said["annotations"], **_handed(manifest, keys)}
-    return Heir({**made, "metadata": {**said, "annotations": annotations}}, NAMED_AT, elsewhere=True)
+    own = {**said, "annotations": annotations, "labels": {**said["labels"], **_handed_labels(manifest, labels)}}
+    return Heir({**made, "metadata": own}, NAMED_AT, elsewhere=True)
 
 
 def described_in(manifest: Manifest) -> str:
@@ -137,19 +150,32 @@ def described_in(manifest: Manifest) -> str:
 
 
 def written_down(
-    manifest: Manifest, old: Manifest | None, keys: Collection[str]
+    manifest: Manifest, old: Manifest | None, keys: Collection[str], labels: Collection[str] = ()
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """What admission writes where the operator takes the heir's annotations from: ways and values, None takes one out.
+    """What admission writes where the operator takes the heir's metadata from: ways and values, None takes one out.
 
     Raises `MalformedError` where something else is written there already.
 
     :param old: the workload before it was changed: what was handed down from that is its own no longer.
+    :param keys: annotations.
     """
-    way = _way_down(manifest)
-    if not way:
+    yield from _written(manifest, old, keys, _handed, "annotations")
+    yield from _written(manifest, old, labels, _handed_labels, "labels")
+
+
+def _written(
+    manifest: Manifest,
+    old: Manifest | None,
+    keys: Collection[str],
+    handed_by: Callable[[Manifest, Collection[str]], dict[str, str]],
+    place: str,
+) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    before = {} if old is None else handed_by(old, keys)
+    handed = handed_by(manifest, keys)
+    way = (*_way_down(manifest)[:-1], place) if handed or before else ()
+    if len(way) <= 1:
         return
-    ref, before = ref_of(manifest), {} if old is None else _handed(old, keys)
-    handed, there = _handed(manifest, keys), _at(manifest, way)
+    ref, there = ref_of(manifest), _at(manifest, way)
     for key in keys:
         stands = there.get(key)
         if key in handed and stands not in (None, handed[key], before.get(key)):
@@ -162,14 +188,23 @@ def written_down(
             yield (*way, key), None
 
 
-def not_written_down(manifest: Manifest, keys: Collection[str]) -> bool:
+def not_written_down(manifest: Manifest, keys: Collection[str], labels: Collection[str] = ()) -> bool:
     """Whether what it says has not been written down where its operator looks. Raises `MalformedError`."""
-    return any(_at(manifest, way[:-1]).get(way[-1]) != value for way, value in written_down(manifest, None, keys))
+    down = written_down(manifest, None, keys, labels)
+    return any(_at(manifest, way[:-1]).get(way[-1]) != value for way, value in down)
 
 
 def _handed(manifest: Manifest, keys: Collection[str]) -> dict[str, str]:
     annotations = metadata_of(manifest).annotations
     return {key: annotations[key] for key in keys if key in annotations}
+
+
+def _handed_labels(manifest: Manifest, labels: Collection[str]) -> dict[str, str]:
+    shape = shape_of(manifest)
+    if shape is None or not shape.hands_queue:
+        return {}
+    said = texts_at(manifest, _LABELS)
+    return {key: said[key] for key in labels if key in said}
 
 
 def _way_down(manifest: Manifest) -> tuple[str, ...]:
@@ -195,7 +230,7 @@ def _only_workload(manifest: Manifest, path: str) -> tuple[tuple[str, ...], Mapp
         if isinstance(made, Mapping) and _can_be_gang(made):
             found.append(((*above.split("."), str(position), below), made))
     if len(found) != 1:
-        problem = f"holds {len(found) or 'no'} workloads that can be gangs, and annotations of it are for one"
+        problem = f"holds {len(found) or 'no'} workloads that can be gangs, and what it says itself is for one"
         raise MalformedError(Fault(ref, above, problem, _ONE))
     return found[0]
 

@@ -73,6 +73,8 @@ class WorkloadKind:
     """
     hands_at: str = ""
     """Where admission writes down the annotations for it; "": its operator copies those of the workload itself."""
+    hands_queue: bool = False
+    """Whether it writes a queue's name on the workload down there, too, as Kueue has all of it in that queue."""
     part_by: str = ""
     """The pod label that says of which part of it a pod is, where each part is a gang; "": the whole is one."""
     fields: tuple[TemplateFields, ...] = ()
@@ -223,6 +225,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             (),
             heir=("jobset.x-k8s.io/v1alpha2", "JobSet"),
             hands_at="spec.annotations",
+            hands_queue=True,
             suspended_at=_SUSPEND,
         )
     },
@@ -262,6 +265,8 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             heir=(ANY, ANY),
             heir_at="spec.components.*.template",
             hands_at="spec.components.*.template.metadata.annotations",
+            hands_queue=True,
+            suspended_at=_SUSPEND,
         )
     },
     "serving.knative.dev": {"Service": WorkloadKind("services", Made.ALONE)},

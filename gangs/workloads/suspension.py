@@ -25,6 +25,14 @@ def suspended(manifest: Manifest) -> str:
     return next((path for path in (*own, *USUAL) if at_path(manifest, path) is True), "")
 
 
+def unmade_by(manifest: Manifest) -> str:
+    """The field by which a workload is suspended of which nothing is made meanwhile; "" for any other. What a TrainJob
+    has made is there all the same, and suspended itself.
+    """
+    shape = shape_of(manifest)
+    return suspended_at(manifest) if shape is not None and shape.heir_at and suspended(manifest) else ""
+
+
 def governed(manifest: Manifest) -> bool:
     """Whether a workload is suspended and resumed by the one that made it. A CronJob's Jobs are not."""
     group, kind, _ = maker_kind(manifest)

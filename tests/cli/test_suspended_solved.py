@@ -16,6 +16,8 @@ from kube.keys import CREATED_SUSPENDED
 FOLDER = Path(__file__).parents[2] / "examples" / "workloads"
 FIELDS = {kind.lower(): row.suspended_at for (group, kind), row in WORKLOADS.items() if group != "batch.volcano.sh"}
 KINDS = sorted(path.stem for path in FOLDER.glob("*.yaml") if FIELDS.get(path.stem) and path.stem != "trainjob")
+NOTHING_MADE = ("appwrapper", "rayjob")
+"""Of which the object that is the gang is made when they are resumed."""
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -52,8 +54,8 @@ def test_it_is_planned(tmp_path: Path, kind: str) -> None:
 
 @every_kind
 def test_one_of_no_queue_waits(tmp_path: Path, kind: str) -> None:
-    if kind == "rayjob":
-        return  # what is read of it is its cluster, which says nothing of that
+    if kind in NOTHING_MADE:
+        return
     gang = solved(tmp_path, suspended(kind, labels={}, annotations={"phalanx.dev/gang": "true"}))
     assert (gang.outcome, gang.placed) == ("Waiting", 0)
     assert f"to be resumed (it is suspended by {FIELDS[kind]})" in gang.message
@@ -61,8 +63,20 @@ def test_one_of_no_queue_waits(tmp_path: Path, kind: str) -> None:
 
 @every_kind
 def test_one_that_its_user_has_suspended_waits(tmp_path: Path, kind: str) -> None:
-    if kind == "rayjob":
+    if kind in NOTHING_MADE:
         return
     gang = solved(tmp_path, suspended(kind, uid="u", annotations={CREATED_SUSPENDED: "true"}))
     assert (gang.outcome, gang.placed) == ("Waiting", 0)
     assert f"to be resumed (it is suspended by {FIELDS[kind]})" in gang.message
+
+
+@pytest.mark.parametrize("kind", NOTHING_MADE)
+def test_of_one_of_no_queue_of_which_nothing_is_made_nothing_is_planned(tmp_path: Path, kind: str) -> None:
+    """It was Placed."""
+    file = tmp_path / "workload.yaml"
+    file.write_text(yaml.safe_dump(suspended(kind, labels={}, annotations={"phalanx.dev/gang": "true"})))
+    arguments = ["solve", "-f", str(FOLDER / "cluster.yaml"), "-f", str(file), "-o", "json"]
+    answer = CliRunner().invoke(group, arguments, catch_exceptions=False)
+    assert report_of(answer.stdout).gangs == []
+    assert "spec.suspend: suspends the " in answer.stderr
+    assert ": nothing is made of it before that is lifted, and nothing of it is planned\n" in answer.stderr

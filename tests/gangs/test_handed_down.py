@@ -292,7 +292,7 @@ WRONG: dict[str, tuple[Callable[[Object], None], str]] = {
     "AppWrapper": (
         lambda spec: spec["components"].append(spec["components"][1]),
         (
-            "spec.components: holds 2 workloads that can be gangs, and annotations of it are for one; write one "
+            "spec.components: holds 2 workloads that can be gangs, and what it says itself is for one; write one "
             "workload in it, or make a Gang object and label the pod templates phalanx.dev/gang: <its name>"
         ),
     ),

@@ -294,15 +294,25 @@ def test_a_queue_on_the_templates_alone_is_led_to_the_workload(kind: str) -> Non
     assert f"pods of {kind}s are not read as one group yet; write the queue on the {kind} itself, or group" in fault
 
 
-LED = {
-    "TrainJob": ("trainer.kubeflow.org/v1alpha1", f"write it at spec.labels[{QUEUE}], so that its JobSet is queued"),
-    "AppWrapper": ("workload.codeflare.dev/v1beta2", "write it on the workload that it holds"),
+SPARK = {
+    "on itself": ({"labels": {QUEUE: "q"}}, {}),
+    "on its templates": ({}, {"labels": {QUEUE: "q"}}),
 }
 
 
-@pytest.mark.parametrize("kind", LED)
-def test_a_queue_is_led_to_where_what_is_made_gets_it(kind: str) -> None:
-    api_version, remedy = LED[kind]
-    metadata = {"name": "w", "namespace": "default", "labels": {QUEUE: "q"}}
-    (fault,) = said({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {}})[0]
-    assert fault == f"{kind} default/w: metadata.labels[{QUEUE}]: a {kind} cannot be queued as a whole; {remedy}"
+@pytest.mark.parametrize("place", SPARK)
+def test_pods_that_come_in_order_are_led_into_no_group_in_which_they_would_wait_for_ever(place: str) -> None:
+    """The remedy was a group of plain pods: a driver in it waits for executors that it would make itself."""
+    own, of_pods = SPARK[place]
+    metadata = {"name": "w", "namespace": "default", **own}
+    spec = {"driver": dict(of_pods), "executor": {"instances": 3, **of_pods}}
+    api_version, kind = "sparkoperator.k8s.io/v1beta2", "SparkApplication"
+    (fault,) = said({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})[0]
+    assert fault.endswith(
+        'ask by annotations of ours on the SparkApplication itself (phalanx.dev/gang: "true"), which charge no queue'
+    )
+    ready = {**ROWS["LeaderWorkerSet"].manifest()}
+    ready["spec"]["startupPolicy"] = "LeaderReady"
+    for template in written(ready):
+        template["metadata"]["labels"] = {QUEUE: "q"}
+    assert said(ready)[0][0].endswith("; write the queue on the LeaderWorkerSet itself")

@@ -42,6 +42,23 @@ def train_job() -> Object:
     return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": metadata, "spec": spec}
 
 
+def train_job_itself() -> Object:
+    """One that names its queue itself, as Kueue has it."""
+    found = train_job()
+    del found["spec"]["labels"]
+    found["metadata"]["labels"] = {QUEUE_NAME: "q"}
+    return found
+
+
+def app_wrapper() -> Object:
+    """One that names its queue itself, and holds a Job."""
+    job: Object = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template()}}
+    job["metadata"] = {"name": "inner", "labels": {QUEUE_NAME: "q"}}
+    metadata = {"name": "w", "namespace": "default", "labels": {QUEUE_NAME: "q"}}
+    spec = {"components": [{"template": job}]}
+    return {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata, "spec": spec}
+
+
 def of_row(kind: str) -> Callable[[], Object]:
     """Any other, which names its queue itself."""
 
@@ -53,7 +70,7 @@ def of_row(kind: str) -> Callable[[], Object]:
     return made
 
 
-SPECIAL = {"RayJob": ray_job, "TrainJob": train_job}
+SPECIAL = {"RayJob": ray_job, "TrainJob": train_job, "AppWrapper": app_wrapper}
 KINDS: dict[str, tuple[str, str]] = {
     "JobSet": ("jobset.x-k8s.io", "spec.suspend"),
     "PyTorchJob": ("kubeflow.org", "spec.runPolicy.suspend"),
@@ -65,6 +82,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "TrainJob": ("trainer.kubeflow.org", "spec.suspend"),
     "RayCluster": ("ray.io", "spec.suspend"),
     "RayJob": ("ray.io", "spec.suspend"),
+    "AppWrapper": ("workload.codeflare.dev", "spec.suspend"),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
