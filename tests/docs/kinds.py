@@ -71,6 +71,8 @@ def _kind(group: str, kind: str, shape: WorkloadKind) -> str:
     others = _OTHERS[shape.made]
     if shape.queued and shape.made is Made.UNREAD:
         others = "one gang where it names Kueue's queue itself; on its templates refused"
+    if heir and shape.made is Made.UNREAD:
+        others = f"as its {'only workload' if heir == ANY else heir}, Kueue's queue named on itself"
     minimum = _written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
     cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, _written(shape.templates), minimum)
     return f"| {' | '.join((*cells, _written((shape.suspended_at,))))} |"

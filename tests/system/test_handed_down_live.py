@@ -127,7 +127,8 @@ def test_what_an_app_wrapper_holds_is_a_gang_by_other_systems_keys(phalanx: Phal
         inner: Object = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": job()}
         annotations = by_keys_of(dialect, inner)
         wrapper = workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{"template": inner}]})
-        wrapper["metadata"] |= {"name": f"{name}-wrapper", "annotations": annotations}
+        labels = inner["metadata"].pop("labels", {})  # a queue is named on the wrapper, as Kueue has it
+        wrapper["metadata"] |= {"name": f"{name}-wrapper", "annotations": annotations, "labels": labels}
         phalanx.submit(wrapper)
         plural = WORKLOADS["workload.codeflare.dev", "AppWrapper"].plural
         path = f"/apis/workload.codeflare.dev/v1beta2/namespaces/default/{plural}/{name}-wrapper"

@@ -60,7 +60,7 @@ def racks(both: tuple[Running, Running], phalanx: Phalanx, dialect: str) -> Phal
 
 
 def train_job(nodes: int, dialect: str = "ours") -> Object:
-    """One of so many pods in one rack, of which each fills a node. Kueue's queue is named where its JobSet gets it."""
+    """One of so many pods in one rack, of which each fills a node."""
     found: Object = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
@@ -71,8 +71,6 @@ def train_job(nodes: int, dialect: str = "ours") -> Object:
         },
     }
     DIALECTS[dialect](found)
-    if dialect == "Kueue's":
-        found["spec"]["labels"] = found["metadata"].pop("labels")
     return found
 
 
@@ -141,10 +139,10 @@ def test_one_pod_too_many_and_none_starts(racks: Phalanx, dialect: str) -> None:
     assert all(each["spec"]["schedulingGates"] for each in racks.pods())
 
 
-def test_a_queue_on_the_train_job_itself_is_refused_with_the_place_where_it_counts(racks: Phalanx) -> None:
+def test_a_queue_for_its_job_set_is_none_but_that_on_itself(racks: Phalanx) -> None:
     wanted = train_job(4, "Kueue's")
-    wanted["metadata"]["labels"] = wanted["spec"].pop("labels")
-    racks.await_refusal("write it at spec.labels[kueue.x-k8s.io/queue-name], so that its JobSet is queued", wanted)
+    wanted["spec"]["labels"] = {"kueue.x-k8s.io/queue-name": "other"}
+    racks.await_refusal('is "other", but the TrainJob itself says "q"; remove one of the two', wanted)
 
 
 def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phalanx) -> None:
