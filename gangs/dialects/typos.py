@@ -1,6 +1,7 @@
 """Keys by which pods ask for gangs, where they ask for nothing: misspelt, empty, or in the wrong place.
 
-No dialect reads them there; whoever wrote them is told at admission, by the dry run, and by the doctor.
+No dialect reads them there; whoever wrote them is told at admission, by the dry run, and by the doctor, and so is what
+else is easily overlooked in workloads.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from functools import lru_cache
 from gangs.coexistence.ownership import admitted_by_us, left_to
 from gangs.coexistence.running_schedulers import FIELD, advice_on
 from gangs.dialects.claims import dialect_of
+from gangs.dialects.oversights import oversights
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
@@ -56,7 +58,7 @@ def typos(sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
 
 def typos_of(manifest: Manifest, sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
     """The same of one object, as far as it is a workload."""
-    return _new(_of_workload(manifest, _others(sources)), reported)
+    return _new((*_of_workload(manifest, _others(sources)), *oversights(manifest)), reported)
 
 
 def _others(sources: Sources) -> frozenset[str]:
@@ -85,6 +87,7 @@ def _all_typos(sources: Sources) -> Iterator[Advice]:
     theirs = _others(sources)
     for manifest in sources.objects.values():
         yield from _of_workload(manifest, theirs)
+        yield from oversights(manifest)
 
 
 def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]:

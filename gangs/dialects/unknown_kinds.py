@@ -6,6 +6,7 @@ from gangs.manifests import key_of, ref_of
 from gangs.model import Advice, Manifest
 from gangs.phalanx.gang_annotations import WISHES
 from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.taught_kinds import describable
 from gangs.workloads.template_marks import has_marks
 from kube import keys
 
@@ -13,6 +14,7 @@ _TEXT = (
     "asks for nothing: {kind} of {group} is no kind that Phalanx knows; describe it in a WorkloadKind "
     "(docs/reference/kinds.md)"
 )
+_BELOW = "asks for nothing: {kind} of {group} is no kind that Phalanx knows; write it on what that makes"
 _AGAIN = (
     "is not read: nobody describes {kind} of {group} any more; its pods that run do, and those that wait do until a "
     "WorkloadKind describes it again"
@@ -26,5 +28,6 @@ def asking_in_vain(manifest: Manifest) -> Advice | None:
     written = annotations if isinstance(annotations, Mapping) else {}
     asked = [key for key in WISHES if key in written] if written.get(keys.GANG) != "false" else []
     group, kind, _, _ = key_of(manifest)
-    text = (_AGAIN if asked and has_marks(manifest) else _TEXT).format(kind=kind, group=group or "core")
+    text = _TEXT if describable(group) else _BELOW
+    text = (_AGAIN if asked and has_marks(manifest) else text).format(kind=kind, group=group or "core")
     return Advice(ref_of(manifest), annotation(asked[0]), text) if asked else None

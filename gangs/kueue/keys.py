@@ -44,6 +44,8 @@ SPREADING = f"{GROUP}/podset-topology-spreading"
 WISHES = (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL, SLICE_SIZE, SLICE_CONSTRAINTS, SET_GROUP)
 """Annotations of a pod template that ask for a place; any of them makes its pods a gang."""
 
+OF_JOBS = (MIN_PARALLELISM, ELASTIC)
+"""Annotations that count on Jobs alone."""
 REFUSED = (PREBUILT,)
 """Of a Job, label or annotation: asks for something whose meaning is not built, so it is refused by name."""
 IGNORED = (PRIORITY_CLASS, MAX_EXEC_TIME, COMPLETIONS_FOLLOW)

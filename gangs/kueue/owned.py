@@ -110,6 +110,9 @@ def _read(marked: Marked, around: Surroundings, findings: Findings) -> Gang | No
     _check_silent(manifest, ref, found)
     if queue_of(metadata.labels, metadata.annotations):
         units.check_named(ref, {**metadata.labels, **metadata.annotations}, found)
+        for key in keys.OF_JOBS:
+            if key in metadata.annotations:
+                found.advise(ref, f"metadata.annotations[{key}]", "is ignored: Kueue has it on Jobs alone")
     check_priorities(marked.live, ref, found)
     in_turn = bool(start_order.later_roles(manifest))  # then room is held for its pods by their roles
     only = asking[0].role if in_turn else MAIN

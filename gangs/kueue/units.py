@@ -321,7 +321,7 @@ def check_named(ref: ObjectRef, named: Mapping[str, str], findings: Findings) ->
     """Note what a workload in a queue says besides that is not kept. `named`: its labels and annotations."""
     for key in keys.REFUSED:
         if key in named:
-            findings.fault(ref, f"metadata[{key}]", "is not built here", "leave it out")
+            findings.fault(ref, f"metadata[{key}]", "is not read: there are no Workload objects here", "leave it out")
     advise_ignored(ref, "metadata", named, findings)
 
 

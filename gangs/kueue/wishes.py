@@ -70,7 +70,7 @@ def read_wish(of: Annotated, findings: Findings) -> Wish:
     if keys.SET_GROUP in of.annotations:
         _check_set_group(of, findings)
     if keys.SPREADING in of.annotations:
-        findings.fault(of.ref, of.field(keys.SPREADING), "is not built yet", "use topologySpreadConstraints")
+        findings.fault(of.ref, of.field(keys.SPREADING), "is not read", "use topologySpreadConstraints")
     slices, levels = _slices(of, findings)
     return Wish(of.level(keys.REQUIRED), of.level(keys.PREFERRED), unconstrained, slices, levels)
 

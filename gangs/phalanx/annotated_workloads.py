@@ -206,7 +206,7 @@ def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findi
         pod_templates.templates(manifest),
     )
     remedy = _instead(manifest, templates)
-    if not opted_out and refuse_kind(ref, WISHES, annotations, findings, remedy):
+    if not opted_out and refuse_kind(ref, WISHES, annotations, findings, remedy, shape=shape_of(manifest)):
         return True
     for each in templates:
         for key in WISHES if not opted_out and not each.labels.get(keys.GANG) else ():

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from gangs.findings import Findings
 from gangs.manifests import integer, ref_of
-from gangs.model import Manifest
+from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys, owned_pods, wishes, workloads
 from gangs.sources import Sources
 from gangs.workloads import annotated_jobs, pod_templates
-from gangs.workloads.kind_table import Made
+from gangs.workloads.kind_table import Made, shape_of
 from gangs.workloads.pod_templates import Template
 from kube.keys import GANG
 from kube.topology import Topology
@@ -35,7 +35,8 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
         return
     made, templates, ref = pod_templates.made_by(manifest), pod_templates.templates(manifest), ref_of(manifest)
     if annotations.get(keys.SKIP) != "true" and not wishes.handed_down(manifest):
-        annotated_jobs.refuse_kind(ref, keys.WISHES, annotations, findings, _remedy(ref.kind, made, templates))
+        remedy, shape = _remedy(ref.kind, made, templates), shape_of(manifest)
+        annotated_jobs.refuse_kind(ref, keys.WISHES, annotations, findings, remedy, shape=shape)
     asking = owned_pods.asking(manifest)
     if asking and made is not Made.IN_JOBS:
         _check_templates(manifest, asking, sources, findings)
@@ -49,6 +50,17 @@ def _remedy(kind: str, made: Made | None, templates: Sequence[Template]) -> str:
     return f"write it on the pod template, with {keys.MIN_MEMBER}: <pods that must start together>"
 
 
+def _advise_silent(
+    ref: ObjectRef, asking: Sequence[Template], templates: Sequence[Template], findings: Findings
+) -> None:
+    """Say which pods of a workload that is a gang are none of its members."""
+    for each in templates:
+        elsewhere = GANG in each.labels or any(each.annotations.get(key) for key in keys.GROUPED)
+        if each.count and each not in asking and not elsewhere:
+            text = f"names no level: its pods start by themselves, without the gang {ref.name}"
+            findings.advise(ref, each.metadata_at, text)
+
+
 def _check_templates(manifest: Manifest, asking: Sequence[Template], sources: Sources, findings: Findings) -> None:
     ref, first = ref_of(manifest), asking[0]
     if ref.kind in _SEVERAL:
@@ -56,6 +68,7 @@ def _check_templates(manifest: Manifest, asking: Sequence[Template], sources: So
         problem = f"the pods of a {ref.kind} have several controllers, so that they would be several gangs"
         findings.fault(ref, first.annotation(key), problem, f"write it on the {ref.kind} itself instead")
         return
+    _advise_silent(ref, asking, pod_templates.templates(manifest), findings)
     for each in asking:
         _check_minimum(manifest, each, findings)
     total = sum(each.count for each in asking)

@@ -10,8 +10,8 @@ from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, metadata_of
 from gangs.model import Manifest, ObjectRef
 from gangs.workloads.jobs import Job, is_job, job_owner
-from gangs.workloads.kind_table import shape_of
-from kube.keys import GANG, WORKLOAD
+from gangs.workloads.kind_table import WorkloadKind, shape_of
+from kube.keys import GANG, MIN_MEMBER, PREFERRED, REQUIRED, WORKLOAD
 from kube.objects import Pod
 
 
@@ -93,11 +93,28 @@ def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] 
 
 
 def refuse_kind(
-    ref: ObjectRef, wishes: Iterable[str], annotations: Mapping[str, str], findings: Findings, remedy: str = ""
+    ref: ObjectRef,
+    wishes: Iterable[str],
+    annotations: Mapping[str, str],
+    findings: Findings,
+    remedy: str = "",
+    *,
+    shape: WorkloadKind | None = None,
 ) -> bool:
-    """Refuse a workload of a kind that cannot opt in yet, if it carries one of the wishes; whether it does."""
+    """Refuse a workload of a kind that cannot opt in yet, if it carries one of the wishes; whether it does.
+
+    :param shape: its kind, where that can be told from what it says of itself: another version of it may opt in, and
+        one that is described by our own annotations.
+    """
     asked = next((key for key in wishes if key in annotations), None)
-    if asked is not None:
+    version, versions = ref.api_version.rpartition("/")[2], shape.versions if shape and shape.by_annotation else ()
+    if asked is not None and versions and version not in versions:
+        problem = f"is not read in version {version} of {ref.kind}"
+        findings.fault(ref, annotation(asked), problem, f"write the version as {' or '.join(versions)}")
+    elif asked is not None and shape is not None and shape.taught_by:
+        problem = f"is not read on a {ref.kind}, which WorkloadKind {shape.taught_by} describes"
+        findings.fault(ref, annotation(asked), problem, f"write {REQUIRED}, {PREFERRED} or {MIN_MEMBER} instead")
+    elif asked is not None:
         remedy = remedy or f"make a Gang object and label the pod template {GANG}: <its name>"
         findings.fault(ref, annotation(asked), f"a {ref.kind} cannot be made a gang by annotations yet", remedy)
     return asked is not None

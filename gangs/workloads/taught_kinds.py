@@ -153,7 +153,7 @@ def _wrong_kind(name: str, spec: WorkloadKindSpec) -> Iterator[_Wrong]:
     elif (spec.group, spec.resource) in _OWN_RESOURCES:
         problem = f"{spec.resource} of {spec.group} are known to Phalanx itself"
         yield "spec.resource", problem, "delete this WorkloadKind"
-    elif "." not in spec.group or spec.group in (*_OF_KUBERNETES, *NOT_ASKED) or spec.group.endswith(".k8s.io"):
+    elif not describable(spec.group):
         problem = (
             f'"{spec.group}" is a group of Kubernetes, of Phalanx or of another scheduler, about which Phalanx is '
         )
@@ -217,6 +217,11 @@ def _along(template: Sequence[str], path: Sequence[str]) -> bool:
     """Whether each `*` of a path stands for an entry on the way to the template."""
     last = max((at for at, step in enumerate(path) if step == ANY), default=-1)
     return list(path[: last + 1]) == list(template[: last + 1]) and last < len(template) - 1
+
+
+def describable(group: str) -> bool:
+    """Whether kinds of this API group can be described: the API server asks us about their objects."""
+    return "." in group and group not in (*_OF_KUBERNETES, *NOT_ASKED) and not group.endswith(".k8s.io")
 
 
 def age(manifest: Manifest) -> tuple[str, str]:

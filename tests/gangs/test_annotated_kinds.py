@@ -443,7 +443,7 @@ def test_a_job_set_has_replicas_times_parallelism_pods_and_no_more_than_completi
 def test_a_version_of_a_kind_that_nobody_knows_is_refused() -> None:
     manifest = {**ROWS["MPIJob"].manifest(gang="true"), "apiVersion": "kubeflow.org/v1alpha2"}
     (fault,) = said(ROWS["MPIJob"], manifest)
-    assert "a MPIJob cannot be made a gang by annotations yet" in fault
+    assert "is not read in version v1alpha2 of MPIJob; write the version as v2beta1 or v1" in fault
 
 
 def test_wishes_on_a_template_are_told_where_to_write_them() -> None:

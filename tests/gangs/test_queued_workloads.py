@@ -143,7 +143,10 @@ def test_what_is_not_kept_is_refused_or_told(row: Row) -> None:
         "kueue.x-k8s.io/prebuilt-workload-name": "x",
     }
     faults, advice = said(manifest)
-    assert any("metadata[kueue.x-k8s.io/prebuilt-workload-name]: is not built here" in each for each in faults)
+    assert any(
+        "metadata[kueue.x-k8s.io/prebuilt-workload-name]: is not read: there are no Workload objects here" in each
+        for each in faults
+    )
     assert any("metadata[kueue.x-k8s.io/priority-class]: is ignored" in each for each in advice)
 
 

@@ -98,6 +98,18 @@ def exclusive(manifest: Manifest, replicated_job: Mapping[str, Any]) -> bool:
     return EXCLUSIVE in metadata_of(manifest).annotations or (isinstance(own, Mapping) and EXCLUSIVE in own)
 
 
+def exclusive_at(manifest: Manifest) -> str | None:
+    """The annotation by which the operator has each of its Jobs or groups alone in a domain; None where none does."""
+    kind, annotations = ref_of(manifest).kind, metadata_of(manifest).annotations
+    key = {"JobSet": EXCLUSIVE, "LeaderWorkerSet": EXCLUSIVE_GROUPS}.get(kind, "")
+    if key in annotations:
+        return f"metadata.annotations[{key}]"
+    entries = enumerate(replicated_jobs(manifest) if kind == "JobSet" else ())
+    found = (position for position, each in entries if exclusive(manifest, each))
+    position = next(found, None)
+    return None if position is None else f"spec.replicatedJobs[{position}].template.metadata.annotations[{EXCLUSIVE}]"
+
+
 def check_order(manifest: Manifest, part: str = "", there: int = 0) -> None:
     """Raises `MalformedError` for a gang with more pods to come than room is held for.
 

@@ -1,0 +1,103 @@
+"""What is easily overlooked in a workload that asks to be a gang: no mistake that refuses it, but perhaps not what was
+meant. Told at admission, by the dry run and by the doctor.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from gangs.dialects.table import DIALECTS
+from gangs.manifests import MalformedError, metadata_of, ref_of
+from gangs.model import Advice, Manifest, ObjectRef
+from gangs.workloads import pod_templates
+from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.later_pods.start_order import exclusive_at
+from gangs.workloads.pod_counts import beside, field_of
+from gangs.workloads.pod_templates import Template, at_path
+from kube.keys import GANG
+from kube.objects import ObjectMeta
+
+_ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.on_workloads)
+"""Places and keys by which a workload asks."""
+_MADE_OF = {
+    "PyTorchJob": ("Master", "Worker"),
+    "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
+    "XGBoostJob": ("Master", "Worker"),
+    "PaddleJob": ("Master", "Worker"),
+    "JAXJob": ("Worker",),
+    "MPIJob": ("Launcher", "Worker"),
+}
+"""The replica types of which Kubeflow's operators make pods; capitals do not count."""
+_VOLCANO = "batch.volcano.sh"
+
+
+def oversights(manifest: Manifest) -> Iterator[Advice]:
+    """Of one object, as far as it is a workload that nothing else has made."""
+    shape = shape_of(manifest)
+    if shape is None or pod_templates.controlled(manifest):
+        return
+    with suppress(MalformedError):  # the dialects say it
+        ref, asks = ref_of(manifest), _asks(metadata_of(manifest))
+        of_jobs = ref.kind == "JobSet"
+        if not (asks or of_jobs):
+            return
+        templates = pod_templates.templates(manifest)
+        yield from _gangs_of_jobs(manifest, ref, templates if of_jobs else ())
+        if not asks:
+            return
+        if templates and not any(each.count for each in templates):
+            yield Advice(ref, "spec", f"the {ref.kind} makes no pods as it is written: it is a gang once it does")
+        yield from _uncounted(manifest, ref, shape, templates)
+        yield from _never_made(ref, templates)
+        if (at := exclusive_at(manifest)) is not None:
+            text = "is kept by the operator, on the pods that it makes: pods that do not exist yet are planned without "
+            yield Advice(ref, at, f"{text}it, and planned again where they must part")
+        if ref.api_version.startswith(f"{_VOLCANO}/") and at_path(manifest, "spec.schedulerName") in (None, "volcano"):
+            text = "is volcano where nothing else is written: its pods are a gang where it is default-scheduler"
+            yield Advice(ref, "spec.schedulerName", text)
+
+
+def _asks(metadata: ObjectMeta) -> bool:
+    """Whether the workload says itself that it is to be a gang."""
+    written = {"labels": metadata.labels, "annotations": metadata.annotations}
+    asked = any(key in written[place] for place, key in _ON_WORKLOADS)
+    return asked and metadata.annotations.get(GANG) != "false"
+
+
+def _gangs_of_jobs(manifest: Manifest, ref: ObjectRef, templates: tuple[Template, ...]) -> Iterator[Advice]:
+    """Keys where a workload has the metadata of its Jobs: each of these is a gang of its own then."""
+    for each in templates:
+        at = pod_templates.job_metadata(each)
+        for place in ("labels", "annotations"):
+            for key in pod_templates.texts_at(manifest, f"{at}.{place}"):
+                if (place, key) in _ON_WORKLOADS:
+                    text = f"makes a gang of each Job: write it on the {ref.kind} itself for one of all its pods"
+                    yield Advice(ref, f"{at}.{place}[{key}]", text)
+
+
+def _uncounted(
+    manifest: Manifest, ref: ObjectRef, shape: WorkloadKind, templates: tuple[Template, ...]
+) -> Iterator[Advice]:
+    """Templates of which nothing says how many pods there are."""
+    fields = {each.template: each.replicas for each in shape.fields} if shape.taught_by else {}
+    for each in templates:
+        if path := fields.get(each.pattern, ""):
+            way, written = beside(manifest, path, each.way)
+            if written is None:
+                text = f"is missing, so that {each.count or 'no'} pod of {each.role} is counted: write it, or correct "
+                yield Advice(ref, field_of(way), f"{text}the path in WorkloadKind {shape.taught_by}")
+        elif ref.kind == "MPIJob" and not each.count and beside(manifest, _MPI_REPLICAS, each.way)[1] is None:
+            yield Advice(
+                ref, field_of((*each.way[:-1], "replicas")), f"is missing, so that no {each.role} is made: write it"
+            )
+
+
+_MPI_REPLICAS = "spec.mpiReplicaSpecs.*.replicas"
+
+
+def _never_made(ref: ObjectRef, templates: tuple[Template, ...]) -> Iterator[Advice]:
+    """Replica types that the operator does not know."""
+    known = _MADE_OF.get(ref.kind, ())
+    for each in templates if known else ():
+        if each.way[-2].lower() not in {name.lower() for name in known}:
+            text = f"is no replica type of {ref.kind}s: no pod is made of it, and the gang would wait for them; "
+            yield Advice(ref, field_of(each.way[:-1]), f"{text}write {' or '.join(known)}")
