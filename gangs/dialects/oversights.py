@@ -2,7 +2,7 @@
 meant. Told at admission, by the dry run and by the doctor.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 
 from gangs.dialects.table import DIALECTS
@@ -30,18 +30,21 @@ _MADE_OF = {
 _VOLCANO = "batch.volcano.sh"
 
 
-def oversights(manifest: Manifest) -> Iterator[Advice]:
-    """Of one object, as far as it is a workload that nothing else has made."""
+def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advice]:
+    """Of one object, as far as it is a workload that nothing else has made.
+
+    :param theirs: keys that are the business of systems which run here themselves.
+    """
     shape = shape_of(manifest)
     if shape is None or pod_templates.controlled(manifest):
         return
     with suppress(MalformedError):  # the dialects say it
-        ref, asks = ref_of(manifest), _asks(metadata_of(manifest))
+        ref, asks = ref_of(manifest), _asks(metadata_of(manifest), theirs)
         of_jobs = ref.kind == "JobSet"
         if not (asks or of_jobs):
             return
         templates = pod_templates.templates(manifest)
-        yield from _gangs_of_jobs(manifest, ref, templates if of_jobs else ())
+        yield from _gangs_of_jobs(manifest, templates if of_jobs else (), theirs)
         if not asks:
             return
         if templates and not any(each.count for each in templates):
@@ -56,20 +59,21 @@ def oversights(manifest: Manifest) -> Iterator[Advice]:
             yield Advice(ref, "spec.schedulerName", text)
 
 
-def _asks(metadata: ObjectMeta) -> bool:
+def _asks(metadata: ObjectMeta, theirs: Container[str]) -> bool:
     """Whether the workload says itself that it is to be a gang."""
     written = {"labels": metadata.labels, "annotations": metadata.annotations}
-    asked = any(key in written[place] for place, key in _ON_WORKLOADS)
+    asked = any(key in written[place] and key not in theirs for place, key in _ON_WORKLOADS)
     return asked and metadata.annotations.get(GANG) != "false"
 
 
-def _gangs_of_jobs(manifest: Manifest, ref: ObjectRef, templates: tuple[Template, ...]) -> Iterator[Advice]:
+def _gangs_of_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str]) -> Iterator[Advice]:
     """Keys where a workload has the metadata of its Jobs: each of these is a gang of its own then."""
+    ref = ref_of(manifest)
     for each in templates:
         at = pod_templates.job_metadata(each)
         for place in ("labels", "annotations"):
             for key in pod_templates.texts_at(manifest, f"{at}.{place}"):
-                if (place, key) in _ON_WORKLOADS:
+                if (place, key) in _ON_WORKLOADS and key not in theirs:
                     text = f"makes a gang of each Job: write it on the {ref.kind} itself for one of all its pods"
                     yield Advice(ref, f"{at}.{place}[{key}]", text)
 

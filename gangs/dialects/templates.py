@@ -33,8 +33,6 @@ from kube.objects import Pod
 
 _HANDED = tuple(key for each in DIALECTS if isinstance(each, HandingDown) for key in each.handed)
 """Annotations that workloads hand down to the objects made of them."""
-_QUEUE = tuple(key for each in DIALECTS if isinstance(each, Queueing) for key in each.workload_labels)
-"""Labels that workloads of some kinds hand down."""
 
 
 def examples(workload: Manifest) -> tuple[Pod, ...]:
@@ -81,12 +79,14 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     return {**manifest, "spec": {**spec, "template": {**template, "metadata": labelled}}}
 
 
-def handed_down(manifest: Manifest, old: Manifest | None) -> Iterator[tuple[tuple[str, ...], str | None]]:
+def handed_down(
+    manifest: Manifest, old: Manifest | None, sources: Sources
+) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """What admission writes down in a workload for the object made of it that is the gang: ways, values (None: out).
 
     Raises `MalformedError`.
     """
-    return written_down(manifest, old, _HANDED, _QUEUE)
+    return written_down(manifest, old, _HANDED, _labels_handed(sources))
 
 
 def as_made(manifest: Manifest, sources: Sources) -> Manifest:
@@ -99,7 +99,7 @@ def as_made(manifest: Manifest, sources: Sources) -> Manifest:
         return _that_asks_itself(manifest, sources, _asks_as_a_whole)
     if not asked and not hands_labels_down(manifest):
         return manifest
-    heir = heir_of(manifest, _HANDED, sources.find, _QUEUE)
+    heir = heir_of(manifest, _HANDED, sources.find, _labels_handed(sources))
     return heir.manifest if heir is not None and (asked or _grouped_by_kind(heir.manifest, sources)) else manifest
 
 
@@ -108,7 +108,7 @@ def _that_asks_itself(
 ) -> Manifest:
     """The only workload that another one holds, where it asks to be a gang itself; else the one that holds it."""
     with suppress(MalformedError):  # of none or several nothing is asked: each is for itself
-        heir = heir_of(manifest, _HANDED, sources.find, _QUEUE)
+        heir = heir_of(manifest, _HANDED, sources.find, _labels_handed(sources))
         if heir is not None and any(asks(each, heir.manifest, sources) for each in _ours(sources)):
             return heir.manifest
     return manifest
@@ -130,6 +130,11 @@ def asks_in(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
 def _asks_as_a_whole(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
     """Likewise by what the workload says itself, and not by a group that its pods name: others may be in that."""
     return bool(dialect.template_labels(workload, sources, claimed=True))
+
+
+def _labels_handed(sources: Sources) -> tuple[str, ...]:
+    """Labels that workloads of some kinds hand down. Where the system runs whose they are, it sees to that itself."""
+    return tuple(key for each in _ours(sources) if isinstance(each, Queueing) for key in each.workload_labels)
 
 
 def _ours(sources: Sources) -> list[Dialect]:

@@ -58,7 +58,8 @@ def typos(sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
 
 def typos_of(manifest: Manifest, sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
     """The same of one object, as far as it is a workload."""
-    return _new((*_of_workload(manifest, _others(sources)), *oversights(manifest)), reported)
+    theirs = _others(sources)
+    return _new((*_of_workload(manifest, theirs), *oversights(manifest, theirs)), reported)
 
 
 def _others(sources: Sources) -> frozenset[str]:
@@ -87,7 +88,7 @@ def _all_typos(sources: Sources) -> Iterator[Advice]:
     theirs = _others(sources)
     for manifest in sources.objects.values():
         yield from _of_workload(manifest, theirs)
-        yield from oversights(manifest)
+        yield from oversights(manifest, theirs)
 
 
 def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]:

@@ -135,7 +135,7 @@ def workload(kind: str, annotations: Object | None = None) -> Object:
 def admitted(manifest: Object, old: Object | None = None) -> Object:
     """The workload as admission has it stored."""
     found = deepcopy(manifest)
-    for way, value in handed_down(manifest, old):
+    for way, value in handed_down(manifest, old, Sources()):
         part: Any = found
         for step in way[:-1]:
             part = part[int(step)] if isinstance(part, list) else part.setdefault(step, {})
@@ -197,7 +197,7 @@ def test_the_dry_run_plans_what_will_be_made(kind: str) -> None:
 @every_kind
 def test_one_that_asks_for_nothing_is_left_alone(kind: str) -> None:
     manifest = workload(kind, {})
-    assert (said(manifest), list(handed_down(manifest, None))) == (([], []), [])
+    assert (said(manifest), list(handed_down(manifest, None, Sources()))) == (([], []), [])
     assert as_made(manifest, Sources()) is manifest
 
 
@@ -210,7 +210,7 @@ def test_admission_writes_down_what_it_says_and_takes_back_what_it_says_no_longe
         ["phalanx.dev/required"],
         ["phalanx.dev/preferred"],
     ]
-    assert next(iter(handed_down(again, again)))[1] == "rack"
+    assert next(iter(handed_down(again, again, Sources())))[1] == "rack"
     answer = handing_down(changed, first, Sources())
     assert isinstance(answer, Admitted)
     assert {each["op"] for each in answer.patch} == {"add", "remove"}

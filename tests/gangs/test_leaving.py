@@ -14,7 +14,7 @@ from gangs.dialects.expanding import expanded
 from gangs.dialects.protection import protection
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
-from gangs.dialects.templates import queued, template_labels
+from gangs.dialects.templates import handed_down, queued, template_labels
 from gangs.dialects.typos import typos_of
 from gangs.sources import Sources
 from kube.objects import Pod
@@ -176,6 +176,23 @@ def test_workloads_whose_pods_ask_are_left_to_their_system_and_it_is_said(kind: 
     assert typos_of(workload, there, advice) == []
     assert len(typos_of(workload, cluster(texts=(POOL,)), ())) == 1
     assert read_all(expanded(there.having(workload))[0]).gangs == ()
+
+
+def test_a_queue_is_handed_down_by_kueue_where_it_runs() -> None:
+    metadata = {"name": "w", "namespace": "default", "labels": {QUEUE: "q"}}
+    spec = {"runtimeRef": {"name": "torch"}}
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": metadata, "spec": spec}
+    assert list(handed_down(job, None, cluster()))
+    assert list(handed_down(job, None, cluster(KUEUE))) == []
+
+
+def test_keys_on_jobs_that_are_kueues_business_are_not_told_of() -> None:
+    entry = {"name": "a", "template": {"metadata": {"labels": {QUEUE: "q"}}, "spec": {"template": {"spec": {}}}}}
+    metadata = {"name": "w", "namespace": "default"}
+    job_set: Manifest = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata}
+    job_set["spec"] = {"replicatedJobs": [entry]}
+    assert len(typos_of(job_set, cluster(), ())) == 1
+    assert typos_of(job_set, cluster(KUEUE), ()) == []
 
 
 def test_a_job_of_nobody_gets_no_warning() -> None:

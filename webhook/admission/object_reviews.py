@@ -83,7 +83,7 @@ def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> 
         return Admitted()
     patch = PatchBuilder(manifest)
     try:
-        for way, value in handed_down(manifest, old):
+        for way, value in handed_down(manifest, old, sources):
             if value is None:
                 patch.remove(way)
             else:
@@ -91,14 +91,14 @@ def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> 
         if old is None:
             suspending.created(manifest, sources, patch)
     except MalformedError as error:
-        return Admitted() if old is not None and _fault_of(old) == error.fault else Refused(str(error.fault))
+        return Admitted() if old is not None and _fault_of(old, sources) == error.fault else Refused(str(error.fault))
     return Admitted(patch.build())
 
 
-def _fault_of(manifest: Manifest) -> Fault | None:
+def _fault_of(manifest: Manifest, sources: Sources) -> Fault | None:
     """What kept a workload's wishes from being written down; None where nothing did."""
     try:
-        list(handed_down(manifest, None))
+        list(handed_down(manifest, None, sources))
     except MalformedError as error:
         return error.fault
     return None
