@@ -9,6 +9,7 @@ from gangs.manifests import metadata_of, ref_of
 from gangs.marked import makers
 from gangs.model import Manifest, ObjectRef
 from gangs.sources import Sources
+from gangs.workloads import kind_table
 from gangs.workloads.kind_table import WATCHED, WORKLOADS, Made, shape_of
 from gangs.workloads.pod_templates import Template
 from kube import keys as own
@@ -36,7 +37,7 @@ def mark_of(manifest: Manifest) -> dict[str, str]:
     """
     asked_otherwise = any(key in metadata_of(manifest).annotations for key in _OWN)
     return (
-        {own.WORKLOAD: makers.mark(str(manifest.get("kind")), NAME)}
+        {own.WORKLOAD: makers.mark(kind_table.mark_of(manifest), NAME)}
         if needs_mark(manifest) and not asked_otherwise
         else {}
     )

@@ -29,7 +29,6 @@ from gangs.workloads.template_marks import with_labels
 from kube import keys as own
 from kube.objects import Pod
 
-_BY_OURS = f'ask by annotations of ours on the {{}} itself ({own.GANG}: "true"), which charge no queue'
 _HANDED = (keys.QUEUE_NAME,)
 """Labels that workloads of some kinds hand down to the objects made of them."""
 _RIVALS = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
@@ -216,14 +215,17 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     for key in keys.WISHES:
         if key in metadata.annotations and not any(key in each.annotations for each in templates):
             at = " and at ".join(f"{each.metadata_at}.annotations[{key}]" for each in templates)
-            remedy = f"write it at {at}" if at and made is not Made.UNREAD else _to_group(manifest)
+            by_mark = marks.needs_mark(manifest)
+            remedy = f"write it at {at}" if at and (by_mark or made is not Made.UNREAD) else TO_GROUP
+            remedy += f", and the queue on the {ref.kind} itself" if by_mark else ""
             findings.fault(ref, f"metadata.annotations[{key}]", "does not reach the pods", remedy)
     first = next(filter(asks, templates), None) if not hands_labels_down(manifest) else None
     if first is not None and made is Made.UNREAD and own.WORKLOAD not in first.labels:
-        remedy = _to_group(manifest)
+        remedy = TO_GROUP
         if marks.needs_mark(manifest):
+            # In a group of plain pods those that come first would wait for those that come when these run.
             in_order = bool(start_order.later_roles(manifest))
-            remedy = f"write the queue on the {ref.kind} itself{'' if in_order else f', or {remedy}'}"
+            remedy = f"write the queue on the {ref.kind} itself{'' if in_order else f', or {TO_GROUP}'}"
         findings.fault(ref, _first(first), f"pods of {ref.kind}s are not read as one group yet", remedy)
     elif first is not None and made is Made.ALONE and marks.marked_otherwise(first):
         findings.fault(ref, first.metadata_at, _RIVALS, "keep one of the two ways of asking")
@@ -258,19 +260,12 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
         if keys.QUEUE_NAME not in pod_templates.texts_at(manifest, there):
             findings.advise(ref, at, f"does not reach the Jobs: write it at {there}[{keys.QUEUE_NAME}]")
     elif made is Made.UNREAD:
-        findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", f"leave it out and {_to_group(manifest)}")
+        findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", f"leave it out and {TO_GROUP}")
     else:
         where = "its pod template" if len(templates) == 1 else "all its pod templates"
         then = "its pods are one gang then" if made is Made.TOGETHER else "each pod is then queued alone, as Kueue does"
         problem = f"a {ref.kind} cannot be queued as a whole"
         findings.fault(ref, at, problem, f"write the label on {where} instead ({then})")
-
-
-def _to_group(manifest: Manifest) -> str:
-    """How the pods of a kind become a gang that is in no queue as a whole. Those that come one after the other would
-    wait for ever in a group: the first are held back for the others, which come when the first run.
-    """
-    return _BY_OURS.format(ref_of(manifest).kind) if start_order.later_roles(manifest) else TO_GROUP
 
 
 def _check_heir(sources: Sources, manifest: Manifest, findings: Findings) -> None:

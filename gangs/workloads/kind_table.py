@@ -249,6 +249,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             Made.UNREAD,
             ("spec.driver", "spec.executor"),
             ("v1beta2",),
+            queued=True,
             by_annotation=True,
             minimum_of_roles="spec.dynamicAllocation.minExecutors",
             named_by="sparkoperator.k8s.io/app-name",

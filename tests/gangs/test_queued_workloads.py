@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from workload_operators import ROWS, Object, Row, owned
+from workload_operators import ROWS, Object, Row, owned, spark_application
 
 from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
@@ -56,7 +56,9 @@ def written(manifest: Object) -> Iterator[Any]:
 
 
 def test_every_kind_that_is_queued_is_here() -> None:
-    assert {*TOGETHER, "Deployment"} == {kind for (_, kind), shape in WORKLOADS.items() if shape.queued}
+    assert {*TOGETHER, "Deployment", "SparkApplication"} == {
+        kind for (_, kind), shape in WORKLOADS.items() if shape.queued
+    }
 
 
 @every_kind
@@ -297,25 +299,28 @@ def test_a_queue_on_the_templates_alone_is_led_to_the_workload(kind: str) -> Non
     assert f"pods of {kind}s are not read as one group yet; write the queue on the {kind} itself, or group" in fault
 
 
-SPARK = {
-    "on itself": ({"labels": {QUEUE: "q"}}, {}),
-    "on its templates": ({}, {"labels": {QUEUE: "q"}}),
-}
-
-
-@pytest.mark.parametrize("place", SPARK)
-def test_pods_that_come_in_order_are_led_into_no_group_in_which_they_would_wait_for_ever(place: str) -> None:
-    """The remedy was a group of plain pods: a driver in it waits for executors that it would make itself."""
-    own, of_pods = SPARK[place]
-    metadata = {"name": "w", "namespace": "default", **own}
-    spec = {"driver": dict(of_pods), "executor": {"instances": 3, **of_pods}}
-    api_version, kind = "sparkoperator.k8s.io/v1beta2", "SparkApplication"
-    (fault,) = said({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})[0]
-    assert fault.endswith(
-        'ask by annotations of ours on the SparkApplication itself (phalanx.dev/gang: "true"), which charge no queue'
-    )
+def test_pods_that_come_in_order_are_led_into_no_group_in_which_they_would_wait_for_ever() -> None:
+    """The remedy was a group of plain pods, too: a driver in it waits for executors that it would make itself."""
     ready = {**ROWS["LeaderWorkerSet"].manifest()}
     ready["spec"]["startupPolicy"] = "LeaderReady"
-    for template in written(ready):
-        template["metadata"]["labels"] = {QUEUE: "q"}
-    assert said(ready)[0][0].endswith("; write the queue on the LeaderWorkerSet itself")
+    spark: Any = spark_application().manifest()
+    for part in (*written(ready), *(spark["spec"][each] for each in ("driver", "executor"))):
+        place = part.get("metadata", part)
+        place["labels"] = {QUEUE: "q"}
+    for manifest in (ready, spark):
+        manifest["metadata"]["annotations"] = {}
+        assert said(manifest)[0][0].endswith(f"; write the queue on the {manifest['kind']} itself")
+
+
+def test_a_spark_application_is_in_a_queue_with_the_executors_that_its_driver_makes() -> None:
+    """It was refused."""
+    row = spark_application()
+    manifest = admitted(row, queued(row))
+    assert said(queued(row)) == ([], [])
+    driver, *executors = [pod_of(each) for each in row.pods(manifest)]
+    (gang,) = read_all(Sources([driver], {key_of(manifest): manifest})).gangs
+    assert (gang.key.dialect, gang.key.name, gang.queue, gang.min_member) == ("kueue", "w", "q", 4)
+    assert {each.name: each.count for each in gang.pod_sets} == {"driver": 1, "executor": 3}
+    assert [to_come(member.pod) for member in gang.members] == [False, True, True, True]
+    (gang,) = read_all(Sources([driver, *executors], {key_of(manifest): manifest})).gangs
+    assert (len(gang.members), gang.to_come) == (4, ())

@@ -17,14 +17,14 @@ def _ours(workload: Object) -> None:
 def _kueues(workload: Object) -> None:
     """A queue on the workload; on all templates the level, and that they share a domain of it."""
     workload["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
-    ways = [each.way for each in templates(workload)]
+    ways = [(*each.way, *each.metadata) for each in templates(workload)]
     for way in ways:
         part = workload
         for step in way:
-            part = part[int(step)] if isinstance(part, list) else part[step]
+            part = part[int(step)] if isinstance(part, list) else part.setdefault(step, {})
         wish = {"kueue.x-k8s.io/podset-required-topology": RACK}
         wish |= {"kueue.x-k8s.io/podset-group-name": "all"} if len(ways) > 1 else {}
-        part["metadata"]["annotations"] = {**part["metadata"].get("annotations", {}), **wish}
+        part["annotations"] = {**part.get("annotations", {}), **wish}
 
 
 def _runais(workload: Object) -> None:

@@ -66,7 +66,7 @@ def make(phalanx: Phalanx, pod: Object) -> Object:
     return answer
 
 
-@pytest.mark.parametrize("dialect", ["ours", "Run:ai's"])
+@pytest.mark.parametrize("dialect", ["ours", "Kueue's", "Run:ai's"])
 def test_the_driver_starts_and_its_executors_run_where_room_was_held(racks: Phalanx, dialect: str) -> None:
     by_label = ROW.manifest()
     by_label["spec"]["executor"]["labels"] = {"kueue.x-k8s.io/queue-name": "nobody"}
