@@ -16,8 +16,8 @@ from gangs.workloads.pod_templates import Template, at_path
 from kube.keys import GANG
 from kube.objects import ObjectMeta
 
-_ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.on_workloads)
-"""Places and keys by which a workload asks."""
+ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.on_workloads)
+"""Places and keys that count on a workload itself, or that a dialect refuses there."""
 _MADE_OF = {
     "PyTorchJob": ("Master", "Worker"),
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
@@ -27,6 +27,7 @@ _MADE_OF = {
     "MPIJob": ("Launcher", "Worker"),
 }
 """The replica types of which Kubeflow's operators make pods; capitals do not count."""
+_MPI_REPLICAS = "spec.mpiReplicaSpecs.*.replicas"
 _VOLCANO = "batch.volcano.sh"
 
 
@@ -62,7 +63,7 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
 def _asks(metadata: ObjectMeta, theirs: Container[str]) -> bool:
     """Whether the workload says itself that it is to be a gang."""
     written = {"labels": metadata.labels, "annotations": metadata.annotations}
-    asked = any(key in written[place] and key not in theirs for place, key in _ON_WORKLOADS)
+    asked = any(key in written[place] and key not in theirs for place, key in ON_WORKLOADS)
     return asked and metadata.annotations.get(GANG) != "false"
 
 
@@ -73,7 +74,7 @@ def _gangs_of_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: 
         at = pod_templates.job_metadata(each)
         for place in ("labels", "annotations"):
             for key in pod_templates.texts_at(manifest, f"{at}.{place}"):
-                if (place, key) in _ON_WORKLOADS and key not in theirs:
+                if (place, key) in ON_WORKLOADS and key not in theirs:
                     text = f"makes a gang of each Job: write it on the {ref.kind} itself for one of all its pods"
                     yield Advice(ref, f"{at}.{place}[{key}]", text)
 
@@ -87,15 +88,12 @@ def _uncounted(
         if path := fields.get(each.pattern, ""):
             way, written = beside(manifest, path, each.way)
             if written is None:
-                text = f"is missing, so that {each.count or 'no'} pod of {each.role} is counted: write it, or correct "
+                text = f"is missing, so that the pods of {each.role} are counted as {each.count}: write it, or correct "
                 yield Advice(ref, field_of(way), f"{text}the path in WorkloadKind {shape.taught_by}")
         elif ref.kind == "MPIJob" and not each.count and beside(manifest, _MPI_REPLICAS, each.way)[1] is None:
             yield Advice(
                 ref, field_of((*each.way[:-1], "replicas")), f"is missing, so that no {each.role} is made: write it"
             )
-
-
-_MPI_REPLICAS = "spec.mpiReplicaSpecs.*.replicas"
 
 
 def _never_made(ref: ObjectRef, templates: tuple[Template, ...]) -> Iterator[Advice]:

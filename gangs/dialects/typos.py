@@ -11,7 +11,7 @@ from functools import lru_cache
 from gangs.coexistence.ownership import admitted_by_us, left_to
 from gangs.coexistence.running_schedulers import FIELD, advice_on
 from gangs.dialects.claims import dialect_of
-from gangs.dialects.oversights import oversights
+from gangs.dialects.oversights import ON_WORKLOADS, oversights
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
@@ -40,8 +40,6 @@ _OF: dict[str, set[str]] = {
     key: {each.name for each in DIALECTS if key in each.pod_keys.all} for key in frozenset().union(*_MORE.values())
 }
 """By key: the dialects that have it."""
-_ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.on_workloads)
-"""Places and keys that count on a workload itself, or that a dialect refuses there."""
 
 
 _KeysOf = tuple[Mapping[str, str], Mapping[str, str]]
@@ -132,7 +130,7 @@ def _misplaced(
     for place, written in zip(_MORE, metadata, strict=True):
         for key in written:
             right = next((each for each in (place, *_MORE) if key in _MORE[each]), None)
-            if right is None or (place, key) in _ON_WORKLOADS or any(key in getattr(each, right) for each in found):
+            if right is None or (place, key) in ON_WORKLOADS or any(key in getattr(each, right) for each in found):
                 continue
             paths = [each.path for each in found] or shape.templates
             where = " and at ".join(f"{path}.metadata.{right}[{key}]" for path in paths) or f"their metadata.{right}"

@@ -172,9 +172,10 @@ def _written(
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
     before = {} if old is None else handed_by(old, keys)
     handed = handed_by(manifest, keys)
-    way = (*_way_down(manifest)[:-1], place) if handed or before else ()
-    if len(way) <= 1:
+    annotated = _way_down(manifest) if handed or before else ()
+    if not annotated:
         return
+    way = (*annotated[:-1], place)
     ref, there = ref_of(manifest), _at(manifest, way)
     for key in keys:
         stands = there.get(key)

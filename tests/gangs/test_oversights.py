@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from workload_operators import ROWS, Object, template
+from workload_operators import ROWS, Object, described, template, training_run
 
 from gangs.dialects.expanding import expanded
 from gangs.dialects.oversights import oversights
@@ -109,46 +109,28 @@ def test_volcanos_job_says_which_scheduler_its_pods_have() -> None:
         assert len(found) == words
 
 
-DESCRIBED = {
-    "apiVersion": "phalanx.dev/v1alpha1",
-    "kind": "WorkloadKind",
-    "metadata": {"name": "runs.ml.example.com"},
-    "spec": {
-        "group": "ml.example.com",
-        "kind": "Run",
-        "resource": "runs",
-        "versions": ["v2"],
-        "podTemplates": [{"path": "spec.roles.*.template", "replicas": "spec.roles.*.count"}],
-    },
-}
-
-
-def run(version: str = "v2", annotations: Object | None = None, **role: Any) -> Object:
-    roles = [{"name": "a", "template": template(), **role}]
-    metadata = {"name": "w", "namespace": "default", "annotations": dict(RACK if annotations is None else annotations)}
-    manifest = {
-        "apiVersion": f"ml.example.com/{version}",
-        "kind": "Run",
-        "metadata": metadata,
-        "spec": {"roles": roles},
-    }
-    return dict(with_row(manifest, rows_of([DESCRIBED])))
+def run(version: str = "v1", annotations: Object | None = None) -> Any:
+    """A workload of a kind that a WorkloadKind describes."""
+    manifest = {**training_run().manifest(), "apiVersion": f"ml.example.com/{version}"}
+    manifest["metadata"]["annotations"] = dict(RACK if annotations is None else annotations)
+    return with_row(manifest, rows_of([described()]))
 
 
 def test_a_path_of_a_described_kind_that_leads_nowhere_is_told() -> None:
     """One pod was planned where there are three."""
-    assert told(run(count=3)) == []
-    text = (
-        "is missing, so that 1 pod of a is counted: write it, or correct the path in WorkloadKind runs.ml.example.com"
-    )
-    assert told(run(replicas=3)) == [f"Run default/w: spec.roles[0].count: {text}"]
+    manifest = run()
+    assert told(manifest) == []
+    worker = manifest["spec"]["roles"][1]
+    worker["replicas"] = worker.pop("count")
+    text = "is missing, so that the pods of worker are counted as 1: write it, or correct the path in WorkloadKind "
+    assert told(manifest) == [f"TrainingRun default/w: spec.roles[1].count: {text}trainingruns.ml.example.com"]
 
 
 def test_another_version_than_those_that_are_read_is_named() -> None:
-    """It was "a Run cannot be made a gang by annotations yet"."""
+    """It was "a TrainingRun cannot be made a gang by annotations yet"."""
     at = "metadata.annotations[phalanx.dev/required]"
-    assert told(run("v1", count=3)) == [
-        f"Run default/w: {at}: is not read in version v1 of Run; write the version as v2"
+    assert told(run("v2")) == [
+        f"TrainingRun default/w: {at}: is not read in version v2 of TrainingRun; write the version as v1"
     ]
     manifest = {**asking("JobSet"), "apiVersion": "jobset.x-k8s.io/v1beta1"}
     assert told(manifest) == [
@@ -157,8 +139,8 @@ def test_another_version_than_those_that_are_read_is_named() -> None:
 
 
 def test_run_ais_keys_on_a_described_kind_are_led_to_ours() -> None:
-    (fault,) = told(run(annotations={"kai.scheduler/topology-required-placement": "rack"}, count=3))
-    assert "is not read on a Run, which WorkloadKind runs.ml.example.com describes; write phalanx.dev/required" in fault
+    (fault,) = told(run(annotations={"kai.scheduler/topology-required-placement": "rack"}))
+    assert "is not read on a TrainingRun, which WorkloadKind trainingruns.ml.example.com describes; write " in fault
 
 
 def test_roles_that_run_ais_keys_leave_out_are_told() -> None:

@@ -42,14 +42,6 @@ def train_job() -> Object:
     return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": metadata, "spec": spec}
 
 
-def train_job_itself() -> Object:
-    """One that names its queue itself, as Kueue has it."""
-    found = train_job()
-    del found["spec"]["labels"]
-    found["metadata"]["labels"] = {QUEUE_NAME: "q"}
-    return found
-
-
 def app_wrapper() -> Object:
     """One that names its queue itself, and holds a Job."""
     job: Object = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template()}}
@@ -318,3 +310,10 @@ def test_a_gang_of_our_own_that_is_suspended_stays_so() -> None:
     assert CREATED_SUSPENDED not in found["metadata"]["annotations"]
     assert GANG in found["metadata"]["annotations"]
     assert [pod_of(each) for each in ROWS["JobSet"].pods(found)]
+
+
+def test_a_train_job_that_names_its_queue_itself_is_lifted_and_its_job_set_named() -> None:
+    manifest = set_in(train_job(), "TrainJob", suspend=True)
+    manifest["metadata"]["labels"] = manifest["spec"].pop("labels")
+    found = stored("TrainJob", manifest)
+    assert (suspended(found, "TrainJob"), found["spec"]["labels"]) == (False, {QUEUE_NAME: "q"})
