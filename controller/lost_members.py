@@ -28,6 +28,8 @@ from kube.placeholders import is_seat, matched, to_come
 _MAKES_NONE = ("Pod", "Gang", "PodGroup")
 """Kinds of objects that ask for a gang and make no pods."""
 
+_At = tuple[str, str]
+"""Where a member stands in its gang: its pod set, and the name of its pod."""
 
 LOG = logging.getLogger(__name__)
 
@@ -96,7 +98,7 @@ class LostMembers:
             self._end(key, read)
             return read
         record = before.record if before is not None else None
-        self._let_go_of(key, record, picture)
+        self._let_go_of(key, base, record, picture)
         found = _with_seats(base, self._lost[key].values(), record)
         if not self._lost[key]:
             self._end(key, read)
@@ -135,9 +137,13 @@ class LostMembers:
                 self._lost.setdefault(last.key, {})[pod.metadata.uid] = _Lost(pod, seat, monotonic())
                 self._refused.discard(last.key)
 
-    def _let_go_of(self, key: GangKey, record: PlanRecord | None, picture: ClusterView) -> None:
-        """Forget those whose place somebody has taken, and those that have not come in time."""
+    def _let_go_of(self, key: GangKey, gang: Gang, record: PlanRecord | None, picture: ClusterView) -> None:
+        """Forget those whose place somebody has taken, once all were let go: a gated pod may go, too. And those that
+        have not come in time.
+        """
         lost, now = self._lost[key], monotonic()
+        gated = not gang.members or any(member.pod.gated_by(GATE) for member in gang.members)
+        started = bool(gang.succeeded) or not gated
         awaited = {each.uid for each in record.members if is_seat(each.uid)} if record is not None else None
         for uid, each in list(lost.items()):
             current = picture.kept.pods.at(each.pod.key)
@@ -145,7 +151,7 @@ class LostMembers:
                 each.since = now
             taken = awaited is not None and each.planned and each.seat.pod.metadata.uid not in awaited
             each.planned = each.planned or (awaited is not None and each.seat.pod.metadata.uid in awaited)
-            if taken or now - each.since > self._seconds:
+            if (taken and started) or now - each.since > self._seconds:
                 del lost[uid]
 
 
@@ -172,31 +178,49 @@ def _leaving(pod: Pod, seconds: float) -> bool:
 
 
 def _with_seats(gang: Gang, lost: Iterable[_Lost], record: PlanRecord | None) -> Gang:
-    """The gang with a member for each lost one that is missing still."""
-    placed = {each.uid for each in record.members} if record is not None else set()
-    seats = list(_missing(gang, [each.seat for each in lost], placed))
-    if not seats:
-        return gang
-    sets = [each.name for each in gang.pod_sets]
-    members = in_rank_order((*gang.members, *seats), sets)
-    return replace(gang, members=members, made_again=frozenset(each.pod.metadata.uid for each in seats))
+    """The gang with a member for each lost one that is missing still.
 
-
-def _missing(gang: Gang, seats: Iterable[Member], placed: Collection[str]) -> Iterator[Member]:
-    """Those for which nobody has come, and no more than the workload still has to make of each pod set.
-
-    `placed`: the uids of pods that have a place already, and come for none.
+    Until as many as must run together are there again, one that has come leaves its planned seat as it is: it may be
+    deleted once more, and a gated pod is gone at once. Then the placeholder has kept the room.
     """
-    members = gang.members
-    new = [each for each in members if each.pod.gated_by(GATE) and each.pod.metadata.uid not in placed]
-    arrived = [each for each in new if not to_come(each.pod)]
-    left = {(each.pod_set, each.pod.metadata.name): each for each in seats}
-    taken = matched(left, [(each.pod_set, each.pod.metadata.name) for each in arrived])
-    came = {(each.pod_set, taken.get(each.pod.metadata.name, "")) for each in arrived}
-    came |= {(each.pod_set, each.pod.metadata.name) for each in members}
+    placed = {each.uid for each in record.members} if record is not None else set()
+    seats = {(each.seat.pod_set, each.seat.pod.metadata.name): each.seat for each in lost}
+    came = _come_for(gang, seats, placed)
+    missing = list(_missing(gang, seats, came))
+    if not missing:
+        return gang
+    too_few = not gang.suffice(gang.members)
+    waiting = {seats[at].pod.metadata.uid: pod for at, pod in came.items()} if too_few else {}
+    waiting = {seat: pod for seat, pod in waiting.items() if seat in placed}
+    members = [each for each in gang.members if each.pod.metadata.uid not in waiting.values()]
+    kept = [each for each in seats.values() if each.pod.metadata.uid in waiting]
+    sets = [each.name for each in gang.pod_sets]
+    return replace(
+        gang,
+        members=in_rank_order((*members, *kept, *missing), sets),
+        made_again=frozenset(each.pod.metadata.uid for each in (*kept, *missing)),
+        there_again=frozenset(waiting),
+    )
+
+
+def _come_for(gang: Gang, seats: Iterable[_At], placed: Collection[str]) -> Mapping[_At, str]:
+    """The uids of gated pods that have come for these seats.
+
+    :param placed: the uids of pods that have a place already, and come for none.
+    """
+    new = [each for each in gang.members if each.pod.gated_by(GATE) and not to_come(each.pod)]
+    arrived = {(each.pod_set, each.pod.metadata.name): each.pod.metadata.uid for each in new}
+    arrived = {at: uid for at, uid in arrived.items() if uid not in placed}
+    taken = matched(seats, arrived)
+    return {(role, taken[name]): uid for (role, name), uid in arrived.items() if name in taken}
+
+
+def _missing(gang: Gang, seats: Mapping[_At, Member], came: Collection[_At]) -> Iterator[Member]:
+    """Those for which nobody has come, and no more than the workload still has to make of each pod set."""
+    there = {(each.pod_set, each.pod.metadata.name) for each in gang.members}
     missing = Counter({each.name: each.count for each in gang.pod_sets})
-    missing.subtract(each.pod_set for each in members)
-    for at, seat in left.items():
-        if at not in came and missing[seat.pod_set] > 0:
+    missing.subtract(each.pod_set for each in gang.members)
+    for at, seat in seats.items():
+        if at not in came and at not in there and missing[seat.pod_set] > 0:
             missing[seat.pod_set] -= 1
             yield seat

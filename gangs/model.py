@@ -220,6 +220,8 @@ class Gang:
     """Of the pods that its workload makes only when others run; None where there are none such."""
     made_again: frozenset[str] = frozenset()
     """Seats among its members of pods that ran, are lost, and that its workload makes again (docs/decisions/0034)."""
+    there_again: frozenset[str] = frozenset()
+    """Those of `made_again` whose pods exist, and take them when as many as must run together do."""
 
     @property
     def names(self) -> frozenset[GangKey]:
@@ -248,7 +250,8 @@ class Gang:
     @property
     def to_come(self) -> tuple[Member, ...]:
         """Members that do not exist yet: their workload makes them when others run, or again (docs/decisions/0022)."""
-        return tuple(member for member in self.members if to_come(member.pod))
+        there = self.there_again
+        return tuple(each for each in self.members if to_come(each.pod) and each.pod.metadata.uid not in there)
 
     @property
     def counted(self) -> tuple[Member, ...]:

@@ -4,7 +4,7 @@ The way of a gang: plan → nominate → evict → await victims → verify → 
 gates, nominations and the plan recorded in the Gang's status, so a controller that was killed goes on where it stood.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -102,7 +102,9 @@ class Renominate:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Pods have come for which room was held: they get it. By uid: the seats that they take."""
+    """Pods have come for which room was held: they get it. Or gated ones are gone, and what stands for those that will
+    come in their place gets it. By uid: whose places they take.
+    """
 
     heirs: tuple[tuple[str, Planned], ...]
 
@@ -205,11 +207,26 @@ def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
         if member.pod.gated_by(GATE) and not to_come(member.pod) and not record.node_of(member.pod.metadata.uid)
     }
     taken = matched(left, new)
-    return tuple(
+    come = (
         (left[role, taken[name]].uid, Planned(pod, left[role, taken[name]].node))
         for (role, name), pod in new.items()
         if name in taken
     )
+    return (*come, *_heirs_of_gone(situation.gang, record, present))
+
+
+def _heirs_of_gone(gang: Gang, record: PlanRecord, present: Collection[str]) -> Iterator[tuple[str, Planned]]:
+    """Members that stand for the pods to come in place of planned ones that are gone, while none has been let go."""
+    nodes = {each.uid: each.node for each in record.members}
+    still = [each.pod for each in gang.members if each.pod.metadata.uid in nodes]
+    if not still or not all(pod.gated_by(GATE) for pod in still):
+        return
+    gone = {each.name: each.uid for each in record.members if not is_seat(each.uid) and each.uid not in present}
+    # Of a Job's pods the letters at the end are others each time.
+    gone |= {name.rpartition("-")[0]: uid for name, uid in gone.items()} | gone
+    for each in gang.members:
+        if each.pod.metadata.uid in gang.made_again.difference(nodes) and (uid := gone.get(each.pod.metadata.name)):
+            yield uid, Planned(each.pod, nodes[uid])
 
 
 def _next_step(situation: Situation) -> Step:

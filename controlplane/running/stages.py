@@ -21,6 +21,8 @@ _FILE = Path(__file__).with_name("kwok-stages.yaml")
 _PRIORITY_CLASS = ".spec.priorityClassName"
 _ANNOTATION = f'.metadata.annotations["{TERMINATES_AFTER}"]'
 _DELETED = {"key": ".metadata.deletionTimestamp", "operator": "Exists"}
+_NOT_ENDED = {"key": ".metadata.deletionGracePeriodSeconds == 0", "operator": "NotIn", "values": ["true"]}
+"""A pod that has ended and is kept by a finalizer: kwok deletes by name, so a second time might hit the next pod."""
 
 
 def stages(slow: Mapping[str, float]) -> list[Stage]:
@@ -57,7 +59,7 @@ def _stage(name: str, expressions: list[dict[str, Any]], delay: dict[str, Any]) 
         "metadata": {"name": name},
         "spec": {
             "resourceRef": {"apiGroup": "v1", "kind": "Pod"},
-            "selector": {"matchExpressions": expressions},
+            "selector": {"matchExpressions": [*expressions, _NOT_ENDED]},
             **({"delay": delay} if delay else {}),
             "next": {"delete": True},
         },

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from controller_scene import GANGS, PODS, SETTLED, SYSTEM_PODS, Scene, gang, leading, member
+from local_api.server import refused
 from local_api.store import Object
 from protocol_scenes import gang as of_two
 from protocol_scenes import pod as protocol_pod
@@ -142,14 +143,66 @@ def test_all_pods_made_again_find_their_room_held_until_they_are_all_there(scene
     assert rivals_have_nothing(scene)
     first, last = workload.names
     workload.make(first)
-    scene.api.wait(lambda: held(scene) == {last: nodes[last]}, "the first to take its room over")
-    scene.api.wait(lambda: scene.nominated(first) == [nodes[first]], "it to be nominated")
+    scene.api.wait(lambda: scene.status(kind.gang)["members"]["existing"] == 1, "the first to be seen")
     assert scene.gated(first), "too few are there to start together"
+    assert held(scene) == nodes, "the first may go once more"
+    assert f"held for {last}, until" in scene.status(kind.gang)["message"]
     workload.make(last)
     scene.finish(*workload.names)
     assert dict(zip(workload.names, scene.nodes(*workload.names), strict=True)) == nodes
     workload.await_whole()
     scene.api.wait(lambda: not held(scene), "no placeholder to be left")
+    assert rivals_have_nothing(scene)
+
+
+@pytest.mark.usefixtures("leader")
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_one_that_is_deleted_once_more_before_all_are_there_loses_nothing(scene: Scene, kind: Kind) -> None:
+    """A gated pod is gone at once; the room that it had taken over was free in that moment."""
+    workload = Workload(scene, kind)
+    nodes = dict(zip(workload.names, workload.run(), strict=True))
+    wait_for_the_rack(scene)
+    workload.delete()
+    scene.api.wait(lambda: held(scene) == nodes, "room to be held on the nodes where they ran")
+    workload.end()
+    first, last = workload.names
+    for _ in range(2):
+        workload.make(last)
+        scene.api.wait(lambda: scene.status(kind.gang)["members"]["existing"] == 1, "it to be seen")
+        scene.gone(last)
+        scene.api.wait(lambda: scene.status(kind.gang)["members"]["existing"] == 0, "it to be missed")
+        assert held(scene) == nodes
+    workload.make(first, last)
+    scene.finish(*workload.names)
+    assert dict(zip(workload.names, scene.nodes(*workload.names), strict=True)) == nodes
+    workload.await_whole()
+    assert rivals_have_nothing(scene)
+
+
+@pytest.mark.usefixtures("leader")
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_one_that_is_deleted_once_more_before_it_is_let_go_leaves_its_room_to_the_next(
+    scene: Scene, kind: Kind
+) -> None:
+    workload = Workload(scene, kind)
+    nodes = dict(zip(workload.names, workload.run(), strict=True))
+    wait_for_the_rack(scene)
+    workload.delete()
+    scene.api.wait(lambda: held(scene) == nodes, "room to be held on the nodes where they ran")
+    workload.end()
+    first, last = workload.names
+    scene.api.fault("PATCH .*/pods/[^/]*$", *[refused(429, "TooManyRequests", retryAfterSeconds=1)] * 100)
+    workload.make()
+    scene.api.wait(lambda: scene.nominated(*workload.names) == list(nodes.values()), "both to be nominated")
+    scene.gone(last)
+    scene.api.wait(lambda: held(scene) == {last: nodes[last]}, "its room to be held again")
+    assert scene.gated(first)
+    assert scene.nominated(first) == [nodes[first]]
+    scene.api.mend()
+    workload.make(last)
+    scene.finish(*workload.names)
+    assert dict(zip(workload.names, scene.nodes(*workload.names), strict=True)) == nodes
+    workload.await_whole()
     assert rivals_have_nothing(scene)
 
 

@@ -7,6 +7,7 @@ Members a (exists, on n1), b and c (to come, planned on n2 and n3)
 from collections.abc import Iterable
 from dataclasses import replace as replace_gang
 
+import pytest
 from msgspec.structs import replace
 from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
 
@@ -177,3 +178,24 @@ def test_what_is_left_of_a_seat_that_was_taken_goes_before_a_plan_for_one_more_t
     assert found.cause is None
     missing = replace_gang(gang(pod("a"), coming("b")), made_again=frozenset({seat("b")}))
     assert isinstance(step(missing, taken, (left,)), Nominate)
+
+
+@pytest.mark.parametrize("name", ["b", "b-x7k2p"], ids=["named as before", "a Job's"])
+def test_who_is_made_again_has_the_place_of_a_gated_one_that_is_gone(name: str) -> None:
+    """The plan fell, and with it the room of all that were there again."""
+    plan = record([("a", "n1"), (name, "n2")])
+    of = replace_gang(gang(pod("a", nominated="n1"), coming("b")), made_again=frozenset({seat("b")}))
+    found = step(of, plan, ())
+    assert isinstance(found, TakeOver)
+    ((gone, heir),) = found.heirs
+    assert (gone, heir.pod.metadata.uid, heir.node) == (f"uid-{name}", seat("b"), "n2")
+    assert isinstance(step(of, planned(("b", "n2")), ()), Nominate)
+
+
+def test_who_is_made_again_is_planned_anew_where_others_of_the_plan_were_let_go() -> None:
+    seats = frozenset({seat("b")})
+    for others in ([pod("a", bound="n1")], [pod("a", gated=False, nominated="n1")], []):
+        of = replace_gang(gang(*others, coming("b")), made_again=seats)
+        assert isinstance(step(of, record([("a", "n1"), ("b", "n2")]), ()), NeedPlan)
+    other = replace_gang(gang(pod("a", nominated="n1"), coming("c")), made_again=frozenset({seat("c")}))
+    assert isinstance(step(other, record([("a", "n1"), ("b", "n2")]), ()), NeedPlan)

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,24 @@ def test_how_long_a_pod_terminates(cluster: ControlPlane, manifest: dict[str, An
         events = recorder.wait_for(lambda seen: seen[-1].type == "DELETED")
     asked = next(event.at for event in events if event.object["metadata"].get("deletionTimestamp"))
     assert events[-1].at - asked >= seconds / 2, "by the clock of one who may hear of the beginning late"
+
+
+def test_a_pod_that_a_finalizer_keeps_is_ended_once(cluster: ControlPlane) -> None:
+    """Kwok deletes by name: when it asked again, the next pod of that name was there."""
+    cluster.add_nodes([node("n-0")])
+    kept = pod("kept", {TERMINATES_AFTER: "500ms"})
+    kept["metadata"]["finalizers"] = ["example.com/kept"]
+    with Recorder(cluster) as recorder:
+        cluster.create(PODS, [kept])
+        recorder.wait_for(runs("kept"))
+        cluster.kubectl("delete", "pod", "kept", "--wait=false")
+        recorder.wait_for(lambda seen: seen[-1].object["metadata"].get("deletionGracePeriodSeconds") == 0)
+        time.sleep(1.5)  # as long as it took to ask three times
+        cluster.kubectl("patch", "pod", "kept", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+        recorder.wait_for(lambda seen: seen[-1].type == "DELETED")
+    log = (cluster.directory / "kwok.log").read_text()
+    asked = [line for line in log.splitlines() if "Delete pod" in line and "default/kept" in line]
+    assert len(asked) == 1
 
 
 def test_a_service_account_has_its_own_rights_only(cluster: ControlPlane) -> None:
