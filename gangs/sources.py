@@ -224,6 +224,8 @@ class PodKeys:
     more_annotations: tuple[str, ...] = ()
     on_workloads: tuple[tuple[str, str], ...] = ()
     """("labels" or "annotations", key) that the dialect itself reads on workloads, or refuses there."""
+    on_jobs_of_gangs: tuple[tuple[str, str], ...] = ()
+    """Likewise, that it reads where a workload that is a gang has the metadata of its Jobs."""
 
     @property
     def all(self) -> frozenset[str]:

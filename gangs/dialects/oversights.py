@@ -2,7 +2,7 @@
 meant. Told at admission, by the dry run and by the doctor.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 
 from gangs.dialects.table import DIALECTS
@@ -45,7 +45,7 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
         if not (asks or of_jobs):
             return
         templates = pod_templates.templates(manifest)
-        yield from _gangs_of_jobs(manifest, templates if of_jobs else (), theirs)
+        yield from _on_jobs(manifest, templates if of_jobs else (), theirs, asks=asks)
         if not asks:
             return
         if templates and not any(each.count for each in templates):
@@ -62,20 +62,33 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
 
 def _asks(metadata: ObjectMeta, theirs: Container[str]) -> bool:
     """Whether the workload says itself that it is to be a gang."""
-    written = {"labels": metadata.labels, "annotations": metadata.annotations}
-    asked = any(key in written[place] and key not in theirs for place, key in ON_WORKLOADS)
+    asked = any(key not in theirs for _, key in _written(metadata, ON_WORKLOADS))
     return asked and metadata.annotations.get(GANG) != "false"
 
 
-def _gangs_of_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str]) -> Iterator[Advice]:
-    """Keys where a workload has the metadata of its Jobs: each of these is a gang of its own then."""
-    ref = ref_of(manifest)
+def _written(metadata: ObjectMeta, keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of these places and keys at which something stands."""
+    there = {"labels": metadata.labels, "annotations": metadata.annotations}
+    return [(place, key) for place, key in keys if key in there[place]]
+
+
+def _on_jobs(
+    manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str], *, asks: bool
+) -> Iterator[Advice]:
+    """Keys where a workload has the metadata of its Jobs: each of these is a gang of its own then, but where the
+    workload itself asks to be one.
+    """
+    ref, metadata = ref_of(manifest), metadata_of(manifest)
+    said = [each.pod_keys for each in DIALECTS if _written(metadata, each.pod_keys.on_workloads)]
+    read = {found for each in said for found in each.on_jobs_of_gangs} if asks else set()
+    text = f"makes a gang of each Job: write it on the {ref.kind} itself for one of all its pods"
+    if asks:
+        text = f"is not read: the {ref.kind} itself asks to be a gang"
     for each in templates:
         at = pod_templates.job_metadata(each)
         for place in ("labels", "annotations"):
             for key in pod_templates.texts_at(manifest, f"{at}.{place}"):
-                if (place, key) in ON_WORKLOADS and key not in theirs:
-                    text = f"makes a gang of each Job: write it on the {ref.kind} itself for one of all its pods"
+                if (place, key) in ON_WORKLOADS - read and key not in theirs:
                     yield Advice(ref, f"{at}.{place}[{key}]", text)
 
 

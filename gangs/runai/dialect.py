@@ -30,6 +30,7 @@ class RunaiDialect:
         annotations=keys.WISHES,
         scheduler_names=keys.SCHEDULERS,
         on_workloads=tuple(("annotations", key) for key in keys.WISHES),
+        on_jobs_of_gangs=tuple(("annotations", key) for key in keys.WISHES),
     )
     group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *_ANNOTATED)
     workload_kinds = READ

@@ -13,6 +13,7 @@ from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.pod_consensus import check_alike, speakers
 from gangs.runai import NAME, keys, wishes
+from gangs.runai.role_levels import RAY_CLUSTER
 from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
@@ -82,7 +83,7 @@ def read_pods(
     for pod in own_pods:
         wishes.check_keys(pod_ref(pod), wishes.of_pod(pod), _NOT_HERE, _INSTEAD, own)
     _check_owners(own_pods, own)
-    check_alike(own_pods, keys.WISHES, "write the same on all pod templates", own)
+    check_alike(own_pods, keys.WISHES, _same(says), own)
     pool = says.metadata.labels.get(keys.NODE_POOL)
     settled = settle(wishes.request_of(ref, asked, wishes.in_pool(says, pool)), topologies, own)
     if settled.topology is not None:
@@ -110,6 +111,14 @@ def read_pods(
         waiting_for=settled.waiting_for + (awaited if keys.MIN_MEMBER not in asked else ()),
         exact_nodes=pool is not None or any(member.index is not None for member in members),
     )
+
+
+def _same(pod: Pod) -> str:
+    """What to do where templates say different things."""
+    same, owner = "write the same on all pod templates", controller_of(pod)
+    if owner is None or (group_of(owner.api_version), owner.kind) != RAY_CLUSTER:
+        return same
+    return f"{same}; where the {owner.kind} itself carries {keys.TOPOLOGY}, each may name levels of its own"
 
 
 def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str, ...]]:

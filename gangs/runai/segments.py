@@ -4,12 +4,12 @@ KAI Scheduler reads them from the pod template of the workers: pod i is in segme
 in one domain of `segment-topology-required-placement` (pod grouper, v0.17). Here they are slices of the pod set.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gangs.findings import Findings
 from gangs.manifests import group_of, integer
 from gangs.marked.members import Marked
-from gangs.model import Manifest, ObjectRef, SliceRule
+from gangs.model import Manifest, ObjectRef, PodSet, SliceRule
 from gangs.runai import keys, wishes
 from gangs.topology.levels import LevelWish
 from gangs.workloads.pod_templates import LEADER, WORKER, Template
@@ -24,6 +24,15 @@ class Segments:
 
     rule: SliceRule
     level: LevelWish
+
+    @property
+    def levels(self) -> tuple[LevelWish, ...]:
+        """Every level that is named."""
+        return (self.level,)
+
+    def of(self, pod_set: PodSet) -> PodSet:
+        """The pod set, divided."""
+        return replace(pod_set, slices=(self.rule,))
 
 
 def divides(manifest: Manifest, template: Template) -> bool:

@@ -1,6 +1,6 @@
 """What workloads and pods say in Run:ai's keys, and what is wrong with that alone."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -63,6 +63,16 @@ def value_of(wishes: Wishes, key: str) -> str | None:
     return wishes[key].value if key in wishes else None
 
 
+def level(wishes: Wishes, key: str) -> LevelWish | None:
+    """The level that a key names, None where it is not there."""
+    return LevelWish(wishes[key].field, wishes[key].value) if key in wishes else None
+
+
+def span_of(wishes: Wishes) -> Span:
+    """The two levels that must agree."""
+    return Span(level(wishes, keys.REQUIRED), level(wishes, keys.PREFERRED))
+
+
 def opted_in(wishes: Wishes) -> bool:
     """Whether a Job, or a pod, asks for a gang."""
     skipped = keys.SKIP in wishes and wishes[keys.SKIP].value == "true"
@@ -77,15 +87,14 @@ def minimum_of(job: Job, wishes: Wishes) -> int:
 
 def request_of(ref: ObjectRef, wishes: Wishes, pod: Pod) -> Request:
     """Topology and levels that are named, with their fields. `pod`: one as the Job makes them."""
-    required, preferred = _level(wishes, keys.REQUIRED), _level(wishes, keys.PREFERRED)
-    topology = wishes.get(keys.TOPOLOGY)
+    span, topology = span_of(wishes), wishes.get(keys.TOPOLOGY)
     return Request(
         ref=ref,
         topology_field=topology.field if topology else annotation(keys.TOPOLOGY),
         topology=topology.value if topology else None,
         kind=keys.TOPOLOGY_KIND,
-        levels=tuple(each for each in (required, preferred) if each is not None),
-        spans=(Span(required, preferred),),
+        levels=tuple(each for each in (span.required, span.preferred) if each is not None),
+        spans=(span,),
         pods=(pod,),
     )
 
@@ -132,10 +141,16 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
 
 
 def check_alike(
-    ref: ObjectRef, own_words: Mapping[str, str], on_pods: Mapping[str, str], at: str, findings: Findings
+    ref: ObjectRef,
+    own_words: Mapping[str, str],
+    on_pods: Mapping[str, str],
+    at: str,
+    findings: Findings,
+    *,
+    read: Collection[str] = keys.WISHES,
 ) -> None:
-    """Note what a pod template, `at` a field, says otherwise than its workload."""
-    for key in keys.WISHES:
+    """Note what a pod template, `at` a field, says otherwise than its workload. `read`: keys that are for all pods."""
+    for key in read:
         if key in own_words and on_pods.get(key) not in (None, own_words[key]):
             problem = f'"{on_pods[key]}" differs from "{own_words[key]}" on the {ref.kind}'
             findings.fault(ref, annotation(key, at), problem, _REMEDY)
@@ -182,10 +197,6 @@ def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Fi
     below = topology.levels[position + 1 : position + 2]
     remedy = f"prefer a level below it, such as {below[0].name}, or leave it out" if below else "leave it out"
     findings.fault(ref, preferred.field, problem, remedy)
-
-
-def _level(wishes: Wishes, key: str) -> LevelWish | None:
-    return LevelWish(wishes[key].field, wishes[key].value) if key in wishes else None
 
 
 def advise_labels(ref: ObjectRef, at: str, labels: Mapping[str, str], findings: Findings) -> None:

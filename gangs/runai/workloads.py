@@ -14,7 +14,8 @@ from gangs.marked import inheritance, makers, members
 from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
-from gangs.runai import NAME, jobs, keys, segments, wishes
+from gangs.runai import NAME, jobs, keys, role_levels, segments, wishes
+from gangs.runai.role_levels import RoleLevels
 from gangs.runai.segments import Segments
 from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
@@ -96,21 +97,28 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
     manifest, part, own = marked.manifest, marked.part, Findings()
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     asked = wishes.of(metadata.annotations)
+    marked = role_levels.with_minimums(marked, ref, own)
     _check(marked, ref, asked, own)
     minimum, pool, divided = _minimum(marked, ref, asked, own), _pool(marked, ref, own), _segments(marked, ref, own)
+    of_roles = role_levels.role_levels(marked, asked, ref, own)
+    asked_of: Mapping[str, Segments | RoleLevels] = {**divided, **of_roles}
+    said = [asked, *(each.beside(asked) for each in of_roles.values())]
     request = wishes.request_of(ref, asked, wishes.in_pool(marked.examples()[0], pool))
-    levels = (*request.levels, *(each.level for each in divided.values()))
-    settled = settle(replace(request, levels=levels, pods=_in_pool(marked, pool)), topologies, own)
+    levels = (*request.levels, *(level for each in asked_of.values() for level in each.levels))
+    spans = tuple(map(wishes.span_of, said))
+    settled = settle(replace(request, levels=levels, spans=spans, pods=_in_pool(marked, pool)), topologies, own)
     if settled.topology is not None:
-        wishes.check_order(ref, asked, settled.topology, own)
+        for each in said:
+            wishes.check_order(ref, each, settled.topology, own)
     check_priorities(marked.live, ref, own)
     marked.check_sets(own)
     in_order = seated(marked.seats(), marked.roles, own)
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    rules = {role: (each.rule,) for role, each in divided.items()}
-    sets = tuple(replace(each, slices=rules.get(each.name, ())) for each in marked.pod_sets(in_order, minimum))
+    asked_of = {**divided, **of_roles}
+    sets = marked.pod_sets(in_order, minimum)
+    sets = tuple(asked_of[each.name].of(each) if each.name in asked_of else each for each in sets)
     gang = Gang(
         key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
         source=ref,
@@ -165,9 +173,11 @@ def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) ->
     """Note what contradicts itself, whatever the topology, and what is not read."""
     metadata = metadata_of(marked.manifest)
     held_room.check(ref, metadata.annotations, findings)
+    role_levels.check(marked, ref, findings)
     for each in marked.gated:
         at = f"{each.path}."
-        wishes.check_alike(ref, metadata.annotations, each.annotations, at, findings)
+        for_all = role_levels.for_all_pods(marked.manifest)
+        wishes.check_alike(ref, metadata.annotations, each.annotations, at, findings, read=for_all)
         not_here = "" if segments.divides(marked.manifest, each) else _NOT_HERE
         wishes.check_keys(ref, wishes.of(each.annotations, at), not_here, _INSTEAD, findings)
         for key in keys.GROUPED:

@@ -23,6 +23,7 @@ from gangs.model import Gang
 from gangs.sources import Sources
 
 KEY = "kai.scheduler/"
+PLACED = "topology-required-placement"
 PLACE = {f"{KEY}topology": "network", f"{KEY}topology-required-placement": "rack"}
 LEAST = {f"{KEY}batch-min-member": "3"}
 TO_ITSELF = {"JobSet", "MPIJob", "LeaderWorkerSet"}
@@ -164,10 +165,11 @@ def test_runais_annotations_on_the_templates_make_one_gang_or_are_sent_to_the_wo
 def test_what_a_template_says_otherwise_is_refused(row: Row) -> None:
     manifest = asking(row)
     *_, last = written(manifest)
-    last["metadata"]["annotations"] = {f"{KEY}topology-required-placement": "zone"}
+    key, other, said = ("topology", "other", "network") if row.kind == "RayCluster" else (PLACED, "zone", "rack")
+    last["metadata"]["annotations"] = {f"{KEY}{key}": other}  # a group of a RayCluster has levels of its own
     (fault,) = faults(manifest)
     assert fault.endswith(
-        f'"zone" differs from "rack" on the {row.kind}; write it on one of the two, or the same on both'
+        f'"{other}" differs from "{said}" on the {row.kind}; write it on one of the two, or the same on both'
     )
 
 

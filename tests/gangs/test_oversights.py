@@ -65,6 +65,26 @@ def test_keys_of_a_job_sets_jobs_make_a_gang_of_each(place: str, key: str, value
     assert told(manifest) == [f"{at}: makes a gang of each Job: write it on the JobSet itself for one of all its pods"]
 
 
+@pytest.mark.parametrize(
+    ("own", "key", "read"),
+    [
+        ("phalanx.dev/required", "phalanx.dev/required", False),
+        ("phalanx.dev/required", "kai.scheduler/topology-required-placement", False),
+        ("kai.scheduler/topology-required-placement", "kai.scheduler/topology-required-placement", True),
+    ],
+)
+def test_keys_of_the_jobs_of_a_job_set_that_is_a_gang_are_read_or_told(
+    own: str, key: str, *, read: bool
+) -> None:
+    """It was said that each Job were one."""
+    manifest: Any = ROWS["JobSet"].manifest()
+    manifest["metadata"]["annotations"] = {own: "rack"}
+    manifest["spec"]["replicatedJobs"][1]["template"]["metadata"] = {"annotations": {key: "rack"}}
+    at = f"JobSet default/w: spec.replicatedJobs[1].template.metadata.annotations[{key}]"
+    about_it = [each for each in told(manifest) if each.startswith(at)]
+    assert about_it == ([] if read else [f"{at}: is not read: the JobSet itself asks to be a gang"])
+
+
 def test_a_role_of_an_mpi_job_that_says_no_number_has_no_pods() -> None:
     """One launcher was planned, and nothing said."""
     manifest = asking("MPIJob")
