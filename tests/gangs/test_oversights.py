@@ -73,9 +73,7 @@ def test_keys_of_a_job_sets_jobs_make_a_gang_of_each(place: str, key: str, value
         ("kai.scheduler/topology-required-placement", "kai.scheduler/topology-required-placement", True),
     ],
 )
-def test_keys_of_the_jobs_of_a_job_set_that_is_a_gang_are_read_or_told(
-    own: str, key: str, *, read: bool
-) -> None:
+def test_keys_of_the_jobs_of_a_job_set_that_is_a_gang_are_read_or_told(own: str, key: str, *, read: bool) -> None:
     """It was said that each Job were one."""
     manifest: Any = ROWS["JobSet"].manifest()
     manifest["metadata"]["annotations"] = {own: "rack"}
