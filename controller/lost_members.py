@@ -39,12 +39,19 @@ class _Lost:
     """A pod that ran, and the member that stands for its successor.
 
     `since` (monotonic seconds): when it was last seen to be on its way out. `planned`: a plan has had a place for it.
+    `heir`: the uid of the pod that has come, "" while there is none.
     """
 
     pod: Pod
     seat: Member
     since: float
     planned: bool = False
+    heir: str = ""
+
+    @property
+    def at(self) -> _At:
+        """Where it stands in its gang."""
+        return self.seat.pod_set, self.seat.pod.metadata.name
 
 
 class LostMembers:
@@ -138,20 +145,21 @@ class LostMembers:
                 self._refused.discard(last.key)
 
     def _let_go_of(self, key: GangKey, gang: Gang, record: PlanRecord | None, picture: ClusterView) -> None:
-        """Forget those whose place somebody has taken, once all were let go: a gated pod may go, too. And those that
-        have not come in time.
+        """Forget those whose place somebody has taken, once he is let go: a gated pod may go, too. And those that have
+        not come in time.
         """
         lost, now = self._lost[key], monotonic()
-        gated = not gang.members or any(member.pod.gated_by(GATE) for member in gang.members)
-        started = bool(gang.succeeded) or not gated
+        gated = {member.pod.metadata.uid: member.pod.gated_by(GATE) for member in gang.members}
         awaited = {each.uid for each in record.members if is_seat(each.uid)} if record is not None else None
         for uid, each in list(lost.items()):
             current = picture.kept.pods.at(each.pod.key)
             if current is not None and current.metadata.uid == uid and _leaving(current, self._seconds):
                 each.since = now
+            if each.heir and each.heir not in gated and not gang.succeeded:
+                each.heir, each.planned = "", False
             taken = awaited is not None and each.planned and each.seat.pod.metadata.uid not in awaited
             each.planned = each.planned or (awaited is not None and each.seat.pod.metadata.uid in awaited)
-            if (taken and started) or now - each.since > self._seconds:
+            if (taken and not gated.get(each.heir, False)) or now - each.since > self._seconds:
                 del lost[uid]
 
 
@@ -177,16 +185,18 @@ def _leaving(pod: Pod, seconds: float) -> bool:
     return late is not None and late < seconds
 
 
-def _with_seats(gang: Gang, lost: Iterable[_Lost], record: PlanRecord | None) -> Gang:
+def _with_seats(gang: Gang, lost: Collection[_Lost], record: PlanRecord | None) -> Gang:
     """The gang with a member for each lost one that is missing still.
 
     Until as many as must run together are there again, one that has come leaves its planned seat as it is: it may be
     deleted once more, and a gated pod is gone at once. Then the placeholder has kept the room.
     """
     placed = {each.uid for each in record.members} if record is not None else set()
-    seats = {(each.seat.pod_set, each.seat.pod.metadata.name): each.seat for each in lost}
+    seats = {each.at: each.seat for each in lost}
     came = _come_for(gang, seats, placed)
-    missing = list(_missing(gang, seats, came))
+    for each in lost:
+        each.heir = came.get(each.at, each.heir)
+    missing = list(_missing(gang, seats, {each.at for each in lost if each.heir}))
     if not missing:
         return gang
     too_few = not gang.suffice(gang.members)
@@ -215,12 +225,12 @@ def _come_for(gang: Gang, seats: Iterable[_At], placed: Collection[str]) -> Mapp
     return {(role, taken[name]): uid for (role, name), uid in arrived.items() if name in taken}
 
 
-def _missing(gang: Gang, seats: Mapping[_At, Member], came: Collection[_At]) -> Iterator[Member]:
+def _missing(gang: Gang, seats: Mapping[_At, Member], taken: Collection[_At]) -> Iterator[Member]:
     """Those for which nobody has come, and no more than the workload still has to make of each pod set."""
     there = {(each.pod_set, each.pod.metadata.name) for each in gang.members}
     missing = Counter({each.name: each.count for each in gang.pod_sets})
     missing.subtract(each.pod_set for each in gang.members)
     for at, seat in seats.items():
-        if at not in came and at not in there and missing[seat.pod_set] > 0:
+        if at not in taken and at not in there and missing[seat.pod_set] > 0:
             missing[seat.pod_set] -= 1
             yield seat

@@ -28,7 +28,7 @@ from controller.release.records import PlanRecord
 from gangs.dialects.templates import as_admitted
 from gangs.sources import Sources
 from gangs.workloads.later_pods.made_again import goes_on
-from kube.keys import DIALECT, GATE
+from kube.keys import DIALECT, GATE, PLAN
 from kube.placeholders import PLACEHOLDER
 
 _MERGE = "application/merge-patch+json"
@@ -78,10 +78,11 @@ class Workload:
         self.stored = scene.api.ask("POST", kind.plural, manifest)
         self.names = [each["metadata"]["name"] for each in self._row.pods(self.stored)]
 
-    def make(self, *names: str) -> None:
-        """The operator makes its pods, or some of them."""
+    def make(self, *names: str, letters: str = "") -> None:
+        """The operator makes its pods, or some of them; with letters at the end of their names, as a Job does."""
         for pod in self._row.pods(self.stored):
             if not names or pod["metadata"]["name"] in names:
+                pod["metadata"]["name"] += letters
                 pod["metadata"]["labels"][DIALECT] = "phalanx"
                 pod["spec"]["schedulingGates"] = [{"name": GATE}]
                 pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "4"
@@ -180,9 +181,11 @@ def test_one_that_is_deleted_once_more_before_all_are_there_loses_nothing(scene:
 
 
 @pytest.mark.usefixtures("leader")
-@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+@pytest.mark.parametrize(
+    ("kind", "letters"), [*((each, "") for each in KINDS), (KINDS[0], "-x7k2p")], ids=[*IDS, "other names"]
+)
 def test_one_that_is_deleted_once_more_before_it_is_let_go_leaves_its_room_to_the_next(
-    scene: Scene, kind: Kind
+    scene: Scene, kind: Kind, letters: str
 ) -> None:
     workload = Workload(scene, kind)
     nodes = dict(zip(workload.names, workload.run(), strict=True))
@@ -190,18 +193,20 @@ def test_one_that_is_deleted_once_more_before_it_is_let_go_leaves_its_room_to_th
     workload.delete()
     scene.api.wait(lambda: held(scene) == nodes, "room to be held on the nodes where they ran")
     workload.end()
-    first, last = workload.names
+    last, made = workload.names[1], [f"{each}{letters}" for each in workload.names]
     scene.api.fault("PATCH .*/pods/[^/]*$", *[refused(429, "TooManyRequests", retryAfterSeconds=1)] * 100)
-    workload.make()
-    scene.api.wait(lambda: scene.nominated(*workload.names) == list(nodes.values()), "both to be nominated")
-    scene.gone(last)
+    workload.make(letters=letters)
+    scene.api.wait(lambda: scene.nominated(*made) == list(nodes.values()), "both to be nominated")
+    plan = scene.pod(made[0])["metadata"]["annotations"][PLAN]
+    scene.gone(made[1])
     scene.api.wait(lambda: held(scene) == {last: nodes[last]}, "its room to be held again")
-    assert scene.gated(first)
-    assert scene.nominated(first) == [nodes[first]]
+    assert scene.gated(made[0])
+    assert scene.pod(made[0])["metadata"]["annotations"][PLAN] == plan, "the plan has not fallen"
+    assert scene.nominated(made[0]) == [nodes[workload.names[0]]]
     scene.api.mend()
-    workload.make(last)
-    scene.finish(*workload.names)
-    assert dict(zip(workload.names, scene.nodes(*workload.names), strict=True)) == nodes
+    workload.make(last, letters=letters)
+    scene.finish(*made)
+    assert scene.nodes(*made) == list(nodes.values())
     workload.await_whole()
     assert rivals_have_nothing(scene)
 
