@@ -20,3 +20,10 @@ def one_line_each(value: Any) -> Any:
     if isinstance(value, dict):
         return {one_line_each(key): one_line_each(each) for key, each in value.items()}
     return [one_line_each(each) for each in value] if isinstance(value, list) else value
+
+
+def with_article(kind: str) -> str:
+    """The name of a kind after `a` or `an`, as it is said: an AppWrapper, an MPIJob, a UserJob, a TFJob."""
+    spelled = kind[:2].isupper()  # letter by letter: em, pee, eye
+    vowels = "AEFHILMNORSX" if spelled else "AEIO"
+    return f"{'an' if kind.startswith(tuple(vowels)) else 'a'} {kind}"

@@ -17,6 +17,7 @@ from gangs.workloads.handed_down import hands_labels_down
 from gangs.workloads.kind_table import Made
 from gangs.workloads.pod_templates import Template
 from kube.objects import Pod
+from kube.text import with_article
 
 TO_GROUP = (
     f"make a {keys.POD_GROUP_KIND} with minMember, and write {keys.POD_GROUP}: <its name> on all its pod templates "
@@ -87,4 +88,5 @@ def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
 
 def _alone(kind: str) -> str:
     """What becomes of pods of which each is a group, and how to get a gang."""
-    return f"places each pod alone: as in KAI Scheduler each pod of a {kind} is its own group; for one gang {TO_GROUP}"
+    own_group = f"as in KAI Scheduler each pod of {with_article(kind)} is its own group"
+    return f"places each pod alone: {own_group}; for one gang {TO_GROUP}"

@@ -28,6 +28,7 @@ from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
 from gangs.workloads.template_marks import with_labels
 from kube import keys as own
 from kube.objects import Pod
+from kube.text import with_article
 
 _HANDED = (keys.QUEUE_NAME,)
 """Labels that workloads of some kinds hand down to the objects made of them."""
@@ -260,11 +261,11 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
         if keys.QUEUE_NAME not in pod_templates.texts_at(manifest, there):
             findings.advise(ref, at, f"does not reach the Jobs: write it at {there}[{keys.QUEUE_NAME}]")
     elif made is Made.UNREAD:
-        findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", f"leave it out and {TO_GROUP}")
+        findings.fault(ref, at, f"{with_article(ref.kind)} cannot be queued as a whole", f"leave it out and {TO_GROUP}")
     else:
         where = "its pod template" if len(templates) == 1 else "all its pod templates"
         then = "its pods are one gang then" if made is Made.TOGETHER else "each pod is then queued alone, as Kueue does"
-        problem = f"a {ref.kind} cannot be queued as a whole"
+        problem = f"{with_article(ref.kind)} cannot be queued as a whole"
         findings.fault(ref, at, problem, f"write the label on {where} instead ({then})")
 
 
@@ -304,8 +305,8 @@ def alone(kind: str, annotations: Mapping[str, str]) -> str:
     wish = f"required: {level} and " if level else ""
     held = "holds for each pod alone, not for all together" if wishes.asks(annotations) else "queues each pod alone"
     return (
-        f"{held}: as in Kueue the pods of a {kind} are admitted one by one; for one gang make a Gang with {wish}"
-        f"minMember, and label the pod template {own.GANG}: <its name> instead"
+        f"{held}: as in Kueue the pods of {with_article(kind)} are admitted one by one; for one gang make a Gang "
+        f"with {wish}minMember, and label the pod template {own.GANG}: <its name> instead"
     )
 
 

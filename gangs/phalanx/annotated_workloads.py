@@ -25,6 +25,7 @@ from gangs.workloads.pod_templates import Template
 from gangs.workloads.suspension import to_be_resumed
 from kube import keys
 from kube.objects import Pod
+from kube.text import with_article
 from kube.topology import Topology
 
 MOST_SETS = 64
@@ -194,8 +195,8 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
     if not able and _refused(manifest, annotations, findings):
         return
     if gang_annotations.automatic(manifest, sources):
-        text = f"the namespace is automatic, but a {ref.kind} is not made a gang yet: its pods start one by one"
-        findings.advise(ref, "kind", text)
+        text = f"{with_article(ref.kind)} is not made a gang yet: its pods start one by one"
+        findings.advise(ref, "kind", f"the namespace is automatic, but {text}")
 
 
 def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findings) -> bool:

@@ -18,6 +18,7 @@ from gangs.workloads.annotated_jobs import other_workload
 from gangs.workloads.jobs import JOB_KIND, is_job
 from gangs.workloads.template_marks import with_labels
 from kube import keys
+from kube.text import with_article
 from kube.topology import Topology
 
 
@@ -57,5 +58,5 @@ def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], find
 def _advise_automatic(manifest: Manifest, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
     """Jobs in an automatic namespace are gangs, whoever makes them; nothing else is."""
     if inheritance.made_of(manifest) != JOB_KIND and gang_annotations.automatic(manifest, sources):
-        text = f"the namespace is automatic, but a {ref.kind} is not made a gang yet: its pods start one by one"
-        findings.advise(ref, "kind", text)
+        text = f"{with_article(ref.kind)} is not made a gang yet: its pods start one by one"
+        findings.advise(ref, "kind", f"the namespace is automatic, but {text}")

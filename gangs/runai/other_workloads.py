@@ -15,6 +15,7 @@ from gangs.workloads import annotated_jobs, pod_templates
 from gangs.workloads.kind_table import Made, shape_of
 from gangs.workloads.pod_templates import Template
 from kube.keys import GANG
+from kube.text import with_article
 from kube.topology import Topology
 
 _TO_GANG = f"make a Gang object and label the pod templates {GANG}: <its name> instead"
@@ -65,7 +66,7 @@ def _check_templates(manifest: Manifest, asking: Sequence[Template], sources: So
     ref, first = ref_of(manifest), asking[0]
     if ref.kind in _SEVERAL:
         key = next(key for key in keys.WISHES if key in first.annotations)
-        problem = f"the pods of a {ref.kind} have several controllers, so that they would be several gangs"
+        problem = f"the pods of {with_article(ref.kind)} have several controllers, so that they would be several gangs"
         findings.fault(ref, first.annotation(key), problem, f"write it on the {ref.kind} itself instead")
         return
     _advise_silent(ref, asking, pod_templates.templates(manifest), findings)

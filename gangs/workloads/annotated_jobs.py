@@ -13,6 +13,7 @@ from gangs.workloads.jobs import Job, is_job, job_owner
 from gangs.workloads.kind_table import WorkloadKind, shape_of
 from kube.keys import GANG, MIN_MEMBER, PREFERRED, REQUIRED, WORKLOAD
 from kube.objects import Pod
+from kube.text import with_article
 
 
 def annotation(key: str, at: str = "") -> str:
@@ -112,9 +113,11 @@ def refuse_kind(
         problem = f"is not read in version {version} of {ref.kind}"
         findings.fault(ref, annotation(asked), problem, f"write the version as {' or '.join(versions)}")
     elif asked is not None and shape is not None and shape.taught_by:
-        problem = f"is not read on a {ref.kind}, which WorkloadKind {shape.taught_by} describes"
+        problem = f"is not read on {with_article(ref.kind)}, which WorkloadKind {shape.taught_by} describes"
         findings.fault(ref, annotation(asked), problem, f"write {REQUIRED}, {PREFERRED} or {MIN_MEMBER} instead")
     elif asked is not None:
         remedy = remedy or f"make a Gang object and label the pod template {GANG}: <its name>"
-        findings.fault(ref, annotation(asked), f"a {ref.kind} cannot be made a gang by annotations yet", remedy)
+        findings.fault(
+            ref, annotation(asked), f"{with_article(ref.kind)} cannot be made a gang by annotations yet", remedy
+        )
     return asked is not None

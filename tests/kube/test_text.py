@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.text import one_line, one_line_each
+from kube.text import one_line, one_line_each, with_article
 
 FORGED = "x\n2026-11-22 00:00:00,000 WARNING controller.leadership.election: FORGED\x1b[2J\x1b[31mRED"
 
@@ -24,3 +24,11 @@ def test_what_a_terminal_would_obey_is_an_escape(text: str, shown: str) -> None:
 
 def test_data_is_cleaned_to_its_leaves() -> None:
     assert one_line_each({"a\n": ["b\n", 1, None, {"c": True}]}) == {r"a\n": [r"b\n", 1, None, {"c": True}]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["a Job", "an AppWrapper", "an MPIJob", "a TFJob", "an XGBoostJob", "a JAXJob", "a RayCluster", "a UserJob", "a "],
+)
+def test_a_kind_has_its_article(said: str) -> None:
+    assert with_article(said.partition(" ")[2]) == said
