@@ -11,6 +11,7 @@ from gangs.manifests import key_of
 from gangs.model import Manifest
 from gangs.resource_kinds import ResourceKind
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
+from gangs.workloads.start_orders import MadeLater, StartOrder
 
 ANY = "*"
 """A step of a path: every entry of a list or mapping."""
@@ -81,6 +82,8 @@ class WorkloadKind:
     """For each of `templates`, the fields that count its pods; none where the kind has rules of its own."""
     parts: str = ""
     """With `fields` and `part_by`: the field that says how many parts there are."""
+    start_orders: tuple[StartOrder, ...] = ()
+    """Without `fields`: how it says that it makes some of its pods when others run; those of `fields` say it there."""
     rank: str = ""
     """With `fields`: the label or annotation of a pod that is its rank among those of its template."""
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -124,12 +127,25 @@ _MPI = WorkloadKind(
     minimum=_MINIMUM,
     makers=(JOB_KIND,),
     named_by="training.kubeflow.org/job-name",
+    start_orders=(
+        StartOrder(
+            "spec.launcherCreationPolicy",
+            MadeLater.LAUNCHER,
+            says="WaitForWorkersReady",
+            at_once="set spec.launcherCreationPolicy: AtStartup",
+        ),
+    ),
     suspended_at=_RUN_POLICY,
 )
 """Of the MPI operator (v2beta1), whose launchers are Jobs, and of the training operator (v1), which makes pods."""
 _TASKS = "spec.tasks.*.template"
 _ELASTIC = "spec.elasticPolicy.minReplicas"
 _CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
+
+
+def _alone_in_a_domain(annotation: str, later: MadeLater) -> StartOrder:
+    """The operator has each of its Jobs or groups alone in a domain, which their first pods find out."""
+    return StartOrder(annotation, later, at_once=f"remove the annotation {annotation}", annotation=True)
 
 
 def _ray(plural: str, cluster: str, suspended_at: str = "") -> WorkloadKind:
@@ -152,7 +168,21 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         ),
         "ReplicaSet": WorkloadKind("replicasets", Made.ALONE, versions=("v1",), by_annotation=True),
         "DaemonSet": WorkloadKind("daemonsets", Made.ALONE),
-        "StatefulSet": WorkloadKind("statefulsets", Made.TOGETHER, versions=("v1",), queued=True, by_annotation=True),
+        "StatefulSet": WorkloadKind(
+            "statefulsets",
+            Made.TOGETHER,
+            versions=("v1",),
+            queued=True,
+            by_annotation=True,
+            start_orders=(
+                StartOrder(
+                    "spec.podManagementPolicy",
+                    MadeLater.REST,
+                    unless="Parallel",
+                    at_once="set spec.podManagementPolicy: Parallel",
+                ),
+            ),
+        ),
     },
     JOB_GROUP: {
         JOB_KIND: WorkloadKind("jobs", Made.TOGETHER, versions=("v1",), by_annotation=True, suspended_at=_SUSPEND),
@@ -192,6 +222,16 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             by_annotation=True,
             makers=(JOB_KIND,),
             named_by="jobset.sigs.k8s.io/jobset-name",
+            start_orders=(
+                StartOrder(
+                    "spec.startupPolicy.startupPolicyOrder",
+                    MadeLater.OTHER_JOBS,
+                    says="InOrder",
+                    at_once="set spec.startupPolicy.startupPolicyOrder: AnyOrder",
+                ),
+                StartOrder("spec.replicatedJobs.*.dependsOn", MadeLater.ITS_JOBS, at_once="leave out dependsOn"),
+                _alone_in_a_domain("alpha.jobset.sigs.k8s.io/exclusive-topology", MadeLater.REST_OF_JOBS),
+            ),
             suspended_at=_SUSPEND,
         ),
     },
@@ -206,6 +246,15 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             makers=("StatefulSet",),
             named_by="leaderworkerset.sigs.k8s.io/name",
             part_by="leaderworkerset.sigs.k8s.io/group-index",
+            start_orders=(
+                StartOrder(
+                    "spec.startupPolicy",
+                    MadeLater.WORKERS,
+                    says="LeaderReady",
+                    at_once="set spec.startupPolicy: LeaderCreated",
+                ),
+                _alone_in_a_domain("leaderworkerset.sigs.k8s.io/exclusive-topology", MadeLater.WORKERS),
+            ),
         )
     },
     "kubeflow.org": dict(

@@ -17,11 +17,12 @@ from gangs.workloads.jobs import missing_pods as missing_pods_of_job
 from gangs.workloads.kind_table import ANY, WORKLOADS, Made, WorkloadKind
 from gangs.workloads.later_pods.pods_to_come import missing_pods
 from gangs.workloads.pod_templates import templates
+from gangs.workloads.start_orders import StartOrder
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "reference" / "kinds.md"
 EXAMPLES = ROOT / "examples" / "workloads"
-BLOCKS = ("kinds", "counts")
+BLOCKS = ("kinds", "counts", "later")
 
 Manifest = dict[str, Any]
 Way = tuple[str | int, ...]
@@ -37,7 +38,8 @@ _POD = "| `Pod` | `core` v1 | member by label | each pod alone, or in the group 
 
 def block(name: str) -> str:
     """The lines of one table."""
-    return "\n".join([*(_kinds() if name == "kinds" else _counts()), ""])
+    tables = {"kinds": _kinds, "counts": _counts, "later": _later}
+    return "\n".join([*tables[name](), ""])
 
 
 def page() -> str:
@@ -92,6 +94,27 @@ def _counts() -> Iterator[str]:
         ranks = _written(sorted({each for manifest in found for each in _ranks(manifest, shape)}))
         fields = _written(sorted({each for manifest in found for each in _counted_by(manifest)}))
         yield f"| {name} | {fields} | {ranks} | {parts} | {over} |"
+
+
+def _later() -> Iterator[str]:
+    yield "| kind | where it says so | made later |"
+    yield "| --- | --- | --- |"
+    for (group, kind), shape in WORKLOADS.items():
+        name = kind if kind != "Job" else f"Job of `{group}`"
+        for order in shape.start_orders:
+            yield f"| {name} | {_said(order)} | {order.later.value} |"
+        for each in shape.fields:
+            if each.later or each.later_if:
+                where = f"`{each.later_if}`" if each.later_if else "always"
+                yield f"| {name} | {where} | the pods of {'that ' * bool(each.later_if)}`{each.template}` |"
+
+
+def _said(order: StartOrder) -> str:
+    if order.annotation:
+        return f"annotation `{order.at}`"
+    if order.unless:
+        return f"`{order.at}` absent or other than `{order.unless}`"
+    return f"`{order.at}: {order.says}`" if order.says else f"`{order.at}`"
 
 
 def _examples() -> Mapping[tuple[str, str], list[Manifest]]:

@@ -10,7 +10,7 @@ def test_the_tables_are_those_of_the_code() -> None:
     assert kinds.PAGE.read_text() == kinds.page(), "run: python tests/docs/kinds.py"
 
 
-@pytest.mark.parametrize("block", kinds.BLOCKS)
+@pytest.mark.parametrize("block", ["kinds", "counts"])
 def test_every_kind_whose_pods_are_counted_is_there(block: str) -> None:
     lines = kinds.block(block)
     assert [
@@ -25,3 +25,10 @@ def test_what_counts_pods_is_found() -> None:
     assert "`spec.workerGroupSpecs.*.minReplicas`" in kinds.block("counts")
     rows = [line.split(" | ") for line in kinds.block("counts").splitlines()[2:]]
     assert [row[0] for row in rows if "spec." not in row[1]] == []
+
+
+def test_every_way_of_making_pods_later_is_there() -> None:
+    lines = kinds.block("later").splitlines()[2:]
+    orders = [each.at for shape in WORKLOADS.values() for each in shape.start_orders]
+    assert [each for each in orders if not any(each in line for line in lines)] == []
+    assert len(lines) == len(orders) + 2, "a SparkApplication and Volcano's Job say it at their templates"

@@ -10,8 +10,8 @@ from dataclasses import replace
 from gangs.findings import Findings
 from gangs.manifests import metadata_of, ref_of
 from gangs.model import Gang, Later, Manifest, ObjectRef, Unwanted
-from gangs.workloads import pod_templates
 from gangs.workloads.jobs import INDEX_KEY
+from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods import start_order
 from gangs.workloads.pod_templates import POD_INDEX, WORKER_INDEX
 from kube.keys import PLACEHOLDERS
@@ -19,13 +19,6 @@ from kube.objects import Pod
 
 BY_ANNOTATION = Unwanted(f"as its annotation {PLACEHOLDERS} says", "remove the annotation")
 BY_SETTING = Unwanted("as the controller's --no-placeholders says", "have the controller run without it")
-
-_AT_ONCE = {
-    "StatefulSet": "set spec.podManagementPolicy: Parallel",
-    "MPIJob": "set spec.launcherCreationPolicy: AtStartup",
-    "Job": "leave out dependsOn",
-}
-"""Of Jobs only Volcano's make pods later."""
 
 
 def wanted(manifest: Manifest) -> bool:
@@ -53,22 +46,11 @@ def later_of(manifest: Manifest) -> Later | None:
 
 def _at_once(manifest: Manifest) -> Iterator[str]:
     """What has the workload make all its pods at once; nothing for kinds that know no other way."""
-    kind, annotations = ref_of(manifest).kind, metadata_of(manifest).annotations
-    if kind in _AT_ONCE:
-        yield _AT_ONCE[kind]
-    elif kind == "LeaderWorkerSet":
-        if pod_templates.at_path(manifest, "spec.startupPolicy") == "LeaderReady":
-            yield "set spec.startupPolicy: LeaderCreated"
-        if start_order.EXCLUSIVE_GROUPS in annotations:
-            yield f"remove the annotation {start_order.EXCLUSIVE_GROUPS}"
-    elif kind == "JobSet":
-        if start_order.in_order(manifest):
-            yield "set spec.startupPolicy.startupPolicyOrder: AnyOrder"
-        entries = start_order.replicated_jobs(manifest)
-        if any(each.get("dependsOn") for each in entries):
-            yield "leave out dependsOn"
-        if any(start_order.exclusive(manifest, each) for each in entries):
-            yield f"remove the annotation {start_order.EXCLUSIVE}"
+    yield from (order.at_once for order, _ in start_order.orders_of(manifest))
+    shape = shape_of(manifest)
+    for each in shape.fields if shape is not None and not shape.taught_by else ():
+        if each.later_if:
+            yield f"leave out {each.later_if.rpartition('.')[2]}"
 
 
 def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[Pod]:

@@ -18,14 +18,10 @@ from gangs.workloads.kind_table import WorkloadKind, shape_of
 from gangs.workloads.later_pods.pods_to_come import check_number, missing_pods
 from gangs.workloads.pod_counts import LAUNCHER, beside
 from gangs.workloads.pod_templates import MAIN, WORKER
+from gangs.workloads.start_orders import MadeLater, StartOrder
 from kube.keys import GATE
 from kube.objects import Pod, PodSpec, SchedulingGate
 from kube.placeholders import matched, seat_uid
-
-EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-"""Annotation of a JobSet or of the template of its Jobs: the other pods of a Job are made when its first is bound."""
-EXCLUSIVE_GROUPS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
-"""Annotation of a LeaderWorkerSet: the workers of a group are made when its leader is bound."""
 
 MOST_TO_COME = 2_048
 """Pods of one gang that room is held for before they exist: nobody else has to make them for a gang to cost so much."""
@@ -38,16 +34,7 @@ def later_roles(manifest: Manifest) -> frozenset[str]:
     """The roles of which the workload makes pods only when others run, are ready or have ended."""
     if (shape := shape_of(manifest)) is not None and shape.fields:
         return frozenset(_later_by_fields(manifest, shape))
-    match ref_of(manifest).kind:
-        case "StatefulSet" if pod_templates.at_path(manifest, "spec.podManagementPolicy") != "Parallel":
-            return frozenset((MAIN,))
-        case "MPIJob" if pod_templates.at_path(manifest, "spec.launcherCreationPolicy") == "WaitForWorkersReady":
-            return frozenset((LAUNCHER,))
-        case "JobSet":
-            return frozenset(_later_jobs(manifest))
-        case "LeaderWorkerSet" if _leader_first(manifest):
-            return frozenset((WORKER,))
-    return frozenset()
+    return frozenset(role for _, roles in orders_of(manifest) for role in roles)
 
 
 def _later_by_fields(manifest: Manifest, shape: WorkloadKind) -> Iterator[str]:
@@ -58,56 +45,67 @@ def _later_by_fields(manifest: Manifest, shape: WorkloadKind) -> Iterator[str]:
             yield each.role
 
 
-def _leader_first(manifest: Manifest) -> bool:
-    ready = pod_templates.at_path(manifest, "spec.startupPolicy") == "LeaderReady"
-    return ready or EXCLUSIVE_GROUPS in metadata_of(manifest).annotations
+def orders_of(manifest: Manifest) -> Iterator[tuple[StartOrder, Sequence[str]]]:
+    """The ways in which a workload of a kind with rules of its own makes pods later, and the roles of these."""
+    shape = shape_of(manifest)
+    for each in shape.start_orders if shape is not None else ():
+        if roles := _roles(manifest, each):
+            yield each, roles
 
 
-def _later_jobs(manifest: Manifest) -> Iterator[str]:
-    yield from after_others(manifest)
-    yield from (name for name, each in _names(manifest) if exclusive(manifest, each))
+def _roles(manifest: Manifest, order: StartOrder) -> Sequence[str]:
+    match order.later:
+        case MadeLater.ITS_JOBS:
+            field = order.at.rpartition(".")[2]
+            return [name for name, each in _names(manifest) if each.get(field)]
+        case MadeLater.REST_OF_JOBS:
+            own = order.at in metadata_of(manifest).annotations
+            return [name for name, each in _names(manifest) if own or _on_jobs(each, order.at)]
+    if not _said(manifest, order):
+        return ()
+    others = [name for name, _ in _names(manifest)[1:]]
+    roles: Mapping[MadeLater, Sequence[str]] = {
+        MadeLater.REST: (MAIN,),
+        MadeLater.LAUNCHER: (LAUNCHER,),
+        MadeLater.WORKERS: (WORKER,),
+        MadeLater.OTHER_JOBS: others,
+    }
+    return roles[order.later]
+
+
+def _said(manifest: Manifest, order: StartOrder) -> bool:
+    if order.annotation:
+        return order.at in metadata_of(manifest).annotations
+    there = pod_templates.at_path(manifest, order.at)
+    return bool(there != order.unless if order.unless else there == order.says)
 
 
 def after_others(manifest: Manifest) -> frozenset[str]:
     """The roles of a JobSet that wait for other roles of it, not for the first of their own pods alone."""
-    if ref_of(manifest).kind != "JobSet":
-        return frozenset()
-    ordered = in_order(manifest)
-    entries = enumerate(_names(manifest))
-    return frozenset(name for at, (name, each) in entries if each.get("dependsOn") or (ordered and at > 0))
-
-
-def replicated_jobs(manifest: Manifest) -> list[Mapping[str, Any]]:
-    """The roles of a JobSet, as it writes them."""
-    written = pod_templates.at_path(manifest, "spec.replicatedJobs")
-    return [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
+    after = (MadeLater.OTHER_JOBS, MadeLater.ITS_JOBS)
+    return frozenset(role for order, roles in orders_of(manifest) for role in roles if order.later in after)
 
 
 def _names(manifest: Manifest) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(str(each.get("name") or position), each) for position, each in enumerate(replicated_jobs(manifest))]
+    """The replicated jobs of a JobSet, by the names of their roles."""
+    written = pod_templates.at_path(manifest, "spec.replicatedJobs")
+    entries = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
+    return [(str(each.get("name") or position), each) for position, each in enumerate(entries)]
 
 
-def in_order(manifest: Manifest) -> bool:
-    """Whether a JobSet starts one role after the other."""
-    return bool(pod_templates.at_path(manifest, "spec.startupPolicy.startupPolicyOrder") == "InOrder")
-
-
-def exclusive(manifest: Manifest, replicated_job: Mapping[str, Any]) -> bool:
-    """Whether the Jobs of a role of a JobSet make their other pods when the first is bound."""
+def _on_jobs(replicated_job: Mapping[str, Any], annotation: str) -> bool:
+    """Whether an annotation stands at the template of the Jobs of a replicated job."""
     own = pod_templates.at_path(replicated_job, "template.metadata.annotations")
-    return EXCLUSIVE in metadata_of(manifest).annotations or (isinstance(own, Mapping) and EXCLUSIVE in own)
+    return isinstance(own, Mapping) and annotation in own
 
 
 def exclusive_at(manifest: Manifest) -> str | None:
     """The annotation by which the operator has each of its Jobs or groups alone in a domain; None where none does."""
-    kind, annotations = ref_of(manifest).kind, metadata_of(manifest).annotations
-    key = {"JobSet": EXCLUSIVE, "LeaderWorkerSet": EXCLUSIVE_GROUPS}.get(kind, "")
-    if key in annotations:
-        return f"metadata.annotations[{key}]"
-    entries = enumerate(replicated_jobs(manifest) if kind == "JobSet" else ())
-    found = (position for position, each in entries if exclusive(manifest, each))
-    position = next(found, None)
-    return None if position is None else f"spec.replicatedJobs[{position}].template.metadata.annotations[{EXCLUSIVE}]"
+    key = next((order.at for order, _ in orders_of(manifest) if order.annotation), None)
+    if key is None or key in metadata_of(manifest).annotations:
+        return key and f"metadata.annotations[{key}]"
+    position = next(at for at, (_, each) in enumerate(_names(manifest)) if _on_jobs(each, key))
+    return f"spec.replicatedJobs[{position}].template.metadata.annotations[{key}]"
 
 
 def check_order(manifest: Manifest, part: str = "", there: int = 0) -> None:
