@@ -155,7 +155,7 @@ class LostMembers:
             current = picture.kept.pods.at(each.pod.key)
             if current is not None and current.metadata.uid == uid and _leaving(current, self._seconds):
                 each.since = now
-            if each.heir and each.heir not in gated and not gang.succeeded:
+            if each.heir and each.heir not in gated:
                 each.heir, each.planned = "", False
             taken = awaited is not None and each.planned and each.seat.pod.metadata.uid not in awaited
             each.planned = each.planned or (awaited is not None and each.seat.pod.metadata.uid in awaited)
@@ -194,8 +194,9 @@ def _with_seats(gang: Gang, lost: Collection[_Lost], record: PlanRecord | None) 
     placed = {each.uid for each in record.members} if record is not None else set()
     seats = {each.at: each.seat for each in lost}
     came = _come_for(gang, seats, placed)
+    there = {each.pod.metadata.uid for each in gang.members} & placed
     for each in lost:
-        each.heir = came.get(each.at, each.heir)
+        each.heir = came.get(each.at, each.heir if each.heir in there else "")
     missing = list(_missing(gang, seats, {each.at for each in lost if each.heir}))
     if not missing:
         return gang
