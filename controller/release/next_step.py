@@ -12,7 +12,7 @@ from cluster.snapshot import Snapshot
 from controller.release.records import PlannedVictim, PlanRecord
 from controller.release.request_digest import asks_as_in
 from controller.release.verifying import lost_room
-from gangs.model import Gang
+from gangs.model import Gang, Member
 from kube.keys import GATE, PLAN, TAKEN_BACK
 from kube.objects import Pod
 from kube.placeholders import is_seat, matched, role_of_seat, to_come
@@ -260,12 +260,17 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     running = tuple(v for v in victims if not situation.live[v.uid].terminating)
     if running:
         return Evict(running)
-    if not victims and not situation.gang.suffice(situation.gang.not_lost):
+    let_go = (each for each in situation.gang.not_lost if not each.pod.gated_by(GATE) or _has_place(each, record))
+    if not victims and not situation.gang.suffice(let_go):
         return _while_pods_come(situation, planned)
     if situation.lost(planned):
         return AwaitVictims(victims)
     ready = tuple(m for m in planned if m.gated and not to_come(m.pod))
     return Release(ready) if ready else _while_pods_come(situation, planned)
+
+
+def _has_place(member: Member, record: PlanRecord) -> bool:
+    return record.node_of(member.pod.metadata.uid) is not None
 
 
 def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step:

@@ -6,14 +6,16 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 
 from gangs.dialects.table import DIALECTS
+from gangs.dialects.templates import template_labels
 from gangs.manifests import MalformedError, metadata_of, ref_of
 from gangs.model import Advice, Manifest, ObjectRef
+from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.kind_table import WorkloadKind, shape_of
 from gangs.workloads.later_pods.start_order import exclusive_at
 from gangs.workloads.pod_counts import beside, field_of
 from gangs.workloads.pod_templates import Template, at_path
-from kube.keys import GANG
+from kube.keys import GANG, WORKLOAD
 from kube.objects import ObjectMeta
 
 ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.on_workloads)
@@ -45,7 +47,7 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
         if not (asks or of_jobs):
             return
         templates = pod_templates.templates(manifest)
-        yield from _on_jobs(manifest, templates if of_jobs else (), theirs, asks=asks)
+        yield from _on_jobs(manifest, templates if of_jobs else (), theirs)
         if not asks:
             return
         if templates and not any(each.count for each in templates):
@@ -72,17 +74,16 @@ def _written(metadata: ObjectMeta, keys: Iterable[tuple[str, str]]) -> list[tupl
     return [(place, key) for place, key in keys if key in there[place]]
 
 
-def _on_jobs(
-    manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str], *, asks: bool
-) -> Iterator[Advice]:
+def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str]) -> Iterator[Advice]:
     """Keys where a workload has the metadata of its Jobs: each of these is a gang of its own then, but where the
     workload itself asks to be one.
     """
-    ref, metadata = ref_of(manifest), metadata_of(manifest)
-    said = [each.pod_keys for each in DIALECTS if _written(metadata, each.pod_keys.on_workloads)]
-    read = {found for each in said for found in each.on_jobs_of_gangs} if asks else set()
-    text = f"makes a gang of each Job: write it on the {ref.kind} itself for one of all its pods"
-    if asks:
+    ref, mark = ref_of(manifest), template_labels(manifest, Sources()).get(WORKLOAD, "") if templates else ""
+    read = {
+        found for each in DIALECTS if each.name == mark.partition(".")[0] for found in each.pod_keys.on_jobs_of_gangs
+    }
+    text = f"makes a gang of each Job: for one of all its pods let the {ref.kind} itself ask"
+    if mark:
         text = f"is not read: the {ref.kind} itself asks to be a gang"
     for each in templates:
         at = pod_templates.job_metadata(each)

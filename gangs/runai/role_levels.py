@@ -90,7 +90,25 @@ def check(marked: Marked, ref: ObjectRef, findings: Findings) -> None:
         at = pod_templates.job_metadata(each).removesuffix("metadata")
         on_jobs = {key: wish.value for key, wish in said.items()}
         wishes.check_alike(ref, own_words, on_jobs, at, findings, read=(keys.TOPOLOGY,))
+        wishes.check_said(ref, own_words, on_jobs, at, findings, read=(keys.TOPOLOGY,))
+        if keys.REQUIRED in said and each.count > each.in_each and _short(own_words, marked):
+            problem = "is for each of several Jobs, and fewer pods than all may start together"
+            remedy = f"leave {keys.MIN_MEMBER} out: a part of a Job cannot be planned by itself"
+            findings.fault(ref, said[keys.REQUIRED].field, problem, remedy)
         wishes.check_keys(ref, said, "divides no Job of a JobSet", "write the level that each Job requires", findings)
+
+
+def _short(own_words: Mapping[str, str], marked: Marked) -> bool:
+    """Whether fewer pods than all may start together."""
+    least = integer(own_words.get(keys.MIN_MEMBER, ""))
+    return least is not None and least < sum(each.count for each in marked.gated)
+
+
+def least_of_jobs(marked: Marked) -> int:
+    """Pods that must start together where Jobs say so, each for its own: all of the others. 0 where none does."""
+    if not _in_jobs(marked.manifest) or all(each.least is None for each in marked.gated):
+        return 0
+    return sum(each.count if each.least is None else each.least for each in marked.gated)
 
 
 def role_levels(marked: Marked, asked: Wishes, ref: ObjectRef, findings: Findings) -> Mapping[str, RoleLevels]:
@@ -121,10 +139,10 @@ def with_minimums(marked: Marked, ref: ObjectRef, findings: Findings) -> Marked:
 
 def _with_minimum(manifest: Manifest, template: Template, ref: ObjectRef, findings: Findings) -> Template:
     written = of_one_role(manifest, template).get(keys.MIN_MEMBER) if _in_jobs(manifest) else None
-    if written is None:
+    if written is None or not template.count:
         return template
     check_number(ref, written.field, written.value, Most(template.in_each, "that each Job runs", "raise it"), findings)
-    least = integer(written.value) or template.in_each
+    least = max(integer(written.value) or template.in_each, 1)
     if least < template.in_each < template.count:
         problem = f"{least} of the {template.in_each} pods of each of several Jobs cannot be planned"
         remedy = f"leave it out, or write {keys.MIN_MEMBER} on the {ref.kind} itself for all its pods"

@@ -156,6 +156,22 @@ def check_alike(
             findings.fault(ref, annotation(key, at), problem, _REMEDY)
 
 
+def check_said(
+    ref: ObjectRef,
+    own_words: Mapping[str, str],
+    on_pods: Mapping[str, str],
+    at: str,
+    findings: Findings,
+    *,
+    read: Collection[str],
+) -> None:
+    """Note what a template of a workload that asks to be a gang says alone, though it is for all pods."""
+    for key in read:
+        if key in on_pods and key not in own_words:
+            problem = f"is not read here, since the {ref.kind} itself asks to be a gang"
+            findings.fault(ref, annotation(key, at), problem, f"write it on the {ref.kind} itself, or leave it out")
+
+
 def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> bool:
     """Note annotations of ours beside those of Run:ai; whether there are none."""
     rivals = [key for key in _OWN_WISHES if key in annotations and annotations.get(own.GANG) != "false"]

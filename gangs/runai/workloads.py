@@ -116,7 +116,6 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    asked_of = {**divided, **of_roles}
     sets = marked.pod_sets(in_order, minimum)
     sets = tuple(asked_of[each.name].of(each) if each.name in asked_of else each for each in sets)
     gang = Gang(
@@ -178,6 +177,7 @@ def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) ->
         at = f"{each.path}."
         for_all = role_levels.for_all_pods(marked.manifest)
         wishes.check_alike(ref, metadata.annotations, each.annotations, at, findings, read=for_all)
+        wishes.check_said(ref, metadata.annotations, each.annotations, at, findings, read=for_all)
         not_here = "" if segments.divides(marked.manifest, each) else _NOT_HERE
         wishes.check_keys(ref, wishes.of(each.annotations, at), not_here, _INSTEAD, findings)
         for key in keys.GROUPED:
@@ -195,12 +195,15 @@ def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) ->
 
 def _minimum(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
     """Pods that must start together: as written, else as the kind's own fields say, else all."""
-    written = asked.get(keys.MIN_MEMBER)
+    written, of_jobs = asked.get(keys.MIN_MEMBER), role_levels.least_of_jobs(marked)
     if written is None:
         return minimum_pods.of_kind(marked.manifest, marked.gated, findings)
     total = sum(each.count for each in marked.gated)
     which = "of each of its groups" if marked.part or total != _all(marked) else f"that the {ref.kind} runs"
     check_number(ref, written.field, written.value, Most(total, which, "raise the replicas"), findings)
+    if of_jobs and (integer(written.value) or total) < of_jobs:
+        problem = f"{written.value} is less than the {of_jobs} pods that its Jobs need, each by itself"
+        findings.fault(ref, written.field, problem, f"leave it out, or raise it to {of_jobs}")
     return integer(written.value) or total
 
 

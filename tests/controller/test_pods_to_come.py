@@ -199,3 +199,12 @@ def test_who_is_made_again_is_planned_anew_where_others_of_the_plan_were_let_go(
         assert isinstance(step(of, record([("a", "n1"), ("b", "n2")]), ()), NeedPlan)
     other = replace_gang(gang(pod("a", nominated="n1"), coming("c")), made_again=frozenset({seat("c")}))
     assert isinstance(step(other, record([("a", "n1"), ("b", "n2")]), ()), NeedPlan)
+
+
+def test_none_is_let_go_while_fewer_than_must_run_have_a_place() -> None:
+    """A pod that came for a seat which is in no plan was counted, and two of three started."""
+    of = gang(pod("a", nominated="n1"), pod("x"), coming("b"))
+    of = replace_gang(of, made_again=frozenset({seat("b")}), min_member=2)
+    of = replace_gang(of, pod_sets=(replace_gang(of.pod_sets[0], min_count=2),))
+    plan = planned(("b", "n2"))
+    assert isinstance(step(of, plan, HELD[:1]), AwaitPods)

@@ -62,7 +62,7 @@ def test_keys_of_a_job_sets_jobs_make_a_gang_of_each(place: str, key: str, value
     manifest: Any = ROWS["JobSet"].manifest()
     manifest["spec"]["replicatedJobs"][1]["template"]["metadata"] = {place: {key: value}}
     at = f"JobSet default/w: spec.replicatedJobs[1].template.metadata.{place}[{key}]"
-    assert told(manifest) == [f"{at}: makes a gang of each Job: write it on the JobSet itself for one of all its pods"]
+    assert told(manifest) == [f"{at}: makes a gang of each Job: for one of all its pods let the JobSet itself ask"]
 
 
 @pytest.mark.parametrize(

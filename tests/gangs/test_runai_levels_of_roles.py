@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from test_other_systems_on_workloads import KEY, around, faults, gang_of, stored
+from test_queued_workloads import written
 from workload_operators import ROWS, Object
 
 from gangs.dialects.expanding import expanded
+from gangs.dialects.oversights import oversights
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.model import PodSet, SliceRule
@@ -126,6 +128,12 @@ def test_fewer_pods_of_one_job_may_start_together() -> None:
         (jobs({LEAST: "4"}), f"{AT_JOBS}[{LEAST}]: 4 is more than the 3 pods that each Job runs"),
         (jobs({LEAST: "none"}), f'{AT_JOBS}[{LEAST}]: "none" is not a number from 1 up'),
         (jobs({LEAST: "2"}, replicas=2), f"{AT_JOBS}[{LEAST}]: 2 of the 3 pods of each of several Jobs cannot be"),
+        (
+            jobs({LEAST: "2"}, **{LEAST: "2"}),
+            f"JobSet default/w: metadata.annotations[{LEAST}]: 2 is less than the 3 pods",
+        ),
+        (jobs({REQUIRED: "rack"}, replicas=2, **{LEAST: "5"}), f"{AT_JOBS}[{REQUIRED}]: is for each of several Jobs"),
+        (ray({LEAST: "2"}), f"{AT_GROUP}[{LEAST}]: is not read here, since the RayCluster itself asks"),
         (jobs({f"{KEY}segment-size": "2"}), f"{AT_JOBS}[{KEY}segment-size]: divides no Job of a JobSet"),
     ],
 )
@@ -144,3 +152,34 @@ def test_where_the_templates_alone_differ_it_is_said_where_that_can_be() -> None
         each.endswith("where the RayCluster itself carries kai.scheduler/topology, each may name levels of its own")
         for each in texts
     ), texts
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "StatefulSet", "PyTorchJob", "LeaderWorkerSet", "MPIJob"])
+def test_a_level_that_a_pod_template_alone_names_is_not_passed_by(kind: str) -> None:
+    """The pods were planned anywhere, and nothing was said."""
+    manifest = ROWS[kind].manifest()
+    manifest["metadata"]["annotations"] = {f"{KEY}topology": "network"}
+    *_, last = written(manifest)
+    last.setdefault("metadata", {})["annotations"] = {REQUIRED: "rack"}
+    (fault,) = faults(manifest)
+    assert fault.endswith(
+        f"is not read here, since the {kind} itself asks to be a gang; write it on the {kind} itself, or leave it out"
+    )
+
+
+def test_a_topology_that_a_template_alone_names_is_not_passed_by() -> None:
+    for manifest in (ray({f"{KEY}topology": "other"}), jobs({f"{KEY}topology": "other"})):
+        manifest["metadata"]["annotations"] = {LEAST: "4"}
+        assert any("[kai.scheduler/topology]: is not read here" in each for each in faults(manifest))
+
+
+def test_no_replica_needs_no_pod() -> None:
+    """The gang waited for two pods that nobody makes."""
+    driver, nodes = sets_of(jobs({LEAST: "2"}, replicas=0)).values()
+    assert (driver.min_count, nodes.count, nodes.min_count) == (1, 0, 0)
+
+
+def test_a_job_set_that_is_left_alone_reads_nothing_at_its_jobs() -> None:
+    manifest = jobs({REQUIRED: "rack"}, **{f"{KEY}skip-podgrouper": "true"})
+    told = [str(each) for each in oversights(manifest)]
+    assert f"{AT_JOBS}[{REQUIRED}]: makes a gang of each Job: for one of all its pods let the JobSet itself ask" in told

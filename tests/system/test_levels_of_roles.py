@@ -51,7 +51,7 @@ def test_a_group_of_a_ray_cluster_shares_a_rack_and_the_head_is_where_there_is_r
     racks.apply_once_told("gang default/w: 5 pods fit", cluster)
     label = "ray.io/node-type"
     racks.wait(lambda: nodes_by(racks, label).get("worker") == R1, "the workers to be in the rack that holds four")
-    racks.wait(lambda: nodes_by(racks, label).get("head", set()) < R2, "the head to be in the other one")
+    racks.wait(lambda: nodes_by(racks, label).get("head", {""}) < R2, "the head to be in the other one")
     racks.await_phase("w", "Placed")
 
 
