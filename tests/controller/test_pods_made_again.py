@@ -7,6 +7,7 @@ restart, waits for r1 all the time.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -77,15 +78,18 @@ class Workload:
             part[last] = value
         self.stored = scene.api.ask("POST", kind.plural, manifest)
         self.names = [each["metadata"]["name"] for each in self._row.pods(self.stored)]
+        self.cpu = "4"
 
-    def make(self, *names: str, letters: str = "") -> None:
-        """The operator makes its pods, or some of them; with letters at the end of their names, as a Job does."""
+    def make(self, *names: str, letters: str = "", called: Mapping[str, str] | None = None) -> None:
+        """The operator makes its pods, or some of them; with letters at the end of their names, as a Job does, or with
+        any other names.
+        """
         for pod in self._row.pods(self.stored):
             if not names or pod["metadata"]["name"] in names:
-                pod["metadata"]["name"] += letters
+                pod["metadata"]["name"] = (called or {}).get(pod["metadata"]["name"], pod["metadata"]["name"]) + letters
                 pod["metadata"]["labels"][DIALECT] = "phalanx"
                 pod["spec"]["schedulingGates"] = [{"name": GATE}]
-                pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "4"
+                pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = self.cpu
                 self.scene.api.ask("POST", PODS, pod)
 
     def run(self) -> list[str]:
@@ -208,6 +212,31 @@ def test_one_that_is_deleted_once_more_before_it_is_let_go_leaves_its_room_to_th
     scene.finish(*made)
     assert scene.nodes(*made) == list(nodes.values())
     workload.await_whole()
+    assert rivals_have_nothing(scene)
+
+
+@pytest.mark.usefixtures("leader")
+def test_who_takes_the_seat_of_one_that_is_gone_again_leaves_his_own_open(scene: Scene) -> None:
+    """With names that say nothing: the first of two that had come went, the other moved up, and nobody stood for the
+    second seat any more: the plan fell, and another gang had the rack.
+    """
+    workload = Workload(scene, replace(KINDS[0], size=(("replicas", 3),)))
+    workload.cpu = "2"
+    workload.run()
+    wait_for_the_rack(scene)
+    workload.delete()
+    scene.api.wait(lambda: len(held(scene)) == 3 and all(held(scene).values()), "room to be held")
+    nodes = held(scene)
+    workload.end()
+    workload.make("w-0", "w-1", called={"w-0": "yy", "w-1": "dd"})
+    scene.api.wait(lambda: scene.status("w")["members"]["existing"] == 2, "both to be seen")
+    scene.gone("yy")
+    scene.api.wait(lambda: scene.status("w")["members"]["existing"] == 1, "one to be missed")
+    assert held(scene) == nodes
+    workload.make("w-0", "w-2", called={"w-0": "qq", "w-2": "zz"})
+    scene.finish("dd", "qq", "zz")
+    workload.await_whole()
+    assert sorted(scene.nodes("dd", "qq", "zz")) == sorted(nodes.values())
     assert rivals_have_nothing(scene)
 
 
