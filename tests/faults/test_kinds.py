@@ -34,6 +34,7 @@ from gangs.dialects.reading import read_all
 from gangs.dialects.table import all_kinds
 from gangs.manifests import key_of, pod_of
 from gangs.sources import Sources
+from kube.text import with_article
 
 pytestmark = pytest.mark.repetitive
 
@@ -159,7 +160,7 @@ def test_runais_keys_on_a_template_need_a_number_where_the_workload_is_not_read(
 @pytest.mark.parametrize("kind", ["JobSet", "MPIJob", "LeaderWorkerSet"])
 def test_runais_keys_on_the_templates_of_several_controllers_are_sent_to_the_workload_itself(kind: str) -> None:
     (fault,) = said(workload(kind, annotations={RUNAI: "rack", LEAST: "4"}))[0]
-    several = f"the pods of a {kind} have several controllers, so that they would be several gangs"
+    several = f"the pods of {with_article(kind)} have several controllers, so that they would be several gangs"
     assert fault.endswith(f"{several}; write it on the {kind} itself instead")
     mended = workload(kind)
     mended["metadata"]["annotations"] = {RUNAI: "rack", LEAST: "3"}
