@@ -200,9 +200,10 @@ def _with_seats(gang: Gang, lost: Collection[_Lost], record: PlanRecord | None) 
     missing = list(_missing(gang, seats, {each.at for each in lost if each.heir}))
     if not missing:
         return gang
-    too_few = not gang.suffice(gang.members)
-    waiting = {seats[at].pod.metadata.uid: pod for at, pod in came.items()} if too_few else {}
-    waiting = {seat: pod for seat, pod in waiting.items() if seat in placed}
+    waiting = dict[str, str]()
+    if not gang.suffice(gang.members):
+        uids = ((seats[at].pod.metadata.uid, pod) for at, pod in came.items())
+        waiting = {seat: pod for seat, pod in uids if seat in placed}
     members = [each for each in gang.members if each.pod.metadata.uid not in waiting.values()]
     kept = [each for each in seats.values() if each.pod.metadata.uid in waiting]
     sets = [each.name for each in gang.pod_sets]

@@ -78,19 +78,21 @@ def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Contai
     """Keys where a workload has the metadata of its Jobs: each of these is a gang of its own then, but where the
     workload itself asks to be one.
     """
-    ref, mark = ref_of(manifest), template_labels(manifest, Sources()).get(WORKLOAD, "") if templates else ""
-    read = {
-        found for each in DIALECTS if each.name == mark.partition(".")[0] for found in each.pod_keys.on_jobs_of_gangs
-    }
-    text = f"makes a gang of each Job: for one of all its pods let the {ref.kind} itself ask"
-    if mark:
-        text = f"is not read: the {ref.kind} itself asks to be a gang"
+    ref, found = ref_of(manifest), list[tuple[str, str, str]]()
     for each in templates:
         at = pod_templates.job_metadata(each)
         for place in ("labels", "annotations"):
-            for key in pod_templates.texts_at(manifest, f"{at}.{place}"):
-                if (place, key) in ON_WORKLOADS - read and key not in theirs:
-                    yield Advice(ref, f"{at}.{place}[{key}]", text)
+            there = pod_templates.texts_at(manifest, f"{at}.{place}")
+            found += ((at, place, key) for key in there if (place, key) in ON_WORKLOADS and key not in theirs)
+    if not found:
+        return
+    mark = template_labels(manifest, Sources()).get(WORKLOAD, "")
+    speaks = [each.pod_keys for each in DIALECTS if each.name == mark.partition(".")[0]]
+    read = {key for each in speaks for key in each.on_jobs_of_gangs}
+    text = f"makes a gang of each Job: for one of all its pods let the {ref.kind} itself ask"
+    if mark:
+        text = f"is not read: the {ref.kind} itself asks to be a gang"
+    yield from (Advice(ref, f"{at}.{place}[{key}]", text) for at, place, key in found if (place, key) not in read)
 
 
 def _uncounted(

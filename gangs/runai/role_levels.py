@@ -75,11 +75,11 @@ def of_one_role(manifest: Manifest, template: Template) -> Wishes:
     return {}
 
 
-def for_all_pods(manifest: Manifest) -> tuple[str, ...]:
-    """The keys that pod templates may repeat, and not say otherwise than their workload."""
+def said_for_all(manifest: Manifest, template: Template) -> Mapping[str, str]:
+    """What a pod template says that holds for all pods, so that it may repeat its workload's words and say no other."""
     if _kind(manifest) != RAY_CLUSTER:
-        return keys.WISHES
-    return tuple(key for key in keys.WISHES if key not in (keys.REQUIRED, keys.PREFERRED))
+        return template.annotations
+    return {key: text for key, text in template.annotations.items() if key not in (keys.REQUIRED, keys.PREFERRED)}
 
 
 def check(marked: Marked, ref: ObjectRef, findings: Findings) -> None:
@@ -88,9 +88,8 @@ def check(marked: Marked, ref: ObjectRef, findings: Findings) -> None:
     for each in marked.gated if _in_jobs(marked.manifest) else ():
         said = of_one_role(marked.manifest, each)
         at = pod_templates.job_metadata(each).removesuffix("metadata")
-        on_jobs = {key: wish.value for key, wish in said.items()}
-        wishes.check_alike(ref, own_words, on_jobs, at, findings, read=(keys.TOPOLOGY,))
-        wishes.check_said(ref, own_words, on_jobs, at, findings, read=(keys.TOPOLOGY,))
+        for_all = {key: wish.value for key, wish in said.items() if key == keys.TOPOLOGY}
+        wishes.check_alike(ref, own_words, for_all, at, findings)
         if keys.REQUIRED in said and each.count > each.in_each and _short(own_words, marked):
             problem = "is for each of several Jobs, and fewer pods than all may start together"
             remedy = f"leave {keys.MIN_MEMBER} out: a part of a Job cannot be planned by itself"
@@ -142,10 +141,12 @@ def _with_minimum(manifest: Manifest, template: Template, ref: ObjectRef, findin
     if written is None or not template.count:
         return template
     check_number(ref, written.field, written.value, Most(template.in_each, "that each Job runs", "raise it"), findings)
-    least = max(integer(written.value) or template.in_each, 1)
-    if least < template.in_each < template.count:
+    least = integer(written.value)
+    if least is None or not 0 < least < template.in_each:
+        return template
+    if template.in_each < template.count:
         problem = f"{least} of the {template.in_each} pods of each of several Jobs cannot be planned"
         remedy = f"leave it out, or write {keys.MIN_MEMBER} on the {ref.kind} itself for all its pods"
         findings.fault(ref, written.field, problem, remedy)
         return template
-    return replace(template, least=least) if least < template.in_each else template
+    return replace(template, least=least)

@@ -1,18 +1,18 @@
 """What workloads and pods say in Run:ai's keys, and what is wrong with that alone."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from gangs.findings import Findings
-from gangs.manifests import metadata_of
+from gangs.manifests import group_of, metadata_of
 from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys
 from gangs.topology.levels import LevelWish, Request, Span
 from gangs.workloads import annotated_jobs, pod_templates
 from gangs.workloads.annotated_jobs import annotation
-from gangs.workloads.jobs import Job
+from gangs.workloads.jobs import JOB_GROUP, Job
 from kube import keys as own
 from kube.node_rules import NodeRule, labelled
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement
@@ -141,33 +141,16 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
 
 
 def check_alike(
-    ref: ObjectRef,
-    own_words: Mapping[str, str],
-    on_pods: Mapping[str, str],
-    at: str,
-    findings: Findings,
-    *,
-    read: Collection[str] = keys.WISHES,
+    ref: ObjectRef, own_words: Mapping[str, str], on_pods: Mapping[str, str], at: str, findings: Findings
 ) -> None:
-    """Note what a pod template, `at` a field, says otherwise than its workload. `read`: keys that are for all pods."""
-    for key in read:
-        if key in own_words and on_pods.get(key) not in (None, own_words[key]):
+    """Note what a pod template, `at` a field, says otherwise than its workload, or alone where that is no Job."""
+    for key in keys.WISHES:
+        if on_pods.get(key) in (None, own_words.get(key)):
+            continue
+        if key in own_words:
             problem = f'"{on_pods[key]}" differs from "{own_words[key]}" on the {ref.kind}'
             findings.fault(ref, annotation(key, at), problem, _REMEDY)
-
-
-def check_said(
-    ref: ObjectRef,
-    own_words: Mapping[str, str],
-    on_pods: Mapping[str, str],
-    at: str,
-    findings: Findings,
-    *,
-    read: Collection[str],
-) -> None:
-    """Note what a template of a workload that asks to be a gang says alone, though it is for all pods."""
-    for key in read:
-        if key in on_pods and key not in own_words:
+        elif group_of(ref.api_version) != JOB_GROUP:
             problem = f"is not read here, since the {ref.kind} itself asks to be a gang"
             findings.fault(ref, annotation(key, at), problem, f"write it on the {ref.kind} itself, or leave it out")
 

@@ -175,9 +175,8 @@ def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) ->
     role_levels.check(marked, ref, findings)
     for each in marked.gated:
         at = f"{each.path}."
-        for_all = role_levels.for_all_pods(marked.manifest)
-        wishes.check_alike(ref, metadata.annotations, each.annotations, at, findings, read=for_all)
-        wishes.check_said(ref, metadata.annotations, each.annotations, at, findings, read=for_all)
+        for_all = role_levels.said_for_all(marked.manifest, each)
+        wishes.check_alike(ref, metadata.annotations, for_all, at, findings)
         not_here = "" if segments.divides(marked.manifest, each) else _NOT_HERE
         wishes.check_keys(ref, wishes.of(each.annotations, at), not_here, _INSTEAD, findings)
         for key in keys.GROUPED:

@@ -132,6 +132,17 @@ def wait_for_the_rack(scene: Scene) -> None:
     scene.await_phase("Unplaceable", "rival")
 
 
+def all_gone(scene: Scene, kind: Kind) -> tuple[Workload, dict[str, str]]:
+    """A workload of which all pods have ended, whose room is held, and by name the nodes where they ran."""
+    workload = Workload(scene, kind)
+    nodes = dict(zip(workload.names, workload.run(), strict=True))
+    wait_for_the_rack(scene)
+    workload.delete()
+    scene.api.wait(lambda: held(scene) == nodes, "room to be held on the nodes where they ran")
+    workload.end()
+    return workload, nodes
+
+
 def rivals_have_nothing(scene: Scene) -> bool:
     return scene.nominated(*RIVALS) == ["", ""] and all(scene.gated(name) for name in RIVALS)
 
@@ -139,12 +150,7 @@ def rivals_have_nothing(scene: Scene) -> bool:
 @pytest.mark.usefixtures("leader")
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_all_pods_made_again_find_their_room_held_until_they_are_all_there(scene: Scene, kind: Kind) -> None:
-    workload = Workload(scene, kind)
-    nodes = dict(zip(workload.names, workload.run(), strict=True))
-    wait_for_the_rack(scene)
-    workload.delete()
-    scene.api.wait(lambda: held(scene) == nodes, "room to be held on the nodes where they ran")
-    workload.end()
+    workload, nodes = all_gone(scene, kind)
     assert rivals_have_nothing(scene)
     first, last = workload.names
     workload.make(first)
@@ -164,12 +170,7 @@ def test_all_pods_made_again_find_their_room_held_until_they_are_all_there(scene
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_one_that_is_deleted_once_more_before_all_are_there_loses_nothing(scene: Scene, kind: Kind) -> None:
     """A gated pod is gone at once; the room that it had taken over was free in that moment."""
-    workload = Workload(scene, kind)
-    nodes = dict(zip(workload.names, workload.run(), strict=True))
-    wait_for_the_rack(scene)
-    workload.delete()
-    scene.api.wait(lambda: held(scene) == nodes, "room to be held on the nodes where they ran")
-    workload.end()
+    workload, nodes = all_gone(scene, kind)
     first, last = workload.names
     for _ in range(2):
         workload.make(last)
@@ -191,12 +192,7 @@ def test_one_that_is_deleted_once_more_before_all_are_there_loses_nothing(scene:
 def test_one_that_is_deleted_once_more_before_it_is_let_go_leaves_its_room_to_the_next(
     scene: Scene, kind: Kind, letters: str
 ) -> None:
-    workload = Workload(scene, kind)
-    nodes = dict(zip(workload.names, workload.run(), strict=True))
-    wait_for_the_rack(scene)
-    workload.delete()
-    scene.api.wait(lambda: held(scene) == nodes, "room to be held on the nodes where they ran")
-    workload.end()
+    workload, nodes = all_gone(scene, kind)
     last, made = workload.names[1], [f"{each}{letters}" for each in workload.names]
     scene.api.fault("PATCH .*/pods/[^/]*$", *[refused(429, "TooManyRequests", retryAfterSeconds=1)] * 100)
     workload.make(letters=letters)

@@ -154,10 +154,10 @@ def test_where_the_templates_alone_differ_it_is_said_where_that_can_be() -> None
     ), texts
 
 
-@pytest.mark.parametrize("kind", ["JobSet", "StatefulSet", "PyTorchJob", "LeaderWorkerSet", "MPIJob"])
-def test_a_level_that_a_pod_template_alone_names_is_not_passed_by(kind: str) -> None:
+@pytest.mark.parametrize("name", sorted(ROWS.keys() - {"RayCluster"}))
+def test_a_level_that_a_pod_template_alone_names_is_not_passed_by(name: str) -> None:
     """The pods were planned anywhere, and nothing was said."""
-    manifest = ROWS[kind].manifest()
+    manifest, kind = ROWS[name].manifest(), ROWS[name].kind
     manifest["metadata"]["annotations"] = {f"{KEY}topology": "network"}
     *_, last = written(manifest)
     last.setdefault("metadata", {})["annotations"] = {REQUIRED: "rack"}
