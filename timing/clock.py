@@ -1,0 +1,74 @@
+"""The clock of a process.
+
+Code that measures, waits or compares times takes a `Clock`. The entry point of a process passes `SYSTEM_CLOCK`; a
+simulation passes a clock whose time moves only when the simulation moves it.
+"""
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Times and waits, all in seconds."""
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary start. Never goes back."""
+
+    def wall(self) -> datetime:
+        """The present time in UTC. An administrator may set it back."""
+
+    def processor(self) -> float:
+        """Processor time of the calling thread."""
+
+    def sleep(self, seconds: float) -> None:
+        """Return after `seconds`; at once if `seconds` is zero or negative."""
+
+    def wait(self, event: threading.Event, seconds: float | None) -> bool:
+        """Return whether `event` is set, after at most `seconds`. None waits without limit."""
+
+
+class SystemClock:
+    """The operating system's clocks."""
+
+    def monotonic(self) -> float:
+        """Seconds of CLOCK_MONOTONIC."""
+        return time.monotonic()
+
+    def wall(self) -> datetime:
+        """The operating system's time in UTC."""
+        return datetime.now(UTC)
+
+    def processor(self) -> float:
+        """Seconds of CLOCK_THREAD_CPUTIME_ID."""
+        return time.thread_time()
+
+    def sleep(self, seconds: float) -> None:
+        """Let the calling thread sleep."""
+        if seconds > 0:
+            time.sleep(seconds)
+
+    def wait(self, event: threading.Event, seconds: float | None) -> bool:
+        """Block on the event."""
+        return event.wait(seconds)
+
+
+SYSTEM_CLOCK: Clock = SystemClock()
+
+
+def seconds_since(time: str, now: datetime) -> float | None:
+    """Return how long ago an RFC 3339 time was; None if the text is no time with a zone.
+
+    Any user can write such a text into an object, so a malformed one is no error.
+    """
+    try:
+        then = datetime.fromisoformat(time)
+        return (now - then).total_seconds() if then.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def rfc3339(time: datetime) -> str:
+    """Return the time as Kubernetes writes `metav1.Time`: UTC, whole seconds."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
