@@ -7,7 +7,6 @@ have ended well must not look as if it had lost them.
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from kube import keys
 from kube.catalog import Catalog, ObjectKey
 from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.topology import Topology
+from timing.clock import SYSTEM_CLOCK, Clock
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,9 @@ class ClusterCache:
         protecting: Protecting | None = None,
         groups_of: Grouping = ungrouped,
         timing: ReflectorTiming = DEFAULT_TIMING,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._changed = threading.Condition(threading.RLock())
         self._version = 0
         self._woken = False
@@ -102,7 +104,7 @@ class ClusterCache:
         self._manifests = Manifests(self, self._journals)
         self._further: list[FurtherKinds] = []
         self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
-        self._discovery = Discovery(transport, self._wake_missing)
+        self._discovery = Discovery(transport, self._wake_missing, clock=clock)
 
     def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """The resources that a snapshot is made from."""
@@ -176,11 +178,11 @@ class ClusterCache:
 
     def stop(self, timeout: float = 1.0) -> None:
         """End all watches; waits up to `timeout` seconds in all for the threads."""
-        deadline = time.monotonic() + timeout
+        deadline = self._clock.monotonic() + timeout
         ending = [*self._own_threads(), *(each for further in self._further for each in further.stop())]
         for each in self._own_threads():
             each.stop()
-        late = [each.name for each in ending if not each.join(max(0.0, deadline - time.monotonic()))]
+        late = [each.name for each in ending if not each.join(max(0.0, deadline - self._clock.monotonic()))]
         if late:
             log.warning("still busy when told to stop: %s", ", ".join(late))
 
@@ -209,11 +211,11 @@ class ClusterCache:
 
     def wait_synced(self, timeout: float) -> bool:
         """Wait until `synced`; False where that takes longer than `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        if not all(each.wait_synced(max(0.0, deadline - time.monotonic())) for each in self._reflectors):
+        deadline = self._clock.monotonic() + timeout
+        if not all(each.wait_synced(max(0.0, deadline - self._clock.monotonic())) for each in self._reflectors):
             return False
         further = [each for further in self._further for each in further.reflectors()]
-        return all(each.tried.wait(max(0.0, deadline - time.monotonic())) for each in further)
+        return all(each.tried.wait(max(0.0, deadline - self._clock.monotonic())) for each in further)
 
     def age(self) -> float:
         """Seconds since the API server was last heard of, on the watch that has been silent longest."""
