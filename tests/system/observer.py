@@ -215,7 +215,8 @@ def forced_by_kubectl(arguments: Sequence[str]) -> set[str]:
     """Return the names of pods that a call of kubectl deletes without a grace period."""
     if "delete" not in arguments or not {"--force", "--grace-period=0", "--now"} & set(arguments):
         return set()
-    _, *names = [each for each in arguments[arguments.index("delete") + 1 :] if not each.startswith("-")] or [""]
+    words = [each for each in arguments[arguments.index("delete") + 1 :] if not each.startswith("-")]
+    names = [each for number, each in enumerate(words) if number or "/" in each]  # the first word may be the kind
     return {each.rpartition("/")[2] for each in names} or {EVERY_POD}
 
 
