@@ -295,6 +295,7 @@ def test_it_lists_again_when_history_was_thrown_away(fragile: ControlPlane) -> N
         assert cache.relists() > relists
 
 
+@pytest.mark.long
 def test_it_goes_on_when_etcd_comes_back(fragile: ControlPlane) -> None:
     with caching(fragile) as cache:
         fragile.program("etcd").kill()

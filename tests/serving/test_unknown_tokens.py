@@ -151,6 +151,7 @@ def test_unknown_tokens_delay_no_admission_and_leave_nothing_behind(
     assert held[1] - held[0] <= MEGABYTES
 
 
+@pytest.mark.long
 def test_tokens_about_which_nobody_can_be_asked_delay_no_admission(
     plane: ControlPlane, replica: Replica, capsys: pytest.CaptureFixture[str]
 ) -> None:

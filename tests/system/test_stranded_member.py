@@ -16,7 +16,7 @@ from test_release_protocol import MUST_SPINE, topology
 
 from kube.keys import SYSTEM_NAMESPACE
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 MEMBERS = numbered("team", 2)
 

@@ -21,7 +21,7 @@ from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, wait_until
 from controlplane.definitions import define
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900), pytest.mark.long]
 
 MEMBERS = 4
 ALLOWED, NOISE = 1.0, 10.0
