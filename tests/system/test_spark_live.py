@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from asking import dialects, DIALECTS
+from asking import DIALECTS, dialects
 from foreign_kinds import served
 from system import Object, Phalanx
 from two_racks import apply_two_racks
