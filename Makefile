@@ -42,7 +42,7 @@ demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control
 	@$(BIN)/phalanx demo
 
 examples: $(STAMP) ## Every documented system's examples, and workloads of every kind by their operators: expected beside seen
-	@$(BIN)/python -m cli.scenarios
+	@$(BIN)/python -m controlplane.scenarios
 
 test: lint binaries page $(BROWSER) ## All set-up, then what proves that it works
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(FAST)"

@@ -18,9 +18,9 @@ from observer import forced_by_kubectl, forced_by_request, violations
 from registration import NAMES, Registration
 from system import Phalanx
 
-from cli.installation.local import Deployment
 from controller.defaults import LEASE_SECONDS
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 from controlplane.operator_processes import Running, running
 from controlplane.recording import Recorder
 

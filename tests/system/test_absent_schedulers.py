@@ -10,8 +10,8 @@ from node_manifests import node_manifest
 from system import Object, Phalanx, one_line
 from test_doctor import doctor
 
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 from controlplane.rendering import MANIFESTS
 
 pytestmark = pytest.mark.controlplane

@@ -9,8 +9,8 @@ import yaml
 from system import EXAMPLES, Object, Phalanx, pod, scheduled_message
 from test_five_dialects import SIZE, SYSTEMS, cluster_objects, job, node, requests
 
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 from controlplane.rendering import MANIFESTS
 from kube import keys
 

@@ -3,8 +3,8 @@
 import pytest
 from system import Object, Phalanx
 
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 
 pytestmark = pytest.mark.controlplane
 

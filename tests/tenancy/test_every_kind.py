@@ -17,9 +17,9 @@ from odd_objects import OPERATED, WRITTEN, operated, workload
 from tenants import PATIENCE, A, B, Object, Tenant, path_of, runs_on, spent
 from workload_operators import described
 
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, wait_until
 from controlplane.definitions import define
+from controlplane.deployment import Deployment
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900), pytest.mark.long]
 

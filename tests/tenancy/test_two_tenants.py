@@ -16,8 +16,8 @@ import pytest
 import tenants
 from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang, path_of, runs_on, spent
 
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, wait_until
+from controlplane.deployment import Deployment
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import HELD_FOR
 
