@@ -22,6 +22,7 @@ FRESH_SEED = "PHALANX_FRESH_SEED"
 """The environment variable that holds the first fresh seed. All processes of one run must see the same value."""
 _FIRST_FRESH = 1_000_000
 """No test has so many fixed seeds."""
+_MANY = 100
 
 
 def drawn_seed() -> int:
@@ -29,8 +30,12 @@ def drawn_seed() -> int:
     return _FIRST_FRESH + int.from_bytes(os.urandom(4))
 
 
-def is_fresh(seeds: range) -> bool:
-    """Whether these are fresh seeds. Of them no test can know how often a rare case occurs."""
+def has_rare_cases(seeds: range) -> bool:
+    """Whether a test may require that rare cases occur: in the first range, and in a hundred other fixed seeds."""
+    return seeds.start == 0 or (len(seeds) >= _MANY and not _is_fresh(seeds))
+
+
+def _is_fresh(seeds: range) -> bool:
     return seeds.start >= _FIRST_FRESH
 
 
@@ -54,7 +59,7 @@ def _thorough(seeds: range, size: int) -> Iterator[Any]:
 
 
 def _named(seeds: range, *marks: pytest.MarkDecorator) -> Any:
-    return pytest.param(seeds, marks=marks, id=f"{'fresh-' * is_fresh(seeds)}{seeds.start}-{seeds.stop - 1}")
+    return pytest.param(seeds, marks=marks, id=f"{'fresh-' * _is_fresh(seeds)}{seeds.start}-{seeds.stop - 1}")
 
 
 def parts(count: int) -> Sequence[Any]:
