@@ -17,7 +17,7 @@ from system import Phalanx
 
 from controlplane.control_plane import wait_until
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(crowd().patience), pytest.mark.long]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(crowd().patience), pytest.mark.timed]
 
 ROUND_SECONDS = 0.1
 """What a round without work may take on a machine that has a core for it."""
