@@ -1,4 +1,4 @@
-"""A member that no node could take keeps its whole gang back: a foreign scheduling gate, a claim that does not exist."""
+"""A member that no node could take holds its whole gang back: a foreign scheduling gate, or a claim that is missing."""
 
 from dataclasses import replace
 from typing import Any
