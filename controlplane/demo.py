@@ -1,4 +1,4 @@
-"""What `phalanx demo` does: the Koordinator guide's two examples, as written, on a control plane of its own."""
+"""The story of `phalanx demo`: the Koordinator guide's two examples, as written, on a control plane of its own."""
 
 import sys
 import time

@@ -25,7 +25,7 @@ from controlplane.operator_processes import Running, running
 from controlplane.recording import Recorder
 
 OBSERVED = ("/api/v1/nodes", "/apis/phalanx.dev/v1alpha1/gangs", "/api/v1/pods")
-"""What the observer records. The pods come last, so that no pod is recorded without its node."""
+"""The paths that the observer records. The pods come last, so that no pod is recorded without its node."""
 PARTLY_SECONDS = 5 * (LEASE_SECONDS + 2)
 """How long a gang may be bound in part: five times the promise, because a machine that is busy may take so long. The
 simulation checks the promise itself, in logical time, and `test_killed_releases.py` does on an idle machine.

@@ -20,7 +20,7 @@ Name = tuple[str, str]
 _TERMINAL = ("Succeeded", "Failed")
 PODS_RESOURCE = "pods"
 EVERY_POD = "*"
-"""Stands for all names, where a test deletes pods by a selector."""
+"""All names: a test deletes pods by a selector."""
 
 
 class Invariant(Enum):

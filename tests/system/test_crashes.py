@@ -76,7 +76,7 @@ def low_priority_pods(test: str) -> list[dict[str, Any]]:
 
 
 USUAL = {("first release", "after")}
-"""What every run has: the one moment at which the next leader finds a gang in part. The other moments are in every run
+"""The moment of `make test`: the next leader finds a gang that is released in part. The other moments are in every run
 of `tests/controller/test_writes_that_fail.py` and of the simulation.
 """
 MOMENTS = [

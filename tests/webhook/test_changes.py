@@ -235,7 +235,7 @@ def test_who_waits_while_a_look_fails_is_told_at_once(feed: LiveFeed, picture: M
 
 
 class StandingClock(SystemClock):
-    """A clock whose time stands still, so that nobody's credit grows while a test runs."""
+    """A clock whose time stands still, so that no caller's credit grows while a test runs."""
 
     def monotonic(self) -> float:
         """Return 100 s."""
