@@ -193,7 +193,7 @@ def test_a_look_that_fails_is_nobodys_answer_and_the_next_who_asks_has_it_tried_
     feed: LiveFeed, picture: MovingPicture, caplog: pytest.LogCaptureFixture
 ) -> None:
     picture.broken = True
-    assert feed.changes("", 0.2) is None
+    assert feed.changes("") is None
     assert "the live feed ends" in caplog.text
     picture.broken = False
     assert asked(feed)["whole"]

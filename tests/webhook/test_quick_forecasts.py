@@ -66,6 +66,12 @@ def request(count: int, minimum: int = 4) -> tuple[list[Manifest], Gang]:
     return objects, read_all(Sources(members, still.objects)).gangs[0]
 
 
+@pytest.fixture(autouse=True)
+def _patient_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine proves the same. How long a forecast may take in a cluster is no concern of these tests."""
+    monkeypatch.setattr(quick_forecasts, "SOLVE_SECONDS", 600.0)
+
+
 def forecasts(clock: Clock = SYSTEM_CLOCK) -> QuickForecasts:
     """Forecasts with a slot of their own."""
     return QuickForecasts(SolveSlot(), Metrics(), RecentGangs(), clock=clock)

@@ -67,7 +67,7 @@ def test_of_one_caller_only_so_many_wait_however_it_writes_its_token() -> None:
     async def play() -> tuple[list[int], int]:
         served = application()
         _, first = await asked(served, "Bearer greedy")
-        query, answered = f"wait=3&since={first['stamp']}", list[int]()
+        query, answered = f"wait=10&since={first['stamp']}", list[int]()
 
         async def wait(authorization: str) -> None:
             answered.append((await asked(served, authorization, query))[0])
