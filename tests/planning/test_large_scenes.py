@@ -1,7 +1,7 @@
 """Clusters of thousands of nodes: every problem gets a verified plan or a proven infeasible result.
 
-`make test` checks the answer, within ten times the processor time that the scene allows. `make bench-solver` checks on
-an idle machine that an answer comes within the caller's limit (marker `timed`).
+`make test` checks the answer. `make bench-solver` checks on an idle machine that an answer comes within the caller's
+limit (marker `timed`).
 """
 
 import gc
@@ -32,8 +32,10 @@ LATE = 1.1
 """The share of the limit in which a worker's answer has to arrive."""
 TRIES = 10
 """A machine may have so much more to do that caches are cold, but hardly every time."""
-PATIENT = 10.0
-"""Times the scene's limit. A machine under load needs several times the processor time of an idle one."""
+PATIENCE = (2.0, 20.0)
+"""Limits to try in turn, in multiples of the scene's own. A machine under load needs several times the processor time of
+an idle one; a longer limit costs more, because what is left of it goes into a better plan.
+"""
 AGAIN = {
     "thousands, mixed",
     "ten thousand, mixed",
@@ -59,7 +61,10 @@ def _collected_between_answers() -> Iterator[None]:
 @pytest.mark.parametrize("scene", USUAL)
 def test_every_problem_gets_a_plan_or_a_proven_no(scene: Scene) -> None:
     problem = problem_of(scene)
-    answer, _ = answered(problem, PATIENT * scene.seconds)
+    for patience in PATIENCE:
+        answer, _ = answered(problem, patience * scene.seconds)
+        if answer.proof is not Proof.UNPROVEN:
+            break
     assert isinstance(answer, Plan) == scene.possible, answer
     assert answer.proof is not Proof.UNPROVEN
     assert answer.proof is Proof.INFEASIBLE or (isinstance(answer, Plan) and verify(problem, answer) == ())
