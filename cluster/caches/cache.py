@@ -18,7 +18,8 @@ from cluster.caches.discovery import Discovery
 from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.journal import Journal
 from cluster.caches.manifest_sinks import AsRead, Keeps, Manifests, ManifestsOfKind
-from cluster.caches.reflector import DEFAULT_TIMING, Reflector, ReflectorTiming, Sink
+from cluster.caches.reflector import Reflector, Sink
+from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming
 from cluster.caches.sinks import Grouping, Nodes, Pods, Table, ungrouped
 from cluster.capturing import Capture, Protected, unprotected
 from cluster.snapshot import Snapshot
@@ -166,6 +167,11 @@ class ClusterCache:
         """
         for each in self._own_threads():
             each.start()
+
+    @property
+    def reflectors(self) -> Sequence[Reflector[Any]]:
+        """The reflectors of the constructor's kinds. A simulation steps them in place of `start`."""
+        return self._reflectors
 
     def _own_threads(self) -> "list[Reflector[Any] | Discovery]":
         return [self._discovery, *self._reflectors]

@@ -16,7 +16,7 @@ import pytest
 from cluster.api.connecting import connect
 from cluster.caches.cache import ClusterCache, WatchedKind
 from cluster.caches.discovery import LOOK_SECONDS
-from cluster.caches.reflector import ReflectorTiming
+from cluster.caches.reflector_timing import ReflectorTiming
 from controlplane.control_plane import ControlPlane
 from kube.objects import Pod
 
