@@ -20,11 +20,11 @@ from cli.installation import installed_objects as installing
 from cluster.api.connecting import connect
 from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
 from controller.release.patches import release_patch
-from controller.times import now
 from gangs.mirrors import is_marked
 from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
 from kube.placeholders import is_placeholder
+from timing.clock import SYSTEM_CLOCK, rfc3339
 
 PAGE = 500
 SETTLE_SECONDS = 1.0
@@ -221,7 +221,9 @@ def _planned(pod: Manifest) -> bool:
 
 def _open(transport: Transport, pod: Manifest) -> bool:
     """Take our gate off; whether that was done. A pod that changed meanwhile is seen again at the next look."""
-    body = release_patch(msgspec.convert(pod, Pod), _node_of(transport, pod), domain=None, now=now())
+    body = release_patch(
+        msgspec.convert(pod, Pod), _node_of(transport, pod), domain=None, now=rfc3339(SYSTEM_CLOCK.wall())
+    )
     try:
         transport.request("PATCH", _path(pod), body=body, content_type=MERGE_PATCH)
     except ApiException as error:

@@ -72,7 +72,7 @@ class Looker:
         """The first picture is taken as if everything had changed."""
         journal.lose()
         self._cache = cache
-        self._journal = journal
+        self.journal = journal
         self._kept = KeptReadings(Sources())
         self._sources = Sources()
         self._live: dict[str, Pod] = {}
@@ -86,7 +86,7 @@ class Looker:
         """Take one consistent picture from the watch caches."""
         cache = self._cache
         with cache.still():
-            entries, self.version = self._journal.take(), cache.version()
+            entries, self.version = self.journal.take(), cache.version()
             all_pods = cache.pods() if entries.everything else _PodsNow(cache)
             sources = Sources(
                 all_pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
@@ -95,7 +95,7 @@ class Looker:
             pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
         read = self._read(sources, entries, pods)
         if read is None:
-            self._journal.lose()
+            self.journal.lose()
             view = self.look()
             return replace(view, objects=view.objects | entries.objects)  # what came between the two looks is not named
         concerned, kept = read | self._held(), self._kept

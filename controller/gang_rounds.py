@@ -7,7 +7,6 @@ Any other is made anew from the cluster in each round, whatever became of it in 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from itertools import islice
-from time import monotonic
 from typing import NamedTuple
 
 from controller.cluster_view import ClusterView
@@ -29,9 +28,11 @@ from gangs.model import Gang, GangKey, Manifest
 from gangs.workloads.later_pods.held_room import BY_SETTING, without_room
 from planning.decision import Outcome
 from planning.quota.flavors import settled
+from timing.backoff import Backoff
+from timing.clock import SYSTEM_CLOCK, Clock
 
-_SHORTEST_PAUSE, _LONGEST_PAUSE, _DOUBLINGS = 0.25, 30.0, 8
-"""Seconds until an object that was refused is written again, doubled each time."""
+_RETRIES = Backoff(first=0.5, longest=30.0)
+"""When a Gang object is written again that the API server did not take."""
 
 
 class _Refusal(NamedTuple):
@@ -45,10 +46,13 @@ class _Refusal(NamedTuple):
 class GangRounds:
     """The rounds of all gangs, and how these stand."""
 
-    def __init__(self, writer: Writer, mishaps: Mishaps, *, placeholders: bool = True) -> None:
+    def __init__(
+        self, writer: Writer, mishaps: Mishaps, *, placeholders: bool = True, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         """`placeholders` False: no room is held for pods that do not exist."""
         self._placeholders = placeholders
-        self._lost_members = LostMembers(MADE_AGAIN_SECONDS)
+        self._lost_members = LostMembers(MADE_AGAIN_SECONDS, clock=clock)
+        self._clock = clock
         self._looked: dict[GangKey, Gang | None] = {}
         """Gangs as they are planned in this round, of those that were asked about."""
         self._writer = writer
@@ -173,8 +177,8 @@ class GangRounds:
             else:
                 self._put(gang, found, picture)
         turn, todo = turn_of(map(self._cases.__getitem__, self._open)), iter(self._in_order(writes, picture))
-        over = monotonic() + turn.seconds
-        while (batch := list(islice(todo, turn.batch))) and monotonic() < over:
+        over = self._clock.monotonic() + turn.seconds
+        while (batch := list(islice(todo, turn.batch))) and self._clock.monotonic() < over:
             for key, manifest in zip(batch, self._writer.each(writes[key] for key in batch), strict=True):
                 self._note(key, self._gang(key, picture), written=manifest is not None)
                 self._put(self._gang(key, picture), manifest, picture)
@@ -218,15 +222,14 @@ class GangRounds:
     def _waits(self, key: GangKey, gang: Gang | None) -> bool:
         """Whether the gang's object was refused a moment ago, and nothing of the gang has changed."""
         refusal = self._refusals.get(key)
-        return refusal is not None and refusal.gang == gang and monotonic() < refusal.again
+        return refusal is not None and refusal.gang == gang and self._clock.monotonic() < refusal.again
 
     def _note(self, key: GangKey, gang: Gang | None, *, written: bool) -> None:
         """Remember whether the gang's object was taken."""
         before = self._refusals.pop(key, None)
         if not written:
             times = before.times + 1 if before is not None and before.gang == gang else 1
-            pause = min(_SHORTEST_PAUSE * 2 ** min(times, _DOUBLINGS), _LONGEST_PAUSE)
-            self._refusals[key] = _Refusal(gang, times, monotonic() + pause)
+            self._refusals[key] = _Refusal(gang, times, self._clock.monotonic() + _RETRIES.delay(times))
 
     def _drop(self, key: GangKey) -> None:
         if self._samples.pop(key, None) is not None:
@@ -270,8 +273,8 @@ class GangRounds:
         ]
         left: set[GangKey] = set()
         turn, todo = turn_of(map(self._cases.__getitem__, self._open)), in_turns(stale, lambda each: each[0].namespace)
-        over, tried = monotonic() + turn.seconds, set[int]()
-        while (batch := list(islice(todo, turn.batch))) and monotonic() < over:
+        over, tried = self._clock.monotonic() + turn.seconds, set[int]()
+        while (batch := list(islice(todo, turn.batch))) and self._clock.monotonic() < over:
             written = self._writer.each(partial(self._delete, manifest) for _, manifest in batch)
             left |= {key for (key, _), each in zip(batch, written, strict=True) if not each.over}
             tried |= {id(manifest) for _, manifest in batch}

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from time import monotonic, thread_time
+from enum import Enum
 
 from cluster.caches.cache import ClusterCache
 from cluster.caches.journal import Journal
@@ -37,7 +37,8 @@ from controller.telemetry.metrics import Metrics, Observer
 from controller.urgency import Urgencies
 from controller.writes.writer import Writer
 from gangs.model import Gang, GangKey
-from planning.decision import Outcome
+from planning.decision import Outcome as Verdict
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -48,8 +49,8 @@ LAST_IN_LINE = "9998"
 
 
 @dataclass(slots=True)
-class _Known:
-    """What a round leaves to the next one, all of it derived from the cluster."""
+class LoopState:
+    """State kept between rounds. It is a cache: every field can be rebuilt from the cluster."""
 
     looker: Looker
     gang_rounds: GangRounds
@@ -59,6 +60,35 @@ class _Known:
     invalid: list[GangKey] = field(default_factory=list)
     fresh: bool = True
     """Whether no round has gone by yet: who went before is not known."""
+
+
+LATE_SECONDS = 0.01
+"""When the cache is asked again whether it shows what was written."""
+
+
+class Outcome(Enum):
+    """How a round ended. The values are labels of `phalanx_round_duration_seconds`."""
+
+    DONE = "done"
+    LATE = "late"
+    """The cache does not show the writes of the round before yet: nothing was decided."""
+    LOST = "lost"
+    """The term ended during the round."""
+    FAILED = "failed"
+    """An internal error; the log has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did.
+
+    `writes`: how many requests changed the cluster. `due`: when (monotonic seconds) the next round is due if nothing
+    changes; infinity if none is.
+    """
+
+    outcome: Outcome
+    writes: int
+    due: float
 
 
 class Controller:
@@ -84,7 +114,9 @@ class Controller:
         metrics: Metrics,
         observers: Sequence[Observer] = (),
         placeholders: bool = True,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._cache = cache
         self._writer = writer
         self._planner = planner
@@ -102,33 +134,62 @@ class Controller:
         self._metrics = metrics
         self._observers = (metrics, *observers)
         self._placeholders = placeholders
-        self._quota_shortages = QuotaShortages()
+        self._quota_shortages = QuotaShortages(clock)
 
     def lead(self, lost: threading.Event) -> None:
-        """Work until leadership is lost."""
+        """Run rounds until leadership is lost."""
         with self._cache.journal() as journal:
-            self._planner.forget_others(())
-            known = self._begin(journal)
+            known = self.begin(journal)
             while not lost.is_set():
-                Pace(self._cache, journal, known.urgencies, self._planner.answered).wait(known.due, lost)
-                if not lost.wait(self._writer.pause) and not self._round_safely(known):
-                    known = self._begin(journal)
-                    lost.wait(IDLE_SECONDS)
+                self._pace(known).wait(known.due, lost)
+                if self._clock.wait(lost, self._writer.pause):
+                    return
+                if self.step(known).outcome is Outcome.FAILED:
+                    known = self.begin(journal)
+                    self._clock.wait(lost, IDLE_SECONDS)
 
-    def _begin(self, journal: Journal) -> "_Known":
-        """Nothing is known: the next round looks at everything."""
-        return _Known(
+    def begin(self, journal: Journal) -> LoopState:
+        """Return the state before the first round: nothing is known, and the first round reads everything.
+
+        :param journal: notes what changes in the cache from now on.
+        """
+        self._planner.forget_others(())
+        return LoopState(
             Looker(self._cache, journal),
-            GangRounds(self._writer, self._mishaps, placeholders=self._placeholders),
+            GangRounds(self._writer, self._mishaps, placeholders=self._placeholders, clock=self._clock),
             Urgencies(self._cache, self._writer.echo),
         )
 
-    def _round(self, known: "_Known") -> None:
-        """Look once and do what is due."""
-        started, done, known.due = thread_time(), self._writer.done, Due(known.looker.version)
-        if not self._writer.echo.wait(self._cache):
-            LOG.warning("the watch caches are late; this round is left out")
-            return
+    def step(self, known: LoopState) -> Round:
+        """Run one reconcile round on the cache as it is now, without waiting.
+
+        After a round that FAILED, `known` is of no use: call `begin` again.
+        """
+        started, done = self._clock.monotonic(), self._writer.done
+        outcome = self._round_safely(known)
+        if outcome is not Outcome.LATE:
+            self._metrics.round_seconds.labels(outcome.value).observe(self._clock.monotonic() - started)
+        return Round(outcome, self._writer.done - done, self._pace(known).due(known.due))
+
+    def _pace(self, known: LoopState) -> Pace:
+        return Pace(self._cache, known.looker.journal, known.urgencies, self._planner.answered, self._clock)
+
+    def _round_safely(self, known: LoopState) -> Outcome:
+        if self._writer.echo.late(self._cache):
+            known.due = Due(known.due.version, at=self._clock.monotonic() + LATE_SECONDS)
+            return Outcome.LATE
+        try:
+            self._round(known)
+        except LeadershipLostError as error:
+            LOG.info("the round ends here: %s", error)
+            return Outcome.LOST
+        except Exception:
+            LOG.exception("round failed")
+            return Outcome.FAILED
+        return Outcome.DONE
+
+    def _round(self, known: LoopState) -> None:
+        started, done, known.due = self._clock.processor(), self._writer.done, Due(known.looker.version)
         picture = known.looker.look()
         self._coexistence.tell(picture)
         gang_rounds = known.gang_rounds.look(picture)
@@ -148,10 +209,10 @@ class Controller:
         known.gang_rounds.close(changed)
         known.urgencies.note(changed, gone, picture)
         self._tell(known, picture, turn_of(changed))
-        known.due.version, known.due.spent = known.looker.version, thread_time() - started
+        known.due.version, known.due.spent = known.looker.version, self._clock.processor() - started
         known.due.hurried = self._writer.done != done and known.gang_rounds.hurried
 
-    def _tell(self, known: "_Known", picture: ClusterView, turn: Turn) -> None:
+    def _tell(self, known: LoopState, picture: ClusterView, turn: Turn) -> None:
         """Tell what concerns no gang that can be planned, and how all of them stand."""
         invalid = self._invalid_gangs.tell(picture)
         self._status_sync.show(picture, turn)
@@ -166,25 +227,11 @@ class Controller:
         known.due.unfinished = going_on or any(each.unfinished for each in telling)
         known.due.at = min(self._planner.due, float("inf") if known.due.unfinished else self._status_sync.due)
 
-    def _round_safely(self, known: "_Known") -> bool:
-        """Whether the round was carried through, so that the next one may go on from what is known."""
-        started, outcome = monotonic(), "done"
-        try:
-            self._round(known)
-        except LeadershipLostError as error:
-            LOG.info("the round ends here: %s", error)
-            outcome = "lost"
-        except Exception:
-            # Whatever went wrong, the next round starts from the cluster again; nothing half-done is remembered.
-            LOG.exception("round failed")
-            outcome = "failed"
-        self._metrics.round_seconds.labels(outcome).observe(monotonic() - started)
-        return outcome == "done"
-
     def _decide(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> ClusterView:
         """Answer every round that needs a plan; the picture beside the plans that are in force."""
         for gang_round in gang_rounds:
-            if gang_round.timed_out is None and expired(gang_round.gang, gang_round.status) and not _let_go(gang_round):
+            over = gang_round.timed_out is None and expired(gang_round.gang, gang_round.status, self._clock.wall())
+            if over and not _let_go(gang_round):
                 self._expire(gang_round, picture)
         self._quota_shortages.find(gang_rounds, picture.snapshot)
         picture = drop_unlawful(picture, gang_rounds)
@@ -199,7 +246,7 @@ class Controller:
             gang_round.deferred = decision is None and (self._planner.quiet(key) or holds_meanwhile(gang_round))
             if gang_round.deferred:
                 continue
-            record = record_of(decision) if decision and decision.outcome is Outcome.PLACED else None
+            record = record_of(decision) if decision and decision.outcome is Verdict.PLACED else None
             gang_round.fallen, gang_round.record = gang_round.record, record if record and record.members else None
         return picture
 

@@ -9,14 +9,12 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from time import monotonic
+from datetime import datetime
 
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.records import PlanRecord
 from controller.release.wholeness import ever_whole
-from controller.times import seconds_since
 from gangs.manifests import group_of, metadata_of
 from gangs.membership import in_rank_order
 from gangs.model import Gang, GangKey, Manifest, Member
@@ -24,6 +22,7 @@ from gangs.workloads.later_pods.made_again import goes_on, seat_again
 from kube.keys import GATE
 from kube.objects import Pod
 from kube.placeholders import is_seat, matched, to_come
+from timing.clock import SYSTEM_CLOCK, Clock, seconds_since
 
 _MAKES_NONE = ("Pod", "Gang", "PodGroup")
 """Kinds of objects that ask for a gang and make no pods."""
@@ -57,8 +56,9 @@ class _Lost:
 class LostMembers:
     """The lost members of all gangs, until they are made again or time is over."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._seconds = seconds
+        self._clock = clock
         self._read: dict[GangKey, Gang] = {}
         """Gangs as they were last read."""
         self._lost: dict[GangKey, dict[str, _Lost]] = {}
@@ -141,19 +141,23 @@ class LostMembers:
             pod = member.pod
             lost = pod.bound and pod.metadata.uid not in there and _is_lost(pod, picture.kept.pods.at(pod.key))
             if lost and (seat := seat_again(manifest, member)) is not None:
-                self._lost.setdefault(last.key, {})[pod.metadata.uid] = _Lost(pod, seat, monotonic())
+                self._lost.setdefault(last.key, {})[pod.metadata.uid] = _Lost(pod, seat, self._clock.monotonic())
                 self._refused.discard(last.key)
 
     def _let_go_of(self, key: GangKey, gang: Gang, record: PlanRecord | None, picture: ClusterView) -> None:
         """Forget those whose place somebody has taken, once he is let go: a gated pod may go, too. And those that have
         not come in time.
         """
-        lost, now = self._lost[key], monotonic()
+        lost, now = self._lost[key], self._clock.monotonic()
         gated = {member.pod.metadata.uid: member.pod.gated_by(GATE) for member in gang.members}
         awaited = {each.uid for each in record.members if is_seat(each.uid)} if record is not None else None
         for uid, each in list(lost.items()):
             current = picture.kept.pods.at(each.pod.key)
-            if current is not None and current.metadata.uid == uid and _leaving(current, self._seconds):
+            if (
+                current is not None
+                and current.metadata.uid == uid
+                and _leaving(current, self._seconds, self._clock.wall())
+            ):
                 each.since = now
             if each.heir and each.heir not in gated:
                 each.heir, each.planned = "", False
@@ -179,9 +183,9 @@ def _is_lost(pod: Pod, now: Pod | None) -> bool:
     return now.status.phase != "Succeeded" and (now.terminating or now.finished)
 
 
-def _leaving(pod: Pod, seconds: float) -> bool:
+def _leaving(pod: Pod, seconds: float, now: datetime) -> bool:
     """Whether a pod is on its way out, and not so late that its node must have gone."""
-    late = seconds_since(pod.metadata.deletion_timestamp or "", datetime.now(UTC))
+    late = seconds_since(pod.metadata.deletion_timestamp or "", now)
     return late is not None and late < seconds
 
 

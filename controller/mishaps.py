@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import partial
-from time import monotonic
 from typing import NamedTuple, TypeVar
 
 from kubernetes.client.exceptions import ApiException
@@ -19,13 +18,15 @@ from controller.leadership.election import LeadershipLostError
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer, Written, gang_path
 from gangs.model import GangKey, Manifest
+from timing.backoff import Backoff
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
 FAILED = "could not be handled: an error of Phalanx itself, told in the controller's log; it is tried again"
 
-_SHORTEST_PAUSE, _LONGEST_PAUSE, _DOUBLINGS = 0.25, 30.0, 8
-"""Seconds until it is tried again, doubled each time."""
+RETRIES = Backoff(first=0.5, longest=30.0)
+"""When a gang is tried again at which an error of ours has shown."""
 _OF_EVERYBODY = (LeadershipLostError, ApiException, *UNREACHABLE)
 
 _T = TypeVar("_T")
@@ -50,8 +51,9 @@ class _Mishap(NamedTuple):
 class Mishaps:
     """Which gangs have met an error of ours. To be used by the rounds, and by the writes that they wait for."""
 
-    def __init__(self, writer: Writer, metrics: Metrics) -> None:
+    def __init__(self, writer: Writer, metrics: Metrics, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
+        self._clock = clock
         self._metrics = metrics
         self._known: dict[tuple[GangKey, Doing], _Mishap] = {}
 
@@ -71,8 +73,7 @@ class Mishaps:
         except Exception as error:
             known, text = self._known.get((key, doing)), f"{type(error).__name__}: {error}"
             times = known.times + 1 if known is not None else 1
-            pause = min(_SHORTEST_PAUSE * 2 ** min(times, _DOUBLINGS), _LONGEST_PAUSE)
-            self._known[key, doing] = _Mishap(times, monotonic() + pause, text)
+            self._known[key, doing] = _Mishap(times, self._clock.monotonic() + RETRIES.delay(times), text)
             self._metrics.gang_errors.labels(doing.name.lower()).inc()
             if known is None or known.error != text:
                 LOG.exception("gang %s: %s", key, doing.value)
@@ -81,7 +82,7 @@ class Mishaps:
     def pausing(self, key: GangKey, doing: Doing) -> str:
         """What is said of a gang at which this has failed a moment ago, so that it is not tried; "" for any other."""
         known = self._known.get((key, doing))
-        return FAILED if known is not None and monotonic() < known.again else ""
+        return FAILED if known is not None and self._clock.monotonic() < known.again else ""
 
     def any_at(self, key: GangKey) -> bool:
         """Whether something has failed at the gang since it was last carried through a round."""

@@ -41,6 +41,7 @@ from planning.solver_pool.pool import shared_workers
 from serving.background import BackgroundPort
 from serving.memory import keep_little
 from solver.problem import Limits
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -125,30 +126,40 @@ class Planners:
 
 
 def controller_of(
-    cache: ClusterCache, writer: Writer, planners: Planners, recorder: Recorder, *, metrics: Metrics, settings: Settings
+    cache: ClusterCache,
+    writer: Writer,
+    planners: Planners,
+    recorder: Recorder,
+    *,
+    metrics: Metrics,
+    settings: Settings,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Controller:
     """The controller for one term, put together."""
-    mishaps = Mishaps(writer, metrics)
-    reporter, planner = Reporter(writer, recorder, metrics, mishaps), planners.planner
-    withdrawer = Withdrawer(writer, reporter, mishaps, seconds=settings.partly_seconds)
+    mishaps = Mishaps(writer, metrics, clock=clock)
+    reporter, planner = Reporter(writer, recorder, metrics, mishaps, clock=clock), planners.planner
+    withdrawer = Withdrawer(writer, reporter, mishaps, seconds=settings.partly_seconds, clock=clock)
     return Controller(
         cache=cache,
         writer=writer,
         planner=planner,
-        executor=PlanExecutor(writer, reporter, planner, Probes(writer), mishaps),
+        executor=PlanExecutor(writer, reporter, planner, Probes(writer), mishaps, clock=clock),
         reporter=reporter,
-        reclaimer=Reclaimer(writer, reporter, metrics, mishaps, seconds=settings.untried_seconds),
+        reclaimer=Reclaimer(writer, reporter, metrics, mishaps, seconds=settings.untried_seconds, clock=clock),
         withdrawer=withdrawer,
-        restarter=Restarter(withdrawer, planners.restart_checks, mishaps, seconds=settings.restart_seconds),
-        invalid_gangs=InvalidGangReporter(writer, recorder),
-        status_sync=StatusSync(writer, settings.topology_seconds),
+        restarter=Restarter(
+            withdrawer, planners.restart_checks, mishaps, seconds=settings.restart_seconds, clock=clock
+        ),
+        invalid_gangs=InvalidGangReporter(writer, recorder, clock=clock),
+        status_sync=StatusSync(writer, settings.topology_seconds, clock=clock),
         coexistence=CoexistenceReporter(recorder),
-        strays=Strays(cache, recorder),
-        described=DescribedKinds(writer, cache),
+        strays=Strays(cache, recorder, clock=clock),
+        described=DescribedKinds(writer, cache, clock=clock),
         mishaps=mishaps,
         metrics=metrics,
         observers=settings.observers,
         placeholders=settings.placeholders,
+        clock=clock,
     )
 
 

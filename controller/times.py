@@ -1,28 +1,16 @@
-"""The present time as Kubernetes writes it, and what is too recent to be told of."""
+"""Whether a gang's members are being created right now."""
 
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gangs.model import Gang
+from timing.clock import seconds_since
 
 BURST_SECONDS = 1.5
-"""A gang whose youngest member is younger than this may well be getting more."""
+"""A gang whose youngest member is younger than this may well get more members."""
 
 
-def seconds_since(time: str, until: datetime) -> float | None:
-    """How long ago it was; None for what is no time with its zone (anybody may have written it)."""
-    with suppress(ValueError):
-        then = datetime.fromisoformat(time)
-        return (until - then).total_seconds() if then.tzinfo is not None else None
-    return None
-
-
-def now() -> str:
-    """RFC 3339, in whole seconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def still_coming(gang: Gang) -> bool:
-    """Whether the gang's members are being created right now."""
+def still_coming(gang: Gang, now: datetime) -> bool:
+    """Return whether the gang's youngest member is younger than `BURST_SECONDS`."""
     youngest = max((member.pod.metadata.creation_timestamp or "" for member in gang.members), default="")
-    return bool(youngest) and (datetime.now(UTC) - datetime.fromisoformat(youngest)).total_seconds() < BURST_SECONDS
+    age = seconds_since(youngest, now)
+    return age is not None and age < BURST_SECONDS

@@ -16,6 +16,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds since an arbitrary start. Never goes back."""
 
+    def since_boot(self) -> float:
+        """Seconds since an arbitrary start, including the time for which the machine slept. Never goes back."""
+
     def wall(self) -> datetime:
         """The present time in UTC. An administrator may set it back."""
 
@@ -36,6 +39,10 @@ class SystemClock:
         """Seconds of CLOCK_MONOTONIC."""
         return time.monotonic()
 
+    def since_boot(self) -> float:
+        """Seconds of CLOCK_BOOTTIME, or of CLOCK_MONOTONIC if the operating system has no such clock."""
+        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
     def wall(self) -> datetime:
         """The operating system's time in UTC."""
         return datetime.now(UTC)
@@ -55,6 +62,7 @@ class SystemClock:
 
 
 SYSTEM_CLOCK: Clock = SystemClock()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def seconds_since(time: str, now: datetime) -> float | None:
@@ -67,6 +75,11 @@ def seconds_since(time: str, now: datetime) -> float | None:
         return (now - then).total_seconds() if then.tzinfo is not None else None
     except (ValueError, OverflowError):
         return None
+
+
+def is_time(text: str) -> bool:
+    """Return whether the text is an RFC 3339 time with a zone."""
+    return seconds_since(text, _EPOCH) is not None
 
 
 def rfc3339(time: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Duty cycle: background work rests in proportion to the time it took, so that it uses a bounded share of a processor."""
+"""Duty cycle: background work rests in proportion to the time it took, to use a bounded share of a processor."""
 
 from dataclasses import dataclass
 

@@ -26,19 +26,29 @@ from controller.release.records import PlannedVictim, PlanRecord, record_from
 from controller.scheduling.scheduling_queue import Planner
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
-from controller.times import now
 from controller.writes.writer import Result, Writer, Written
 from gangs.model import RESTART, GangKey
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
+from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 
 class PlanExecutor:
     """Acts for all gangs of a round, one after another, each one's writes in parallel."""
 
-    def __init__(self, writer: Writer, reporter: Reporter, planner: Planner, probes: Probes, mishaps: Mishaps) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        reporter: Reporter,
+        planner: Planner,
+        probes: Probes,
+        mishaps: Mishaps,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._writer = writer
+        self._clock = clock
         self._reporter = reporter
         self._planner = planner
         self._mishaps = mishaps
@@ -219,7 +229,7 @@ class PlanExecutor:
         domain = solved_domain(settled(gang_round.gang), _members(gang_round), picture.snapshot, picture.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added, noting = any(each.tolerations for each in flavors), gang_round.gang.on_failure == RESTART
-        snapshot, time = picture.snapshot, now()
+        snapshot, time = picture.snapshot, rfc3339(self._clock.wall())
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patches = [
             (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added, noting=noting))

@@ -7,13 +7,13 @@ once it is: else room would be held for ever for pods that nobody can make (docs
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from time import monotonic
 
 from cluster.snapshot import Snapshot
 from controller.gang_round import GangRound
 from controller.release.next_step import Cause, NeedPlan
 from gangs.model import Gang, GangKey
 from planning.scheduler_rules.resource_quotas import ChargedTogether, quotas_in_the_way
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -24,7 +24,8 @@ LASTING_SECONDS = 60.0
 class QuotaShortages:
     """Lets plans fall whose pods to come would be refused: at once where a quota is too small for those gangs alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._since: dict[GangKey, float] = {}
 
     def find(self, gang_rounds: Sequence[GangRound], snapshot: Snapshot) -> None:
@@ -41,7 +42,7 @@ class QuotaShortages:
         """Those to which others have left too little for long enough: of each namespace the first of these gangs. Then
         it may be enough for the next one.
         """
-        now, since, found = monotonic(), dict[GangKey, float](), dict[str, tuple[GangKey, str]]()
+        now, since, found = self._clock.monotonic(), dict[GangKey, float](), dict[str, tuple[GangKey, str]]()
         for gang in gangs:
             if why := _found(gang, partial(_in_the_way, gang, snapshot)):
                 since[gang.key] = self._since.get(gang.key, now)

@@ -7,7 +7,6 @@ have a place that is free now (docs/decisions/0030). One gang is restarted at a 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
-from time import monotonic
 
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
@@ -21,6 +20,7 @@ from planning.decision import Outcome
 from planning.messages.wording import pods as counted
 from planning.whole_again import let_go, wants_restart
 from solver.plan import Proof
+from timing.clock import SYSTEM_CLOCK, Clock
 
 ON_ITS_WAY_SECONDS = 60.0
 """How long the others wait at most for a gang that is being restarted to be let go."""
@@ -33,8 +33,15 @@ class Restarter:
     """
 
     def __init__(
-        self, withdrawer: Withdrawer, checks: RestartChecks, mishaps: Mishaps, *, seconds: float = RESTART_SECONDS
+        self,
+        withdrawer: Withdrawer,
+        checks: RestartChecks,
+        mishaps: Mishaps,
+        *,
+        seconds: float = RESTART_SECONDS,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._withdrawer = withdrawer
         self._mishaps = mishaps
         self._checks = checks
@@ -63,7 +70,7 @@ class Restarter:
             self._since.pop(key, None)
         elif why := _used_up(gang_round):
             gang_round.stays = f"is not restarted as a whole: {why}"
-        elif monotonic() - self._since.setdefault(key, monotonic()) < self._seconds:
+        elif self._clock.monotonic() - self._since.setdefault(key, self._clock.monotonic()) < self._seconds:
             gang_round.watched = True
             gang_round.stays = (
                 f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
@@ -82,7 +89,7 @@ class Restarter:
                 gang_round.stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
                 continue
             gang_round.watched = True
-            if verdict is None or not verdict.fresh(gang, monotonic()):
+            if verdict is None or not verdict.fresh(gang, self._clock.monotonic()):
                 gang_round.stays = "is restarted as a whole if all its members together have a place"
             elif other := self._other(gang.key):
                 gang_round.stays = f"is not restarted as a whole while gang {other} is"
@@ -92,7 +99,7 @@ class Restarter:
     def _restart(self, gang_round: GangRound) -> None:
         gang = gang_round.gang
         self._since.pop(gang.key, None)
-        self._under_way = gang.key, monotonic()
+        self._under_way = gang.key, self._clock.monotonic()
         gang_round.restarts = int(gang_round.status.get("restarts", 0)) + 1
         self._withdrawer.take_back(
             gang_round,
@@ -110,7 +117,7 @@ class Restarter:
 
     def _other(self, key: GangKey) -> GangKey | None:
         """The gang that is being restarted, if it is another one."""
-        if self._under_way is None or monotonic() - self._under_way[1] > ON_ITS_WAY_SECONDS:
+        if self._under_way is None or self._clock.monotonic() - self._under_way[1] > ON_ITS_WAY_SECONDS:
             return None
         return self._under_way[0] if self._under_way[0] != key else None
 

@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 from controller.cluster_view import ClusterView
@@ -19,7 +19,6 @@ from controller.gang_round import GangRound
 from controller.mishaps import Doing, Mishaps
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
-from controller.times import now, seconds_since
 from controller.writes.writer import Writer
 from gangs.coexistence.running_schedulers import CONFIG_KIND, Learnt, learnable, learnt, misdirected, runs
 from gangs.manifests import MalformedError
@@ -30,6 +29,8 @@ from kube.objects import Pod
 from kube.scheduling import released, tried
 from planning.messages.wording import pods as counted
 from planning.pins import made_again
+from timing.backoff import Backoff
+from timing.clock import SYSTEM_CLOCK, Clock, rfc3339, seconds_since
 
 LOG = logging.getLogger(__name__)
 
@@ -37,7 +38,8 @@ SPREAD_SECONDS = 5.0
 """How long it takes at most until every replica of the webhook knows what was noted."""
 MOST_NOTED = 50
 """Schedulers that are noted at a time; the one that was noted longest ago makes room."""
-_DOUBLINGS = 7
+_LONGER = Backoff(first=1.0, longest=128.0)
+"""A scheduler that was found silent before must be silent for so many times the usual limit to be noted again."""
 _CONFIG = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps/{SCHEDULERS}"
 
 
@@ -61,7 +63,9 @@ class Reclaimer:
         mishaps: Mishaps,
         *,
         seconds: float = UNTRIED_SECONDS,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._mishaps = mishaps
         self._writer = writer
         self._reporter = reporter
@@ -103,14 +107,17 @@ class Reclaimer:
             for name, late in sorted(by_scheduler.items())
         ]
 
-    def _late(self, since: str, factor: int = 1) -> bool:
-        waited = seconds_since(since, datetime.now(UTC))
+    def _late(self, since: str, factor: float = 1.0) -> bool:
+        waited = seconds_since(since, self._clock.wall())
         return waited is not None and waited > self._seconds * factor
 
     def _take_back(self, late: Untried, gang_round: GangRound, sources: Sources) -> None:
         """Give the room back; once it is known everywhere that the scheduler is not here, have the pods made again."""
         for pod in late.pods:
-            if TAKEN_BACK not in pod.metadata.annotations and self._writer.take_back(pod, now()).done:
+            if (
+                TAKEN_BACK not in pod.metadata.annotations
+                and self._writer.take_back(pod, rfc3339(self._clock.wall())).done
+            ):
                 self._reporter.taken_back(gang_round, pod, self._seconds)
         if runs(late.scheduler, sources):
             self._learn(late, gang_round, sources)
@@ -122,12 +129,12 @@ class Reclaimer:
         """Note that the scheduler does not run after all; the next time it has to be silent for twice as long."""
         before = learnt(late.scheduler, sources)
         times = before.times if before else 0
-        silent = all(self._late(_let_go(pod, gang_round.status), 2 ** min(times, _DOUBLINGS)) for pod in late.pods)
+        silent = all(self._late(_let_go(pod, gang_round.status), _LONGER.delay(times + 1)) for pod in late.pods)
         seen = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS)
         if not silent or seen is None or not learnable(late.scheduler, sources):
             return
         noted: dict[str, str | None] = dict.fromkeys(_oldest(late.scheduler, sources))
-        noted[late.scheduler] = str(Learnt(now(), times + 1))
+        noted[late.scheduler] = str(Learnt(rfc3339(self._clock.wall()), times + 1))
         written = self._writer.merge(_CONFIG, {"data": noted}, seen)
         if not written.done:
             LOG.warning("ConfigMap %s/%s: %s", SYSTEM_NAMESPACE, SCHEDULERS, written.message)
@@ -138,7 +145,7 @@ class Reclaimer:
         """
         for pod in pods:
             meta, known = pod.metadata, learnt(pod.spec.scheduler_name, sources)
-            if not _remade(pod, pods, sources) or (known is not None and not _before(pod, known)):
+            if not _remade(pod, pods, sources) or (known is not None and not _before(pod, known, self._clock.wall())):
                 continue
             if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
                 self._metrics.made_again.inc()
@@ -179,11 +186,11 @@ def _dead(name: str, late: Sequence[Pod], status: Mapping[str, object], sources:
     return name != STOCK_SCHEDULER and sources.tried.get(name, "") <= max(_let_go(pod, status) for pod in late)
 
 
-def _before(pod: Pod, known: Learnt) -> bool:
+def _before(pod: Pod, known: Learnt, now: datetime) -> bool:
     """Whether the pod came before it was known that its scheduler is not here; not asked before all may know it."""
     since = datetime.fromisoformat(known.since)
     came = seconds_since(pod.metadata.creation_timestamp or "", since)
-    waited = seconds_since(known.since, datetime.now(UTC))
+    waited = seconds_since(known.since, now)
     return waited is not None and waited > SPREAD_SECONDS and came is not None and came > -SPREAD_SECONDS
 
 

@@ -9,9 +9,8 @@ unless it is restarted (`controller.acting.restarting`): what that has begun is 
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
-from time import monotonic
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
@@ -20,7 +19,6 @@ from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import NeedPlan
 from controller.release.wholeness import ever_whole, still_withdrawn
 from controller.status.reporting import Reporter
-from controller.times import seconds_since
 from controller.writes.writer import Result, Writer
 from gangs.model import Gang, GangKey, Member
 from gangs.workloads.jobs import controller_of
@@ -30,6 +28,7 @@ from kube.topology import Topology
 from planning.framing.stranded import stranded
 from planning.messages.wording import pods as counted
 from planning.planner import waiting
+from timing.clock import SYSTEM_CLOCK, Clock, is_time, seconds_since
 
 SEEN_SECONDS = 0.25
 """How long a leader itself must have seen it: the times on the pods may come from a machine whose clock is ahead."""
@@ -48,8 +47,11 @@ class Withdrawer:
     :param seconds: how long a gang may run in part that cannot become whole, since its first member was let go.
     """
 
-    def __init__(self, writer: Writer, reporter: Reporter, mishaps: Mishaps, *, seconds: float) -> None:
+    def __init__(
+        self, writer: Writer, reporter: Reporter, mishaps: Mishaps, *, seconds: float, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._writer = writer
+        self._clock = clock
         self._reporter = reporter
         self._mishaps = mishaps
         self._seconds = seconds
@@ -73,12 +75,12 @@ class Withdrawer:
         if since is None:
             return
         gang_round.watched = True
-        waited = seconds_since(since, datetime.now(UTC)) or 0.0
+        waited = seconds_since(since, self._clock.wall()) or 0.0
         why = why_not(gang_round, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
         if why:
-            key = gang_round.gang.key
-            self._now_seen[key] = seen = self._seen.get(key, monotonic())
-            if waited >= self._seconds and monotonic() >= max(seen + SEEN_SECONDS, self._again.get(key, 0.0)):
+            key, now = gang_round.gang.key, self._clock.monotonic()
+            self._now_seen[key] = seen = self._seen.get(key, now)
+            if waited >= self._seconds and now >= max(seen + SEEN_SECONDS, self._again.get(key, 0.0)):
                 said = still_withdrawn(gang_round.status, released=False).partition(_REFUSED)[0]
                 self.take_back(gang_round, said or self._message(gang_round, why))
 
@@ -100,7 +102,7 @@ class Withdrawer:
         gang_round.writing = True
         refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
         if refusal:
-            self._again[gang_round.gang.key] = monotonic() + AGAIN_SECONDS
+            self._again[gang_round.gang.key] = self._clock.monotonic() + AGAIN_SECONDS
             gang_round.withdrawn += f"{_REFUSED}{refusal}"
         gone = [pod for pod, answer in zip(pods, answers, strict=True) if answer.done]
         if gone:
@@ -126,7 +128,7 @@ def begun(gang_round: GangRound) -> str | None:
         return None
     times = [released(member.pod) for member in bound]
     since = min(times)
-    if not all(times) or seconds_since(since, datetime.now(UTC)) is None:
+    if not all(times) or not is_time(since):
         return None  # one that came past us is none of ours to evict; anybody may have written what is no time
     return since if still_withdrawn(gang_round.status, released=False) or _never_whole(gang, since) else None
 

@@ -11,6 +11,7 @@ from certs.cluster_edge import ensure_serving_certificate, ensure_trust
 from certs.rotation import DEFAULT_SCHEDULE, Schedule
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 from controller.leadership.election import LeadershipLostError
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -31,16 +32,18 @@ class Keeping:
     ca_file: Path | None = None
 
 
-def keep_certificate(transport: Transport, keeping: Keeping, lost: threading.Event) -> threading.Thread:
+def keep_certificate(
+    transport: Transport, keeping: Keeping, lost: threading.Event, clock: Clock = SYSTEM_CLOCK
+) -> threading.Thread:
     """Do whatever is due, now and every few seconds, in a thread that ends when `lost` is set."""
-    thread = threading.Thread(target=_keep, args=(transport, keeping, lost), name="certificates", daemon=True)
+    thread = threading.Thread(target=_keep, args=(transport, keeping, lost, clock), name="certificates", daemon=True)
     thread.start()
     return thread
 
 
-def _keep(transport: Transport, keeping: Keeping, lost: threading.Event) -> None:
+def _keep(transport: Transport, keeping: Keeping, lost: threading.Event, clock: Clock) -> None:
     pause = 0.0
-    while not lost.wait(pause):
+    while not clock.wait(lost, pause):
         try:
             _look(transport, keeping)
             pause = INTERVAL_SECONDS

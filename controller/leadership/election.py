@@ -11,12 +11,12 @@ longer than the lease finds its term over before it sends anything (docs/decisio
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 
 from cluster.api.transport import Transport
 from controller.leadership.lease import Lease, LeaseTiming
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -82,11 +82,6 @@ Lead = Callable[[Term], None]
 """The work of a leader. It returns soon after `lost` of its term was set."""
 
 
-def since_boot() -> float:
-    """Seconds that also pass while the machine sleeps (CLOCK_BOOTTIME), where the system counts them."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
 class Election:
     """One candidate for one Lease."""
 
@@ -98,10 +93,12 @@ class Election:
         timing: LeaseTiming,
         namespace: str = SYSTEM_NAMESPACE,
         name: str = CONTROLLER_LEASE,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._identity = identity
         self._timing = timing
-        self._lease = Lease(transport, identity, namespace, name, self._timing)
+        self._lease = Lease(transport, identity, namespace, name, self._timing, clock=clock)
         self._leading = threading.Event()
 
     @property
@@ -120,7 +117,7 @@ class Election:
             LOG.info("%s leads", self._identity)
             self._leading.set()
             try:
-                with _Office(self._lease, term, self._timing, stop):
+                with _Office(self._lease, term, self._timing, stop, self._clock):
                     lead(term)
             finally:
                 self._leading.clear()
@@ -129,9 +126,9 @@ class Election:
 
     def _elected(self, stop: threading.Event) -> Term | None:
         while not stop.is_set():
-            begun = since_boot()
+            begun = self._clock.since_boot()
             if self._lease.take():
-                return Term(self._timing.renew_deadline, begun, since_boot)
+                return Term(self._timing.renew_deadline, begun, self._clock.since_boot)
             self._lease.await_turn(stop)
         return None
 
@@ -142,7 +139,10 @@ class _Office:
     They are two because a request may hang longer than the deadline.
     """
 
-    def __init__(self, lease: Lease, term: Term, timing: LeaseTiming, stop: threading.Event) -> None:
+    def __init__(
+        self, lease: Lease, term: Term, timing: LeaseTiming, stop: threading.Event, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._clock = clock
         self._lease = lease
         self._term = term
         self._timing = timing
@@ -165,16 +165,21 @@ class _Office:
         self._lease.release()
 
     def _renew(self) -> None:
-        while not self._over.wait(self._timing.retry) and self._term.left() > 0:
-            begun = since_boot()
-            if self._lease.renew():
-                self._term.renewed(begun)
-            elif self._lease.ours is None:
-                LOG.warning("the lease is another's")
-                self._term.end()
+        while not self._clock.wait(self._over, self._timing.retry) and self._term.left() > 0:
+            renew(self._lease, self._term, self._clock)
 
     def _watch(self) -> None:
-        while not self._over.wait(_TICK_SECONDS):
+        while not self._clock.wait(self._over, _TICK_SECONDS):
             self._term.left()
             if self._stop.is_set():
                 self._term.lost.set()
+
+
+def renew(lease: Lease, term: Term, clock: Clock) -> None:
+    """Renew the Lease once; end the term if another candidate holds the Lease."""
+    begun = clock.since_boot()
+    if lease.renew():
+        term.renewed(begun)
+    elif lease.ours is None:
+        LOG.warning("the lease is another's")
+        term.end()

@@ -8,7 +8,6 @@ so that clocks of different machines are never compared.
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException, ConflictException, NotFoundException
 
 from cluster.api.transport import UNREACHABLE, Timeout, Transport, lines_of, message_of
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -63,8 +63,18 @@ class Tenure:
 class Lease:
     """The coordination.k8s.io/v1 Lease as one candidate sees it. To be used by one thread at a time."""
 
-    def __init__(self, transport: Transport, identity: str, namespace: str, name: str, timing: LeaseTiming) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        identity: str,
+        namespace: str,
+        name: str,
+        timing: LeaseTiming,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._transport = transport
+        self._clock = clock
         self._identity = identity
         self._name = name
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -94,7 +104,12 @@ class Lease:
             lease = self._read()
             if lease is None or self.ours is None or _tenure(_spec(lease)) != self.ours:
                 return
-            given_up = {**_spec(lease), "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+            given_up = {
+                **_spec(lease),
+                "holderIdentity": "",
+                "leaseDurationSeconds": 1,
+                "renewTime": self._now,
+            }
             self._write("PUT", self._path, {**lease, "spec": given_up})
         except (ApiException, *UNREACHABLE) as error:
             LOG.warning("lease %s was not released and will expire: %s", self._name, message_of(error))
@@ -103,7 +118,7 @@ class Lease:
 
     def pause(self, stop: threading.Event) -> None:
         """Wait until the next try, where nothing is known of the Lease. Candidates do not all come at once."""
-        stop.wait(self._timing.retry * random.uniform(1.0, 1.2))  # noqa: S311 - spreads candidates, hides nothing
+        self._clock.wait(stop, self._timing.retry * random.uniform(1.0, 1.2))  # noqa: S311 - spreads candidates, hides nothing
 
     def await_turn(self, stop: threading.Event) -> None:
         """Wait until the Lease that another holds may be had, or nobody can say; not much longer than `stop`."""
@@ -111,10 +126,10 @@ class Lease:
             self.pause(stop)
             return
         try:
-            begun = time.monotonic()
+            begun = self._clock.monotonic()
             while not stop.is_set() and not self._free():
                 if not self._watched(stop):
-                    stop.wait(begun + self._timing.retry - time.monotonic())
+                    self._clock.wait(stop, begun + self._timing.retry - self._clock.monotonic())
                     return
         except (ApiException, *UNREACHABLE, msgspec.MsgspecError) as error:
             LOG.warning("lease %s cannot be watched: %s", self._name, message_of(error))
@@ -135,7 +150,7 @@ class Lease:
 
     def _take(self) -> bool:
         self._known = None
-        lease, now = self._read(), _now()
+        lease, now = self._read(), self._now
         spec = _spec(lease)
         if lease is not None and not self._free():
             return False
@@ -174,9 +189,13 @@ class Lease:
         self._put_off(lease)
         return True
 
+    @property
+    def _now(self) -> str:
+        return _micro_time(self._clock.wall())
+
     def _put_off(self, lease: Mapping[str, Any]) -> None:
         """Let it end later."""
-        self._write("PUT", self._path, {**lease, "spec": {**_spec(lease), "renewTime": _now()}})
+        self._write("PUT", self._path, {**lease, "spec": {**_spec(lease), "renewTime": self._now}})
 
     def _watched(self, stop: threading.Event) -> bool:
         """Follow the Lease until it is free, or as long as it is silent; False where it has to be read anew."""
@@ -185,7 +204,7 @@ class Lease:
             "fieldSelector": f"metadata.name={self._name}",
             "resourceVersion": (self._known or {}).get("metadata", {}).get("resourceVersion"),
         }
-        silence = min(self._timing.retry * _SILENT_RENEWALS, max(0.0, self._expires - time.monotonic()))
+        silence = min(self._timing.retry * _SILENT_RENEWALS, max(0.0, self._expires - self._clock.monotonic()))
         timeout = (self._timing.retry, silence + _AFTER_EXPIRY)
         try:
             response = self._transport.open("GET", self._collection, query=query, timeout=timeout)
@@ -204,14 +223,14 @@ class Lease:
     def _free(self) -> bool:
         """Whether the Lease as it is known is nobody's, ours by name, or has expired."""
         holder = _spec(self._known).get("holderIdentity")
-        return holder in (None, "", self._identity) or time.monotonic() > self._expires
+        return holder in (None, "", self._identity) or self._clock.monotonic() > self._expires
 
     def _note(self, lease: Mapping[str, Any]) -> None:
         self._known, spec = lease, _spec(lease)
         record = tuple(spec.get(key) for key in ("holderIdentity", "acquireTime", "renewTime", "leaseTransitions"))
         if record != self._seen:
             lasting = float(spec.get("leaseDurationSeconds") or self._timing.lease)
-            self._seen, self._expires = record, time.monotonic() + lasting
+            self._seen, self._expires = record, self._clock.monotonic() + lasting
 
     def _new(self, claim: Mapping[str, Any]) -> Mapping[str, Any]:
         return {
@@ -243,5 +262,6 @@ def _spec(lease: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return (lease or {}).get("spec") or {}
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _micro_time(time: datetime) -> str:
+    """Return the time as Kubernetes writes `metav1.MicroTime`."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

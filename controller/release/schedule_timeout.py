@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from gangs.model import Gang
@@ -10,10 +10,10 @@ from gangs.model import Gang
 Status = Mapping[str, Any]
 
 
-def expired(gang: Gang, status: Status) -> bool:
-    """Whether the gang has been complete, and not let go, for longer than it wants to wait.
+def expired(gang: Gang, status: Status, now: datetime) -> bool:
+    """Return whether the gang has been complete, and not released, for longer than its `scheduleTimeoutSeconds`.
 
-    :param status: its Gang object's.
+    :param status: the status of its Gang object.
     """
     if gang.schedule_timeout_seconds is None:
         return False
@@ -21,7 +21,7 @@ def expired(gang: Gang, status: Status) -> bool:
     if _condition(status, "Released").get("status") == "True":
         return False
     since = _time(complete.get("lastTransitionTime")) if complete.get("status") == "True" else None
-    return since is not None and (datetime.now(UTC) - since).total_seconds() > gang.schedule_timeout_seconds
+    return since is not None and (now - since).total_seconds() > gang.schedule_timeout_seconds
 
 
 def timed_out(status: Status) -> bool | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from controller.scheduling.questions import Question
 from controller.scheduling.shares import Shares
 from gangs.model import GangKey
+from timing.duty_cycle import DutyCycle
 
 BATCH = 2_148
 """What gangs cost together that are planned in one turn beside others: one as large as may be, or some twenty small
@@ -12,9 +13,9 @@ ones. In the prompt lane it is one gang's turn: somebody who may have a place ma
 """
 OVERDUE_SECONDS = 5.0
 """Where others are planned all the time, these are so often all the same, beside them."""
-_SHARE_OF_TIME = 2
+_REST = DutyCycle(rest=2)
 """So many times as long as the last one took, nothing is planned aside: the processor is for others, too."""
-_SHARE_AGAIN = 19
+_REST_BEFORE_RENEWAL = DutyCycle(rest=19)
 """The same before one is told anew what it was told before: figures of a twentieth of a core."""
 
 
@@ -89,6 +90,6 @@ class Aside:
         """All that was asked of these is answered."""
         if question is self._question:
             took = at - self._since
-            self._question, self._again = None, at + _SHARE_OF_TIME * took
+            self._question, self._again = None, at + _REST.pause(took)
             if self._renewing:
-                self._anew = at + _SHARE_AGAIN * took
+                self._anew = at + _REST_BEFORE_RENEWAL.pause(took)

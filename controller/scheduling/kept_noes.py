@@ -9,20 +9,20 @@ from gangs.model import GangKey
 from kube.objects import Pod
 from planning.decision import Decision
 from solver.plan import Proof
+from timing.backoff import Backoff
+from timing.duty_cycle import DutyCycle
 
 PROMPT_SECONDS = 3.0
 """What one gang, or those of one priority that compete, may take where others wait."""
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 2.0
+PROVEN_RETRIES = Backoff(first=0.1, longest=2.0)
 HOLD_SECONDS = 2.0
 """Seconds between two plans for a gang that gets a no again and again in a cluster that keeps changing; the last one
 for a gang whose plan was refused by a disruption budget."""
-FIRST_UNPROVEN_PAUSE = 5.0
-LONGEST_UNPROVEN_PAUSE = 60.0
+UNPROVEN_RETRIES = Backoff(first=5.0, longest=60.0)
 """The same after a no that could not be proven. It is at least four times as long as that took."""
 FRESH_SECONDS = 60.0
 """About so long a no stands while the cluster only becomes fuller; then it is given anew, with the day's figures."""
-_SHARE_OF_TIME = 4
+_REST = DutyCycle(rest=4, longest=UNPROVEN_RETRIES.longest)
 
 
 @dataclass(slots=True)
@@ -75,6 +75,6 @@ def next_pause(answer: Answer, before: KeptNo | None) -> float:
         return HOLD_SECONDS
     last = before.pause if before is not None and before.final else 0.0
     if answer.decision.proof != Proof.UNPROVEN.value:
-        return min(max(FIRST_PAUSE, 2 * last), LONGEST_PAUSE)
+        return PROVEN_RETRIES.after(last)
     spent = min(answer.seconds, PROMPT_SECONDS)  # what others have waited for it
-    return min(max(FIRST_UNPROVEN_PAUSE, _SHARE_OF_TIME * spent, 2 * last), LONGEST_UNPROVEN_PAUSE)
+    return max(UNPROVEN_RETRIES.after(last), _REST.pause(spent))

@@ -1,7 +1,6 @@
 """The gangs that need a plan in one round of the controller, and what is known of them by now."""
 
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
-from time import monotonic
 
 from controller.cluster_view import ClusterView
 from controller.scheduling.alike_noes import AlikeNoes, renamed
@@ -46,10 +45,12 @@ class PlanningRound:
         left: Collection[GangKey],
         noes: MutableMapping[GangKey, KeptNo],
         needs: Mapping[GangKey, tuple[Gang, object, Least]],
+        at: float,
     ) -> list[Decision]:
         """Tell those who are left what holds in this round for gangs that ask for the same. What they are told anew.
 
         :param noes: all that are kept; these are added.
+        :param at: the present time, in monotonic seconds.
         """
         if not left:
             return []
@@ -59,7 +60,7 @@ class PlanningRound:
             _, request, least = needs[key]
             kept = alike.of(self.gangs[key], least.alike) if least.needs else None
             if kept is not None:
-                noes[key] = renamed(kept, self.gangs[key], request, monotonic() + fresh_seconds(key))
+                noes[key] = renamed(kept, self.gangs[key], request, at + fresh_seconds(key))
                 self.known[key] = noes[key].decision
                 new.append(noes[key].decision)
         return new

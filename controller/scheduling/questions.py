@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from time import monotonic
 
 from controller.cluster_view import ClusterView
 from controller.scheduling.standing_noes import Basis, may_stand
@@ -18,6 +17,7 @@ from planning.planning_options import PlanningOptions
 from planning.quota.usage import usage_of
 from solver.plan import Proof
 from solver.problem import Limits
+from timing.clock import Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -59,34 +59,35 @@ class Answer:
     basis: Basis | None = None
 
 
-def answers(question: Question) -> Iterator[Answer]:
+def answers(question: Question, clock: Clock) -> Iterator[Answer]:
     """An answer for every gang. One on which the planning itself fails is set aside, so that it stops no other."""
     left, found = {gang.key: gang for gang in question.gangs}, list[Decision]()
     try:
-        for answer in _in_turn(question):
+        for answer in _in_turn(question, clock):
             del left[answer.decision.key]
             found.append(answer.decision)
             yield answer
     except Exception:
         LOG.exception("planning failed; looking for the gang on which it does")
-        yield from _set_aside(replace(question, gangs=tuple(left.values()), standing=(*question.standing, *found)))
+        rest = replace(question, gangs=tuple(left.values()), standing=(*question.standing, *found))
+        yield from _set_aside(rest, clock)
 
 
-def _set_aside(question: Question) -> Iterator[Answer]:
+def _set_aside(question: Question, clock: Clock) -> Iterator[Answer]:
     faulty = [gang for gang in question.gangs if not _plans(gang, question)]
     for gang in faulty:
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, FAULTY, proof=Proof.UNPROVEN.value)
         yield Answer(decision, final=True, seconds=0.0, failed=True)
     sound = tuple(gang for gang in question.gangs if gang not in faulty)
     if sound:
-        yield from _in_turn(replace(question, gangs=sound))
+        yield from _in_turn(replace(question, gangs=sound), clock)
 
 
-def _in_turn(question: Question) -> Iterator[Answer]:
-    started = monotonic()
+def _in_turn(question: Question, clock: Clock) -> Iterator[Answer]:
+    started = clock.monotonic()
     beside = after_all(question.standing, question.picture.snapshot)
     for tier in _planned(question.gangs, question):
-        seconds = monotonic() - started
+        seconds = clock.monotonic() - started
         beside = after_all([each for each in tier if each.outcome is Outcome.PLACED], beside)
         basis = Basis(beside, question.picture.topologies)
         for decision in tier:
@@ -98,7 +99,7 @@ def _in_turn(question: Question) -> Iterator[Answer]:
                 tied=tied,
                 basis=basis if may_stand(decision) and not tied else None,
             )
-        started = monotonic()
+        started = clock.monotonic()
 
 
 def _planned(gangs: Sequence[Gang], question: Question) -> Iterable[Sequence[Decision]]:

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from time import monotonic
 from types import MappingProxyType
 
 from cluster.node_state import NodeState
@@ -22,6 +21,8 @@ from planning.decision import Decision, Outcome
 from planning.whole_again import hindrance, whole_again, without
 from solver.plan import Proof
 from solver.problem import Limits
+from timing.clock import SYSTEM_CLOCK, Clock
+from timing.duty_cycle import DutyCycle
 
 SECONDS = 3.0
 """What one look may take."""
@@ -29,8 +30,8 @@ FRESH_SECONDS = 2.0
 """A yes is used within this time: what it rests on may change."""
 PAUSE_SECONDS = 10.0
 """Between two looks at one gang."""
-_SHARE_OF_TIME = 2
-"""So many times as long as the last look took, there is none."""
+_REST = DutyCycle(rest=2)
+"""Between two checks, of any gang."""
 
 Planned = Mapping[str, Collection[str]]
 """By node: the uids of pods that plans put there."""
@@ -82,7 +83,15 @@ class RestartChecks:
     :param wake: called, in the lane, when there is a verdict.
     """
 
-    def __init__(self, lane: Lane, limits: Limits, wake: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        lane: Lane,
+        limits: Limits,
+        wake: Callable[[], None] = lambda: None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._clock = clock
         self._lane = lane
         self._limits = replace(limits, seconds=min(limits.seconds, SECONDS))
         self._wake = wake
@@ -101,8 +110,8 @@ class RestartChecks:
         while self._inbox:
             key, verdict, taken = self._inbox.popleft()
             self._verdicts[key] = verdict
-            self._again = verdict.at + _SHARE_OF_TIME * taken
-        now, asking = monotonic(), {gang.key: gang for gang in gangs}
+            self._again = verdict.at + _REST.pause(taken)
+        now, asking = self._clock.monotonic(), {gang.key: gang for gang in gangs}
         self._verdicts = {
             key: each
             for key, each in self._verdicts.items()
@@ -122,13 +131,13 @@ class RestartChecks:
 
     def _check(self, gang: Gang, picture: ClusterView) -> None:
         """In the lane."""
-        began = monotonic()
+        began = self._clock.monotonic()
         why = hindrance(gang, picture.snapshot, picture.sources)
         place: tuple[NodeState, ...] = ()
         if not why and self._has_none(gang, picture):
             place = self._place_of(gang, picture)
             why = "" if place else "all its members together have no free place either"
-        verdict = Verdict(gang, monotonic(), why, picture.snapshot.version, place)
+        verdict = Verdict(gang, self._clock.monotonic(), why, picture.snapshot.version, place)
         self._inbox.append((gang.key, verdict, verdict.at - began))
         self._wake()
 

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from time import monotonic
 from typing import TypeVar
 
 from cluster.snapshot import Snapshot
@@ -35,6 +34,7 @@ from planning.decision import Decision, Outcome
 from planning.planner import behind_in_line, stands_in_line, waiting
 from solver.plan import Proof
 from solver.problem import Limits
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -64,7 +64,16 @@ class Planner:
     :param wake: called, in another thread, when there is an answer.
     """
 
-    def __init__(self, limits: Limits, metrics: Metrics, lanes: Lanes, wake: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        metrics: Metrics,
+        lanes: Lanes,
+        wake: Callable[[], None] = lambda: None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._clock = clock
         self._limits = limits
         self._metrics = metrics
         self._lanes = lanes
@@ -100,7 +109,9 @@ class Planner:
         self._look_up(now)
         if self._ask(now, *idle):
             self._look_up(now)
-        self._since = {key: self._since.get(key, monotonic()) for key in now.gangs.keys() - now.known.keys()}
+        self._since = {
+            key: self._since.get(key, self._clock.monotonic()) for key in now.gangs.keys() - now.known.keys()
+        }
         self._metrics.planning(len(self._asked))
         self._look_ahead(now)
         return {key: now.known.get(key) or self._former(key) for key in now.gangs}
@@ -122,7 +133,7 @@ class Planner:
 
     def quiet(self, key: GangKey) -> bool:
         """Whether a gang that is being planned has been for a moment only."""
-        return monotonic() - self._since.get(key, float("-inf")) < QUIET_SECONDS
+        return self._clock.monotonic() - self._since.get(key, float("-inf")) < QUIET_SECONDS
 
     def forget_others(self, keys: Collection[GangKey]) -> None:
         """Forget gangs that are not among `keys` any more."""
@@ -143,7 +154,12 @@ class Planner:
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
         self._drop(gang.key)
         self._refusals[gang.key] = KeptNo(
-            request_of(gang), premises_of(picture), decision, monotonic() + HOLD_SECONDS, HOLD_SECONDS, lasting=False
+            request_of(gang),
+            premises_of(picture),
+            decision,
+            self._clock.monotonic() + HOLD_SECONDS,
+            HOLD_SECONDS,
+            lasting=False,
         )
         return decision
 
@@ -174,11 +190,11 @@ class Planner:
                 now.known[key] = decision
         for key in now.gangs.keys() - now.known.keys():
             kept = self._refusals.get(key)
-            if kept is not None and kept.holds(now.requests[key], now.premises, now.fuller, monotonic()):
+            if kept is not None and kept.holds(now.requests[key], now.premises, now.fuller, self._clock.monotonic()):
                 now.known[key] = kept.decision
                 now.pausing = now.pausing or kept.paused
         left = now.gangs.keys() - now.known.keys() - self._asked.keys() - self._found.keys()
-        self._metrics.decided(now.answer_alike(left, self._refusals, self._requests))
+        self._metrics.decided(now.answer_alike(left, self._refusals, self._requests, self._clock.monotonic()))
 
     def _taken(self, key: GangKey, now: PlanningRound) -> Decision | None:
         """The plan, if it is to be taken up now. One that does not stand is forgotten: the gang is asked anew."""
@@ -186,7 +202,7 @@ class Planner:
         if found.request != now.requests[key]:
             self._drop(key)
             return None
-        if monotonic() < found.due:
+        if self._clock.monotonic() < found.due:
             return None
         self._drop(key)
         for decision, question in found.plans:
@@ -242,13 +258,13 @@ class Planner:
         met = now.known.keys() | self._asked.keys() | self._found.keys()
         left = now.gangs.keys() - met | (self._slow & now.gangs.keys()) - self._asked.keys()
         aside = left & now.aside
-        due = self._aside.next_due(aside, self._refusals, monotonic()) if aside else float("inf")
+        due = self._aside.next_due(aside, self._refusals, self._clock.monotonic()) if aside else float("inf")
         self._aside_due = due if self._lanes.prompt.idle else float("inf")
         self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - aside)
 
     def _ask_aside(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
         """Ask some of those that fit nowhere, if it is their turn. Returns whether there is anything new of them."""
-        at = monotonic()
+        at = self._clock.monotonic()
         ready, promptly = self._aside.ready(keys, self._refusals, at), lane is self._lanes.prompt
         if not ready or lane is None or not (promptly or self._aside.overdue(at)):
             return False
@@ -320,11 +336,11 @@ class Planner:
     def _answer(self, question: Question) -> None:
         """In a lane."""
         try:
-            for answer in answers(question):
-                self._inbox.append((question, answer, monotonic()))
+            for answer in answers(question, self._clock):
+                self._inbox.append((question, answer, self._clock.monotonic()))
                 self._wake()
         finally:
-            self._inbox.append((question, None, monotonic()))
+            self._inbox.append((question, None, self._clock.monotonic()))
             self._wake()
 
     def _read(self) -> None:
@@ -339,7 +355,7 @@ class Planner:
             asked, request = self._asked.get(answer.decision.key, (None, None))
             if asked is question:
                 del self._asked[answer.decision.key]
-                self._aside.planned([answer.decision.key], monotonic())
+                self._aside.planned([answer.decision.key], self._clock.monotonic())
                 new += [answer.decision] if answer.final else []
                 self._remember(answer, question, request)
         self._metrics.decided(new)
@@ -358,7 +374,7 @@ class Planner:
             self._metrics.gang_errors.labels("planning").inc()
         if answer.decision.outcome is Outcome.PLACED:
             plans = ((answer.decision, question), *(before.plans if before is not None else ()))
-            due = float("-inf") if answer.final else monotonic() + self._limits.seconds
+            due = float("-inf") if answer.final else self._clock.monotonic() + self._limits.seconds
             self._found[key] = _Found(request, plans, due)
             self._refusals.pop(key, None)
         elif before is not None:
@@ -373,13 +389,13 @@ class Planner:
             request,
             premises,
             decision,
-            monotonic() + pause,
+            self._clock.monotonic() + pause,
             pause,
             lasting=not answer.failed,
             final=answer.final,
             tied=answer.tied,
             basis=answer.basis,
-            fresh_until=monotonic() + fresh_seconds(decision.key),
+            fresh_until=self._clock.monotonic() + fresh_seconds(decision.key),
         )
 
     def _former(self, key: GangKey) -> Decision | None:

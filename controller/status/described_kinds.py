@@ -5,7 +5,6 @@ from typing import Any
 
 from cluster.caches.cache import ClusterCache
 from controller.cluster_view import ClusterView
-from controller.times import now
 from controller.writes.writer import Writer
 from gangs.findings import Findings
 from gangs.model import Fault, Manifest
@@ -13,6 +12,7 @@ from gangs.sources import Sources
 from gangs.workload_kinds import LEFT_OUT, READY, check
 from gangs.workloads.taught_kinds import AGGREGATED, KIND, PLURAL
 from kube.keys import API_VERSION, GROUP
+from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 _Trouble = Callable[[tuple[str, str]], str | None]
 """By group and kind: why its objects are not read, or which are not; "" where they are, None where nobody knows yet."""
@@ -21,8 +21,9 @@ _Trouble = Callable[[tuple[str, str]], str | None]
 class DescribedKinds:
     """Writes the status of a WorkloadKind where something else holds. A new leader looks at all of them."""
 
-    def __init__(self, writer: Writer, cache: ClusterCache) -> None:
+    def __init__(self, writer: Writer, cache: ClusterCache, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
+        self._clock = clock
         self._cache = cache
         self.unfinished = False
         """Whether something could not be written."""
@@ -41,7 +42,7 @@ class DescribedKinds:
         path = f"/apis/{API_VERSION}/{PLURAL}/{manifest['metadata']['name']}/status"
         before = _said(manifest)
         same = before.get("status") == wanted["status"]
-        since = before["lastTransitionTime"] if same and "lastTransitionTime" in before else now()
+        since = before["lastTransitionTime"] if same and "lastTransitionTime" in before else rfc3339(self._clock.wall())
         patch = {"status": {"conditions": [{**wanted, "lastTransitionTime": since}]}}
         return self._writer.merge(path, patch, manifest).done
 

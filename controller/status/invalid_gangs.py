@@ -14,7 +14,6 @@ from controller.status.conditions import UNSCHEDULABLE, condition, differs
 from controller.status.mirrors import GANG_KIND, GangObjects
 from controller.telemetry import events
 from controller.telemetry.recorder import Recorder
-from controller.times import now
 from controller.writes.writer import Writer, gang_path
 from gangs.dialects.table import OWN
 from gangs.findings import said_of
@@ -22,6 +21,7 @@ from gangs.mirrors import mirrored_key
 from gangs.model import Fault, GangKey, Manifest, ObjectRef, Reading
 from kube.keys import API_VERSION, GATE
 from kube.objects import Pod
+from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,9 @@ class Unreadable:
 class InvalidGangReporter:
     """Tells the pods, the Gang object and its readers."""
 
-    def __init__(self, writer: Writer, recorder: Recorder) -> None:
+    def __init__(self, writer: Writer, recorder: Recorder, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
+        self._clock = clock
         self._recorder = recorder
         self._reading: Reading | None = None
         self._unreadable: list[Unreadable] = []
@@ -74,7 +75,9 @@ class InvalidGangReporter:
 
     def _write(self, each: Unreadable, manifest: Manifest) -> None:
         meta, before = manifest["metadata"], manifest.get("status")
-        wanted = invalid_status(each.faults, now=now(), previous=before, generation=meta.get("generation"))
+        wanted = invalid_status(
+            each.faults, now=rfc3339(self._clock.wall()), previous=before, generation=meta.get("generation")
+        )
         patch = status_patch(before, wanted)
         path = f"{gang_path(meta['namespace'], meta['name'])}/status"
         if patch and self._writer.merge(path, {"status": patch}, manifest).done:

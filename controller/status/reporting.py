@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from time import monotonic
 from typing import Any, TypeVar
 
 from controller.cluster_view import ClusterView
@@ -32,7 +31,7 @@ from controller.telemetry import events
 from controller.telemetry.events import Reason
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
-from controller.times import now, still_coming
+from controller.times import still_coming
 from controller.writes.writer import Write, Writer, Written
 from gangs.model import Gang, ObjectRef
 from kube.keys import API_VERSION, GATE, STOCK_SCHEDULER
@@ -41,6 +40,7 @@ from kube.placeholders import to_come
 from planning.decision import Outcome
 from planning.messages import wording
 from planning.messages.wording import compressed, pods
+from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 LOG = logging.getLogger(__name__)
 
@@ -117,8 +117,11 @@ def _phase_of_answer(gang_round: GangRound) -> Phase:
 class Reporter:
     """Tells people and programs."""
 
-    def __init__(self, writer: Writer, recorder: Recorder, metrics: Metrics, mishaps: Mishaps) -> None:
+    def __init__(
+        self, writer: Writer, recorder: Recorder, metrics: Metrics, mishaps: Mishaps, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._writer = writer
+        self._clock = clock
         self._recorder = recorder
         self._metrics = metrics
         self._mishaps = mishaps
@@ -135,9 +138,9 @@ class Reporter:
         telling = [gang_round for gang_round in gang_rounds if not gang_round.deferred]
         self._report([gang_round for gang_round in telling if gang_round.on_its_way], picture)
         turn = turn_of(gang_rounds)
-        over = monotonic() + turn.seconds
+        over = self._clock.monotonic() + turn.seconds
         others = in_turns((each for each in telling if not each.on_its_way), lambda each: each.gang.key.namespace)
-        while (batch := list(islice(others, turn.batch))) and monotonic() < over:
+        while (batch := list(islice(others, turn.batch))) and self._clock.monotonic() < over:
             self._report(batch, picture)
         for gang_round in (*batch, *others):
             gang_round.behind, gang_round.resting = True, False
@@ -299,7 +302,7 @@ class Reporter:
         return gang_status(
             gang_round.gang,
             phase=phase,
-            now=now(),
+            now=rfc3339(self._clock.wall()),
             decision=gang_round.decision,
             plan_id=gang_round.record.plan_id if gang_round.record else "",
             previous=gang_round.status,
@@ -341,7 +344,7 @@ class Reporter:
     def _too_early(self, gang_round: GangRound) -> bool:
         """Whether nothing is told to members, because more are just coming: each arrival would be news for all."""
         waiting = gang_round.decision is not None and gang_round.decision.outcome is Outcome.WAITING
-        return waiting and still_coming(gang_round.gang)
+        return waiting and still_coming(gang_round.gang, self._clock.wall())
 
     def _untold(self, gang_round: GangRound, picture: ClusterView) -> list[Write] | None:
         """The writes of conditions that differ, but of members that were nominated in this round: they have theirs.

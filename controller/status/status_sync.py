@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from math import inf
-from time import monotonic
 from typing import Any, TypeVar
 
 from cluster.snapshot import Snapshot
@@ -18,7 +17,6 @@ from controller.cluster_view import ClusterView
 from controller.gang_status import Phase, status_patch
 from controller.status.fair_turns import LEISURELY, Turn, in_turns
 from controller.status.mirrors import GangObjects
-from controller.times import now
 from controller.writes.writer import Writer
 from gangs.dialects.protocol import ShowsGroups, ShowsQueues, ShowsTopologies
 from gangs.dialects.table import DIALECTS, OWN
@@ -27,6 +25,7 @@ from gangs.model import GangKey, Manifest
 from gangs.object_statuses import GangObjectStatus, ObjectStatus, StatusView, TopologyView
 from kube.topology import Topology
 from planning.quota.usage import usage_of
+from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 INTERVAL_SECONDS = 1.0
 """Groups and queues are not shown more often than this."""
@@ -51,8 +50,9 @@ _Change = tuple[str, dict[str, Any], Manifest]
 class StatusSync:
     """Writes what has changed since it last looked."""
 
-    def __init__(self, writer: Writer, tree_seconds: float = TREE_SECONDS) -> None:
+    def __init__(self, writer: Writer, tree_seconds: float = TREE_SECONDS, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
+        self._clock = clock
         self._tree_seconds = tree_seconds
         self._due = 0.0
         self._trees_due = 0.0
@@ -70,8 +70,8 @@ class StatusSync:
         """Bring the statuses of topologies, groups and queues up to date; of groups those that `turn` has time for."""
         self._stale |= dict.fromkeys(picture.concerned)
         self._queues_stale |= _concerns_queues(picture)
-        if monotonic() >= self._due:
-            self._due = monotonic() + INTERVAL_SECONDS
+        if self._clock.monotonic() >= self._due:
+            self._due = self._clock.monotonic() + INTERVAL_SECONDS
             self._show_groups(picture, turn)
             self._show_trees(picture)
         trees = picture.snapshot.version, list(picture.topologies)
@@ -81,21 +81,21 @@ class StatusSync:
 
     def _show_groups(self, picture: ClusterView, turn: Turn) -> None:
         todo = in_turns([*self._stale], lambda key: key.namespace)
-        over = monotonic() + turn.seconds
-        while (batch := list(islice(todo, turn.batch))) and monotonic() < over:
+        over = self._clock.monotonic() + turn.seconds
+        while (batch := list(islice(todo, turn.batch))) and self._clock.monotonic() < over:
             for key in batch:
                 del self._stale[key]
-            if not self._write(group_statuses(batch, picture, now()), picture):
+            if not self._write(group_statuses(batch, picture, rfc3339(self._clock.wall())), picture):
                 self._stale |= dict.fromkeys(batch)
         if self._queues_stale:
-            self._queues_stale = not self._write(queue_statuses(picture, now()), picture)
+            self._queues_stale = not self._write(queue_statuses(picture, rfc3339(self._clock.wall())), picture)
 
     def _show_trees(self, picture: ClusterView) -> None:
         made_of = picture.snapshot.version, list(picture.topologies)
         if made_of == self._trees_of:
             return
-        if self._trees_of is None or monotonic() >= self._trees_due or self._trees_of[1] != made_of[1]:
-            self._trees_due = monotonic() + self._tree_seconds
+        if self._trees_of is None or self._clock.monotonic() >= self._trees_due or self._trees_of[1] != made_of[1]:
+            self._trees_due = self._clock.monotonic() + self._tree_seconds
             self._trees_of = made_of if self._write(topology_statuses(picture), picture) else None
 
     def _write(self, shown: Iterable[ObjectStatus], picture: ClusterView) -> bool:

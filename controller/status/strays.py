@@ -3,22 +3,20 @@
 They are not ours: they are neither changed nor counted, only told, once each and not too many at a time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
-from time import monotonic
 
 from cluster.caches.cache import ClusterCache
 from controller.cluster_view import ClusterView
 from controller.telemetry import events
 from controller.telemetry.recorder import Recorder
-from controller.times import seconds_since
 from gangs.coexistence.running_schedulers import runs
 from gangs.dialects.claims import dialect_of
 from gangs.model import ObjectRef
 from kube.keys import STOCK_SCHEDULER
 from kube.objects import Pod
+from timing.clock import SYSTEM_CLOCK, Clock, seconds_since
 
 PATIENCE_SECONDS = 30.0
 """A scheduler that has never been seen may be trying its first pod."""
@@ -46,13 +44,11 @@ class Strays:
         cache: ClusterCache,
         recorder: Recorder,
         *,
-        clock: Callable[[], float] = monotonic,
-        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._cache = cache
         self._recorder = recorder
         self._clock = clock
-        self._wall = wall
         self._due = 0.0
         self._seen: set[str] = set()
         self._windows: dict[str, _Window] = {}
@@ -61,9 +57,9 @@ class Strays:
 
     def tell(self, picture: ClusterView) -> None:
         """Look at what has come since the last time; a pod that was seen once costs nothing but a look at its name."""
-        if self._clock() < self._due:
+        if self._clock.monotonic() < self._due:
             return
-        self._due = self._clock() + INTERVAL_SECONDS
+        self._due = self._clock.monotonic() + INTERVAL_SECONDS
         waiting = {pod.metadata.uid: pod for pod in self._waiting(picture)}
         self._seen &= waiting.keys()
         self._windows = {name: each for name, each in self._windows.items() if not self._over(each)}
@@ -80,16 +76,16 @@ class Strays:
                 yield from self._cache.waiting_for(name)
 
     def _ripe(self, pod: Pod) -> bool:
-        waited = seconds_since(pod.metadata.creation_timestamp or "", self._wall())
+        waited = seconds_since(pod.metadata.creation_timestamp or "", self._clock.wall())
         return waited is not None and waited > PATIENCE_SECONDS
 
     def _over(self, window: _Window) -> bool:
-        return self._clock() - window.begun > WINDOW_SECONDS
+        return self._clock.monotonic() - window.begun > WINDOW_SECONDS
 
     def _tell(self, pod: Pod) -> bool:
         """Whether its namespace may be told of one more."""
         meta = pod.metadata
-        window = self._windows.setdefault(meta.namespace, _Window(self._clock()))
+        window = self._windows.setdefault(meta.namespace, _Window(self._clock.monotonic()))
         window.notes += 1
         if window.notes > MOST_OF_A_NAMESPACE:
             return False

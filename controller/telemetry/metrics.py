@@ -5,9 +5,8 @@ topologies. No gang, pod or node has a series of its own.
 """
 
 import contextlib
-import time
 from collections import Counter as Tally
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -22,14 +21,13 @@ from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from planning.decision import Decision
 from solver.objective import is_of_level
+from timing.clock import SYSTEM_CLOCK, Clock
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 _SOLVE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _ROUND_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _GANG_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
-
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +104,10 @@ class _Seen:
 
 
 class Metrics:
-    """The controller's numbers. `monotonic` and `wall` are clocks in seconds, the second since the epoch."""
+    """The controller's metrics."""
 
-    def __init__(self, *, monotonic: Clock = time.monotonic, wall: Clock = time.time) -> None:
-        self._monotonic = monotonic
-        self._wall = wall
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._seen: dict[GangKey, _Seen] = {}
         self._first_round = True
         self._tallies = _Tallies()
@@ -118,7 +115,7 @@ class Metrics:
         self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=self.registry)
         self.round_seconds = Histogram(
             "phalanx_round_duration_seconds",
-            "Time of one round over all gangs, by whether it was carried through: done, failed, lost (with the lease)",
+            "Time of one round over all gangs, by how it ended: done, failed, lost (the lease ended during the round)",
             ("outcome",),
             buckets=_ROUND_SECONDS,
             registry=self.registry,
@@ -281,7 +278,7 @@ class Metrics:
         return generate_latest(self.registry) + generate_latest(REGISTRY)
 
     def _advance(self, standing: GangSample) -> None:
-        now, before = self._monotonic(), self._seen.get(standing.key)
+        now, before = self._clock.monotonic(), self._seen.get(standing.key)
         if before is not None and before.phase is standing.phase:
             return
         placed = standing.phase is Phase.PLACED
@@ -290,7 +287,7 @@ class Metrics:
             self._phase_seconds.labels(standing.key.dialect, before.phase.value).observe(now - before.since)
         if placed and not unseen and not (before and before.placed) and standing.created:
             created = datetime.fromisoformat(standing.created).timestamp()
-            self._bound_seconds.labels(standing.key.dialect).observe(max(0.0, self._wall() - created))
+            self._bound_seconds.labels(standing.key.dialect).observe(max(0.0, self._clock.wall().timestamp() - created))
         self._seen[standing.key] = _Seen(
             standing.phase, None if unseen else now, placed=placed or (before is not None and before.placed)
         )

@@ -7,7 +7,6 @@ and a scraper is configured not to verify it, as for other controllers' metrics
 
 import ssl
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 from werkzeug.wrappers import Request, Response
@@ -16,23 +15,26 @@ from certs.authority import AUTHORITY_LIFETIME, ServerNames, issue, new_authorit
 from cluster.api.token_reviews import AccessCheck, refusal
 from controller.telemetry.metrics import CONTENT_TYPE, Metrics
 from serving.background import BackgroundPort
+from timing.clock import SYSTEM_CLOCK, Clock
 
 PATH = "/metrics"
 
 
-def metrics_server(host: str, port: int, metrics: Metrics, access: AccessCheck) -> BackgroundPort:
+def metrics_server(
+    host: str, port: int, metrics: Metrics, access: AccessCheck, clock: Clock = SYSTEM_CLOCK
+) -> BackgroundPort:
     """Serves `/metrics`. Raises OSError where the port cannot be had."""
 
     @Request.application
     def application(request: Request) -> Response:
         return _answer(request, metrics, access)
 
-    context = _self_signed()
+    context = _self_signed(clock)
     return BackgroundPort("metrics", (host, port), application, lambda: context)
 
 
-def _self_signed() -> ssl.SSLContext:
-    now = datetime.now(UTC)
+def _self_signed(clock: Clock) -> ssl.SSLContext:
+    now = clock.wall()
     pair = issue(new_authority("phalanx-metrics", now), ServerNames(dns=("localhost",)), now, AUTHORITY_LIFETIME)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -9,10 +9,10 @@ import contextlib
 import logging
 import queue
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from controller.telemetry.events import Reason
 from gangs.model import ObjectRef
 from kube.keys import REPORTING_CONTROLLER
 from kube.text import one_line
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -40,6 +41,9 @@ _NOTE_BYTES = 1024
 _INSTANCE_BYTES = 128
 _NAME_LENGTH = 253
 _TRIES = 3
+_NANOSECONDS = 1_000_000_000
+_SERIAL = count()
+"""Keeps names of events apart that were recorded in the same microsecond."""
 _TIMEOUT: Timeout = (2.0, 5.0)
 
 EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("reason", "outcome"))
@@ -79,7 +83,10 @@ class _Behind:
 
 
 class Recorder:
-    """Records events. Safe to share between threads; `close` when done."""
+    """Records events. Safe to share between threads; `close` when done.
+
+    :param threaded: whether a thread of the recorder's own writes; if not, the caller calls `write_queued`.
+    """
 
     def __init__(
         self,
@@ -89,7 +96,10 @@ class Recorder:
         reporting_controller: str = REPORTING_CONTROLLER,
         series_seconds: float = SERIES_SECONDS,
         renew_seconds: float = RENEW_SECONDS,
+        clock: Clock = SYSTEM_CLOCK,
+        threaded: bool = True,
     ) -> None:
+        self._clock = clock
         self._transport = transport
         self._instance = _cut(instance, _INSTANCE_BYTES)
         self._controller = reporting_controller
@@ -98,9 +108,12 @@ class Recorder:
         self._queue: FairQueue[_Sighting | _Behind] = FairQueue(_QUEUE_SIZE, _count_lost)
         self._closing = threading.Event()
         self._over = threading.Event()
+        self._swept = clock.monotonic()
+        """When (monotonic seconds) the counts of all series were looked at last."""
         self._series: FairMemory[tuple[Any, ...], _Series] = FairMemory(_MOST_SERIES)
         self._thread = threading.Thread(target=self._work, name="events", daemon=True)
-        self._thread.start()
+        if threaded:
+            self._thread.start()
 
     def record(self, ref: ObjectRef, reason: Reason, note: str, *, related: ObjectRef | None = None) -> None:
         """Record that something happened to `ref`. Returns at once and never raises.
@@ -108,30 +121,41 @@ class Recorder:
         :param note: a full sentence for a person; cut at 1,024 bytes.
         :param related: a second object, as the gang for which a victim had to go.
         """
-        sighting = _Sighting(ref, reason, _cut(one_line(note), _NOTE_BYTES), related, time.time())
+        sighting = _Sighting(ref, reason, _cut(one_line(note), _NOTE_BYTES), related, self._clock.wall().timestamp())
         self._queue.put((ref.namespace, sighting))
 
     def close(self, timeout: float = 2.0) -> None:
         """Write what is queued, for at most `timeout` seconds, and stop."""
         self._closing.set()
         self._queue.put(None)
-        self._thread.join(timeout)
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
         self._over.set()
         if self._thread.is_alive():
             LOG.warning("events: not all were written in %g s; the others are lost", timeout)
 
+    def write_queued(self) -> None:
+        """Write what is queued now. Only for a recorder without a thread."""
+        with contextlib.suppress(queue.Empty):
+            while (turn := self._queue.get_nowait()) is not None:
+                self._take(*turn)
+        self._sweep_if_due()
+
     def _work(self) -> None:
-        swept = time.monotonic()
         while not self._over.is_set():
             with contextlib.suppress(queue.Empty):
                 turn = self._queue.get(timeout=self._renew_seconds)
                 if turn is None:
                     break
                 self._take(*turn)
-            if time.monotonic() - swept >= self._renew_seconds:
-                self._sweep()
-                swept = time.monotonic()
+            self._sweep_if_due()
         self._sweep(everything=True)
+
+    def _sweep_if_due(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._swept >= self._renew_seconds:
+            self._sweep()
+            self._swept = now
 
     def _take(self, namespace: str, what: _Sighting | _Behind) -> None:
         series = self._series.get((namespace, what.identity))
@@ -159,7 +183,7 @@ class Recorder:
 
     def _renew(self, namespace: str, identity: tuple[Any, ...], series: _Series) -> None:
         patch = {"series": {"count": series.count, "lastObservedTime": _micro_time(series.last)}}
-        series.renewed = time.time()
+        series.renewed = self._clock.wall().timestamp()
         if self._send("PATCH", series.path, patch, MERGE_PATCH):
             series.written = series.count
         else:
@@ -170,7 +194,7 @@ class Recorder:
 
         :param everything: write all of them now, because nothing comes after this.
         """
-        now = time.time()
+        now = self._clock.wall().timestamp()
         for (namespace, identity), series in list(self._series.items()):
             if self._over.is_set():
                 return
@@ -196,7 +220,7 @@ class Recorder:
                 return False
             except UNREACHABLE as error:
                 LOG.warning("event not written, try %d of %d: %s", attempt, _TRIES, message_of(error))
-                if self._closing.wait(attempt):
+                if self._clock.wait(self._closing, attempt):
                     return False
             else:
                 return True
@@ -216,7 +240,7 @@ def event_of(
 
     Events on cluster-scoped objects live in the namespace "default" (a rule of the API).
     """
-    suffix = f".{time.time_ns():x}"
+    suffix = f".{round(at * _NANOSECONDS) + next(_SERIAL):x}"
     event: dict[str, Any] = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",

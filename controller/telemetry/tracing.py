@@ -7,9 +7,8 @@ Where the traces go is said by OpenTelemetry's own variables, OTEL_EXPORTER_OTLP
 https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 """
 
-import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -24,6 +23,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 from controller.gang_status import Phase
 from controller.telemetry.metrics import GangSample
 from gangs.model import GangKey
+from timing.clock import SYSTEM_CLOCK, Clock
 
 _NANOSECONDS = 1_000_000_000
 _HALF = (1 << 64) - 1
@@ -54,9 +54,9 @@ class _Ids(RandomIdGenerator):
 
 
 class Traces:
-    """Tells a tracer provider what the rounds see. `clock`: nanoseconds since the epoch."""
+    """Reports to a tracer provider what the rounds see."""
 
-    def __init__(self, provider: TracerProvider, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, provider: TracerProvider, clock: Clock = SYSTEM_CLOCK) -> None:
         self._provider = provider
         self._ids = _Ids()
         provider.id_generator = self._ids
@@ -73,7 +73,7 @@ class Traces:
     ) -> None:
         """How gangs stand at the end of a round: see `Observer`. `invalid` ones have no way to be told of."""
         del invalid
-        now = self._clock()
+        now = int(self._clock.wall().timestamp() * _NANOSECONDS)
         for key in self._seen.keys() - {each.key for each in changed} if gone is None else gone:
             self._seen.pop(key, None)
         for each in changed:

@@ -1,26 +1,30 @@
-"""Waiting until the watch caches show what was written, so that no round decides on a picture from before the last one.
+"""Whether the watch caches show what was written, so that no round decides on a snapshot from before the last one.
 
 This is no state: a controller that forgets it all only has to be told again by the caches.
 """
 
+import logging
 import threading
-from time import monotonic
 
 from cluster.caches.cache import ClusterCache
 from kube.objects import Pod
+from timing.clock import SYSTEM_CLOCK, Clock
+
+LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 5.0
 """How long a write may take to come back; a watch that is slower than this is behind for everything else, too."""
 RESOURCES = ("pods", "gangs", "poddisruptionbudgets")
 """What rounds decide on and write themselves; an eviction writes to its budget."""
 
-_STEP_SECONDS = 0.01
-
 
 class Echo:
     """The latest version written of each resource, and the pods that have been evicted."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._late_since: float | None = None
+        """Since when (monotonic seconds) the cache has been late; None if it was not when it was last asked."""
         self._written = dict.fromkeys(RESOURCES, 0)
         self._evicted: dict[tuple[str, str], str] = {}
         """By namespace and name, the uid: pods that are not seen to end yet."""
@@ -43,15 +47,22 @@ class Echo:
         with self._lock:
             self._evicted[namespace, name] = uid
 
-    def wait(self, cache: ClusterCache) -> bool:
-        """Wait until everything written is seen. False where that takes too long."""
-        deadline = monotonic() + PATIENCE_SECONDS
-        while self._late(cache):
-            if monotonic() > deadline:
-                with self._lock:
-                    self._evicted.clear()  # somebody may have brought it back to life: that must not hold up all others
-                return False
-            cache.wait_for_change(cache.version(), _STEP_SECONDS)
+    def late(self, cache: ClusterCache) -> bool:
+        """Return whether the cache does not show everything written yet.
+
+        After `PATIENCE_SECONDS` of lateness, evictions are expected no longer: another client may have removed the
+        deletion of such a pod by replacing it, and one pod must not hold up all gangs.
+        """
+        now = self._clock.monotonic()
+        if not self._late(cache):
+            self._late_since = None
+            return False
+        self._late_since = now if self._late_since is None else self._late_since
+        if now - self._late_since > PATIENCE_SECONDS:
+            self._late_since = None
+            LOG.warning("the watch caches are late by more than %g s", PATIENCE_SECONDS)
+            with self._lock:
+                self._evicted.clear()
         return True
 
     def _late(self, cache: ClusterCache) -> bool:

@@ -6,11 +6,10 @@ the transport of a leader whose term is over: nothing of what it had in mind is 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
-from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from kubernetes.client.exceptions import ApiException, ConflictException, NotFoundException
@@ -28,6 +27,7 @@ from controller.defaults import WRITES
 from controller.writes.echo import Echo
 from kube.keys import API_VERSION, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TAKEN_BACK
 from kube.objects import Pod, Struct
+from timing.clock import SYSTEM_CLOCK, Clock
 
 
 class Result(Enum):
@@ -87,11 +87,23 @@ class Write(Protocol):
 
 
 class Writer:
-    """Writes with one identity, several at once: at most `at_once`."""
+    """Writes with one identity.
 
-    def __init__(self, transport: Transport, at_once: int = WRITES) -> None:
+    :param at_once: how many requests are in flight at a time.
+    :param executor: what runs the requests in place of `at_once` threads of the writer's own. `close` shuts it down.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        at_once: int = WRITES,
+        *,
+        executor: Executor | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._transport = transport
-        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="write")
+        self._clock = clock
+        self._pool = executor or ThreadPoolExecutor(at_once, thread_name_prefix="write")
         self._not_before = 0.0
         self._sent = count()
         self.sent = 0
@@ -99,12 +111,12 @@ class Writer:
         self._done = count()
         self.done = 0
         """How many of them did what they were to do."""
-        self.echo = Echo()
+        self.echo = Echo(clock)
 
     @property
     def pause(self) -> float:
         """Seconds until the API server wants to hear of us again, by the `Retry-After` of what it refused; mostly 0."""
-        return max(0.0, self._not_before - monotonic())
+        return max(0.0, self._not_before - self._clock.monotonic())
 
     def all(self, writes: Iterable[Write]) -> list[Written]:
         """Make the writes in parallel and wait for all of them, in their order, also where the term ends meanwhile."""
@@ -238,7 +250,7 @@ class Writer:
         seconds = asked_to_wait(error)
         if seconds is None:
             return Result.FAILED
-        self._not_before = max(self._not_before, monotonic() + seconds)
+        self._not_before = max(self._not_before, self._clock.monotonic() + seconds)
         return Result.LATER
 
 

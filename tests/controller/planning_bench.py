@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 from inline_lanes import HeldLane
+from manual_clock import ManualClock
 from protocol_scenes import RACK, TOPOLOGY, gang, snapshot
 from protocol_scenes import pod as made
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.scheduling import questions as solving
-from controller.scheduling import scheduling_queue as deciding
 from controller.scheduling.lanes import Lanes
 from controller.scheduling.scheduling_queue import Planner
 from controller.telemetry.metrics import Metrics
@@ -51,9 +51,9 @@ class Bench:
     """A planner with lanes and clocks in hand."""
 
     def __init__(self) -> None:
-        self.prompt, self.patient, self.now = HeldLane(), HeldLane(), 100.0
+        self.prompt, self.patient, self.clock = HeldLane(), HeldLane(), ManualClock(100.0)
         self.metrics = Metrics()
-        self.planner = Planner(FULL, self.metrics, Lanes(self.prompt, self.patient))
+        self.planner = Planner(FULL, self.metrics, Lanes(self.prompt, self.patient), clock=self.clock)
 
     def round(self, *gangs: Gang, on: ClusterView | None = None) -> dict[str, Outcome | None]:
         """What one round knows of each gang."""
@@ -72,14 +72,6 @@ class Bench:
     def stale(self) -> float:
         """How many plans did not stand."""
         return self.metrics.registry.get_sample_value("phalanx_stale_plans_total") or 0.0
-
-
-def clocked(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """One whose clock is the planner's, and that of what solves take."""
-    bench = Bench()
-    for module in (deciding, solving):
-        monkeypatch.setattr(module, "monotonic", lambda: bench.now)
-    return bench
 
 
 def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
@@ -101,7 +93,7 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
             (tier,) = real([each], snapshot, topologies, options, standing=standing)
             needs, proof = hard.get(each.key.name, (0.0, Proof.OPTIMAL))
             spent = min(needs, options.limits.seconds)
-            bench.now += spent
+            bench.clock.now += spent
             if spent < needs:
                 tier = [_unproven(decision, proof) for decision in tier]
             standing += tier

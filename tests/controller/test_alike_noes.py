@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from planning_bench import Bench, clocked, members, named, picture
+from planning_bench import Bench, members, named, picture
 from protocol_scenes import pod
 
 from controller.scheduling import alike_noes
@@ -21,9 +21,9 @@ NO = Outcome.UNPLACEABLE
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench() -> Bench:
     """Its clock is the planner's, and that of what solves take."""
-    return clocked(monkeypatch)
+    return Bench()
 
 
 def of_three(name: str, namespace: str = "default") -> Gang:

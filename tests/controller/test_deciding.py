@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 from inline_lanes import inline
+from manual_clock import ManualClock
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
 from controller.cluster_view import ClusterView
 from controller.scheduling import kept_noes
 from controller.scheduling import questions as solving
-from controller.scheduling import scheduling_queue as deciding
 from controller.scheduling.scheduling_queue import Planner
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading
@@ -61,53 +61,51 @@ def test_the_older_of_two_gangs_that_compete_gets_the_room() -> None:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The planner's clock: its first element is the time."""
-    time = [100.0]
-    monkeypatch.setattr(deciding, "monotonic", lambda: time[0])
-    return time
+def clock() -> ManualClock:
+    """The planner's clock."""
+    return ManualClock()
 
 
-def test_a_no_is_kept_while_nothing_has_changed(clock: list[float]) -> None:
-    planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
+def test_a_no_is_kept_while_nothing_has_changed(clock: ManualClock) -> None:
+    planner, wide = Planner(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
     first = answer(planner, wide, picture())
-    clock[0] += 1000
+    clock.now += 1000
     assert answer(planner, wide, picture()) is first
 
 
-def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock: list[float]) -> None:
-    planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
+def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock: ManualClock) -> None:
+    planner, wide = Planner(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
     first = answer(planner, wide, picture(pod("gone", bound="n3")))
     assert answer(planner, wide, picture(version="2")) is first
-    clock[0] += kept_noes.FIRST_PAUSE
+    clock.now += kept_noes.PROVEN_RETRIES.first
     assert answer(planner, wide, picture(version="2")) is not first
 
 
-def test_a_changed_request_is_planned_at_once(clock: list[float]) -> None:
-    planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
+def test_a_changed_request_is_planned_at_once(clock: ManualClock) -> None:
+    planner, wide = Planner(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
     planner.decide([wide], picture())
     relaxed = replace(wide, required=None)
     assert planner.decide([relaxed], picture())[wide.key].outcome is Outcome.PLACED
     assert clock[0] == 100.0
 
 
-def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: list[float]) -> None:
-    planner, small = Planner(Limits(), Metrics(), inline()), named("small", *pair("s"))
+def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: ManualClock) -> None:
+    planner, small = Planner(Limits(), Metrics(), inline(), clock=clock), named("small", *pair("s"))
     planner.hold_off(small, "a budget said no", picture())
     assert answer(planner, small, picture()).message == "a budget said no"
-    clock[0] += kept_noes.HOLD_SECONDS
+    clock.now += kept_noes.HOLD_SECONDS
     assert answer(planner, small, picture()).outcome is Outcome.PLACED
 
 
-def test_gangs_that_are_gone_are_forgotten(clock: list[float]) -> None:
-    planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
+def test_gangs_that_are_gone_are_forgotten(clock: ManualClock) -> None:
+    planner, wide = Planner(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
     first = answer(planner, wide, picture())
     planner.forget_others([])
-    clock[0] += 1
+    clock.now += 1
     assert answer(planner, wide, picture()) is not first
 
 
-def test_a_gang_on_which_planning_fails_stops_no_other(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     real = solving.plan_in_turn
 
     def failing(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
@@ -118,7 +116,7 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: list[float], monke
 
     monkeypatch.setattr(solving, "plan_in_turn", failing)
     cursed, sound = named("cursed", *pair("c")), named("sound", *pair("s"))
-    answers = Planner(Limits(), Metrics(), inline()).decide([cursed, sound], picture())
+    answers = Planner(Limits(), Metrics(), inline(), clock=clock).decide([cursed, sound], picture())
     assert answers[sound.key].outcome is Outcome.PLACED
     assert answers[cursed.key].outcome is Outcome.UNPLACEABLE
     assert "an error of Phalanx itself" in answers[cursed.key].message

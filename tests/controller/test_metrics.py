@@ -1,12 +1,13 @@
 """What the controller counts while gangs go their way."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from gang_builders import gang, placed, pod, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from manual_clock import START, ManualClock
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.gang_status import Phase
@@ -20,15 +21,11 @@ NINE = 1795251600.0
 """CREATED, in seconds since the epoch."""
 
 
-@dataclass
-class Clock:
-    """Shows the time that a test sets."""
-
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        """The time."""
-        return self.now
+def clock_since_nine() -> ManualClock:
+    """A clock whose seconds are counted from CREATED."""
+    clock = ManualClock()
+    clock.step_wall(NINE - START.timestamp())
+    return clock
 
 
 def standing(phase: Phase, objective: tuple[dict[str, Any], ...] = ()) -> GangSample:
@@ -42,8 +39,8 @@ def read(metrics: Metrics, name: str, **labels: str) -> float:
 
 def counted_after(*steps: tuple[float, Phase]) -> Metrics:
     """A leader's numbers after rounds in which one gang stood so at these seconds."""
-    clock = Clock()
-    metrics = Metrics(monotonic=clock, wall=lambda: NINE + clock.now)
+    clock = clock_since_nine()
+    metrics = Metrics(clock=clock)
     with metrics.leading():
         metrics.stand([])
         for clock.now, phase in steps:
@@ -75,8 +72,8 @@ def test_a_repaired_gang_is_not_bound_for_the_first_time() -> None:
 
 
 def test_what_a_new_leader_finds_has_no_time_that_anybody_knows() -> None:
-    clock = Clock()
-    metrics = Metrics(monotonic=clock, wall=lambda: NINE + clock.now)
+    clock = clock_since_nine()
+    metrics = Metrics(clock=clock)
     with metrics.leading():
         for clock.now, phase in WAY:
             metrics.stand([standing(phase)])

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from controller_scene import GANGS, PODS, Leader, Scene, gang, member, place
 from kubernetes.client.exceptions import ApiException
-from planning_bench import Bench, clocked, members, named, picture
+from planning_bench import Bench, members, named, picture
 from protocol_scenes import pod
 from test_pods_to_come import coming
 
@@ -36,9 +36,9 @@ from planning.decision import Outcome
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench() -> Bench:
     """Its clock is the planner's."""
-    return clocked(monkeypatch)
+    return Bench()
 
 
 def unreadable(made: Pod) -> Pod:

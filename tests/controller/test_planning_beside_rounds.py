@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from planning_bench import FULL, Bench, Slow, clocked, members, named, picture, slowed
+from planning_bench import FULL, Bench, Slow, members, named, picture, slowed
 from protocol_scenes import RACK, pod
 
 from controller.scheduling import kept_noes
@@ -21,9 +21,9 @@ from solver.plan import Proof
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench() -> Bench:
     """Its clock is the planner's, and that of what solves take."""
-    return clocked(monkeypatch)
+    return Bench()
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_nothing_is_said_of_a_gang_that_is_planned_since_a_moment_ago(bench: Ben
     pair = named("pair", *members("p", 2))
     bench.round(pair)
     assert bench.planner.quiet(pair.key)
-    bench.now += deciding.QUIET_SECONDS
+    bench.clock.now += deciding.QUIET_SECONDS
     bench.round(pair)
     assert not bench.planner.quiet(pair.key)
 
@@ -79,7 +79,7 @@ def test_a_no_is_said_until_there_is_another_answer(bench: Bench) -> None:
     bench.round(wide)
     bench.prompt.run()
     assert bench.round(wide) == {"wide": Outcome.UNPLACEABLE}
-    bench.now += 1000
+    bench.clock.now += 1000
     assert bench.round(wide, on=picture(version="2")) == {"wide": Outcome.UNPLACEABLE}
     assert not bench.prompt.idle, "it is asked again"
     bench.prompt.run()
@@ -100,7 +100,7 @@ def test_a_no_is_kept_while_nothing_has_changed_proven_or_not(bench: Bench, slow
         assert decision.proof == proof.value
         assert bench.prompt.idle
         assert bench.patient.idle
-        bench.now += 1000
+        bench.clock.now += 1000
 
 
 MORE = pod("x", bound="n3")
@@ -125,7 +125,7 @@ def test_a_proven_no_stands_while_the_cluster_only_becomes_fuller(
     bench.round(wide, on=picture(*before))
     bench.prompt.run()
     bench.round(wide, on=picture(*before))
-    bench.now += kept_noes.LONGEST_PAUSE
+    bench.clock.now += kept_noes.PROVEN_RETRIES.longest
     bench.round(wide, on=picture(*after, version="2"))
     assert bench.prompt.idle != again, what
 
@@ -142,7 +142,7 @@ def test_a_no_that_more_pods_may_turn_is_asked_again(bench: Bench, sensitive: st
     bench.round(wide)
     bench.prompt.run()
     bench.round(wide)
-    bench.now += kept_noes.LONGEST_UNPROVEN_PAUSE
+    bench.clock.now += kept_noes.UNPROVEN_RETRIES.longest
     bench.round(wide, on=picture(MORE, version="2"))
     assert not bench.prompt.idle or bench.last[wide.key].outcome is Outcome.WAITING
 
@@ -153,7 +153,7 @@ def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
     bench.round(pair, late)
     bench.prompt.run()
     assert bench.round(pair, late) == {"pair": Outcome.PLACED, "late": Outcome.UNPLACEABLE}
-    bench.now += kept_noes.LONGEST_PAUSE
+    bench.clock.now += kept_noes.PROVEN_RETRIES.longest
     carried_out = [pod(f"p-{index}", bound=f"n{index + 1}", priority=20) for index in range(2)]
     bench.round(late, on=picture(*carried_out, MORE, version="2"))
     assert bench.prompt.idle
@@ -166,7 +166,7 @@ def test_a_no_that_stands_is_given_anew_after_a_while(bench: Bench) -> None:
     bench.round(wide)
     bench.prompt.run()
     bench.round(wide)
-    bench.now += 2 * kept_noes.FRESH_SECONDS
+    bench.clock.now += 2 * kept_noes.FRESH_SECONDS
     bench.round(wide, on=picture(MORE, version="2"))
     assert not bench.prompt.idle
 
@@ -174,19 +174,19 @@ def test_a_no_that_stands_is_given_anew_after_a_while(bench: Bench) -> None:
 def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_changes(bench: Bench, slow: Slow) -> None:
     wide, asked, version = named("wide", *members("w", 3)), list[float](), 1
     slow("wide", 1000.0)
-    begun = bench.now
-    while bench.now < begun + 300:
+    begun = bench.clock.now
+    while bench.clock.now < begun + 300:
         version += 1
         bench.round(wide, on=picture(version=str(version)))
         if not bench.prompt.idle:
-            asked.append(bench.now)
+            asked.append(bench.clock.now)
         bench.prompt.run()
         bench.patient.run()
-        bench.now += 1
+        bench.clock.now += 1
     pauses = [int(after - before) for before, after in pairwise(asked)]
     assert pauses[0] >= 4 * kept_noes.PROMPT_SECONDS
     assert pauses == sorted(pauses)
-    assert pauses[-1] <= kept_noes.LONGEST_UNPROVEN_PAUSE + FULL.seconds + kept_noes.PROMPT_SECONDS + 2
+    assert pauses[-1] <= kept_noes.UNPROVEN_RETRIES.longest + FULL.seconds + kept_noes.PROMPT_SECONDS + 2
 
 
 def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> None:
@@ -195,14 +195,14 @@ def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> Non
     slow("hog", 1000.0)
     bench.round(hog)
     bench.prompt.run()
-    assert bench.now == 100 + kept_noes.PROMPT_SECONDS
+    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS
     bench.round(hog, pair)
     assert not bench.patient.idle
     bench.prompt.run()
     assert bench.round(hog, pair) == {"hog": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
     bench.patient.run()
     bench.round(hog)
-    assert bench.now == 100 + kept_noes.PROMPT_SECONDS + FULL.seconds
+    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS + FULL.seconds
 
 
 def test_more_time_is_given_once_and_brings_the_better_plan(bench: Bench, slow: Slow) -> None:
@@ -232,7 +232,7 @@ def test_a_plan_for_which_there_is_no_more_time_is_good_enough(bench: Bench, slo
     assert bench.round(hog, pair, rival)["pair"] is None
     bench.prompt.run()
     assert bench.round(hog, pair, rival)["rival"] is Outcome.UNPLACEABLE
-    bench.now += FULL.seconds
+    bench.clock.now += FULL.seconds
     assert bench.round(hog, pair, rival)["pair"] is Outcome.PLACED
 
 
@@ -265,7 +265,7 @@ def test_nobody_is_overtaken_twice_in_a_row(bench: Bench, slow: Slow) -> None:
     assert bench.round(hard, on=taken) == {"hard": None}
     assert bench.stale() == 1
     bench.prompt.run()
-    assert bench.now == 100 + kept_noes.PROMPT_SECONDS + 20 + 20, "with all its time, in the prompt lane"
+    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS + 20 + 20, "with all its time, in the prompt lane"
 
 
 @pytest.mark.parametrize(
@@ -350,6 +350,6 @@ def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
     bench.prompt.works.clear()
     assert bench.round(pair) == {"pair": Outcome.UNPLACEABLE}
     assert bench.prompt.idle
-    bench.now += kept_noes.HOLD_SECONDS
+    bench.clock.now += kept_noes.HOLD_SECONDS
     bench.round(pair)
     assert not bench.prompt.idle

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from manual_clock import ManualClock
 from protocol_scenes import gang, pod, snapshot
 from test_pods_to_come import HELD, PLAN, coming
 
-from controller.acting import resource_quota_shortages
 from controller.acting.resource_quota_shortages import LASTING_SECONDS, QuotaShortages
 from controller.gang_round import GangRound
 from controller.release.next_step import AwaitPods, Cause, NeedPlan, Planned, Release
@@ -61,17 +61,17 @@ def test_where_it_has_room_all_stays_as_it_is() -> None:
     assert isinstance(found(QuotaShortages(), "3"), AwaitPods)
 
 
-def test_what_others_use_for_a_while_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_others_use_for_a_while_takes_nothing_back() -> None:
     """A burst of Jobs, or the charge for one of its own pods that nobody has seen yet."""
-    shortages, now = QuotaShortages(), 100.0
-    monkeypatch.setattr(resource_quota_shortages, "monotonic", lambda: now)
+    clock = ManualClock()
+    shortages = QuotaShortages(clock)
     assert isinstance(found(shortages, "3", "2"), AwaitPods)
-    now += LASTING_SECONDS - 1
+    clock.now += LASTING_SECONDS - 1
     assert isinstance(found(shortages, "3", "2"), AwaitPods)
     assert isinstance(found(shortages, "3", "1"), AwaitPods)
-    now += LASTING_SECONDS
+    clock.now += LASTING_SECONDS
     assert isinstance(found(shortages, "3", "2"), AwaitPods)
-    now += LASTING_SECONDS
+    clock.now += LASTING_SECONDS
     step = found(shortages, "3", "2")
     assert isinstance(step, NeedPlan)
     assert step.message == f"{WHY} (pods: 2 needed, 1 of 3 left)"
@@ -91,25 +91,22 @@ def test_of_two_gangs_that_a_quota_has_no_room_for_together_the_younger_gives_it
     assert younger.step.message == f"{WHY} (pods: 2 needed, 1 of 5 left)"
 
 
-def test_of_several_whom_others_leave_too_little_one_after_the_other_gives_its_room_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_several_whom_others_leave_too_little_one_after_the_other_gives_its_room_back() -> None:
     """The youngest; then it may be enough for the older one."""
-    older, younger, now = waiting(), waiting(), 100.0
-    monkeypatch.setattr(resource_quota_shortages, "monotonic", lambda: now)
+    older, younger, clock = waiting(), waiting(), ManualClock()
     key = younger.gang.key._replace(name="younger")
     younger.gang = replace(younger.gang, key=key, created="2026-02-01T00:00:00Z")
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": "7"}}}
     quota = msgspec.convert({**written, "status": {"used": {"pods": "6"}}}, ResourceQuota)
-    there, shortages = replace(snapshot(*HELD), quotas={"default": (quota,)}), QuotaShortages()
+    there, shortages = replace(snapshot(*HELD), quotas={"default": (quota,)}), QuotaShortages(clock)
     shortages.find([older, younger], there)
-    now += LASTING_SECONDS
+    clock.now += LASTING_SECONDS
     shortages.find([older, younger], there)
     assert (type(older.step), type(younger.step)) == (AwaitPods, NeedPlan)
-    now += LASTING_SECONDS - 1
+    clock.now += LASTING_SECONDS - 1
     shortages.find([older, younger], there)
     assert isinstance(older.step, AwaitPods)
-    now += 1
+    clock.now += 1
     shortages.find([older, younger], there)
     assert isinstance(older.step, NeedPlan)
 

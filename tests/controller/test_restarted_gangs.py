@@ -48,6 +48,7 @@ from planning.framing.ties import made_new
 from planning.whole_again import hindrance
 from solver.plan import Proof
 from solver.problem import Limits
+from timing.duty_cycle import DutyCycle
 
 NOON = "2026-01-01T12:00:00Z"
 OTHERS = (pod("half", bound="n1", cpu="2", priority=100), pod("full", bound="n2", priority=100))
@@ -367,7 +368,7 @@ def test_a_yes_is_of_use_for_a_moment_and_a_no_for_longer() -> None:
 
 def test_gangs_are_looked_at_one_at_a_time_in_turns_of_their_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten gangs of one namespace came first: the one of another is second."""
-    monkeypatch.setattr(restart_checks, "_SHARE_OF_TIME", 0)
+    monkeypatch.setattr(restart_checks, "_REST", DutyCycle(rest=0))
     lane = HeldLane()
     checks = RestartChecks(lane, Limits())
     many = [replace(asked(A, B), key=GangKey("phalanx", "a", f"g{number}")) for number in range(10)]

@@ -6,7 +6,7 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 import pytest
 from inline_lanes import HeldLane
 from msgspec import structs
-from planning_bench import FULL, Bench, clocked, members, named, picture
+from planning_bench import FULL, Bench, members, named, picture
 from protocol_scenes import pod
 
 from controller.scheduling import scheduling_queue
@@ -23,9 +23,9 @@ ALL = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench() -> Bench:
     """Its clock is the planner's, and that of what solves take."""
-    return clocked(monkeypatch)
+    return Bench()
 
 
 class EndingLane(HeldLane):
@@ -47,20 +47,20 @@ def test_rounds_do_not_chase_each_other_while_the_lane_is_busy(bench: Bench) -> 
     """One that fits nowhere waits for a lane in which somebody else is planned."""
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
-    assert bench.planner.due > bench.now
+    assert bench.planner.due > bench.clock.now
     assert bench.planner.pausing(), "it is looked again in half a second"
 
 
-def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
     """Room has come free for a gang that was told no. The round sees the lane busy, and reads the end of its work."""
-    bench, lane = clocked(monkeypatch), EndingLane()
+    bench, lane = Bench(), EndingLane()
     bench.planner = Planner(FULL, bench.metrics, Lanes(lane, bench.patient))
     old, young = named("old", *members("o", 2)), named("young", *members("y", 1), created=LATE)
     bench.round(old, on=picture(*ALL))
     lane.run()
     bench.round(old, on=picture(*ALL))
     bench.round(old, young, on=picture(*ALL[:2], version="2"))
-    bench.now += 10.0
+    bench.clock.now += 10.0
     lane.ends = True
     told = bench.round(old, young, on=picture(version="3"))
     assert told["young"] is Outcome.PLACED
@@ -80,7 +80,7 @@ def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.M
     for _ in range(3):
         assert bench.round(pair)["pair"] is Outcome.UNPLACEABLE
         assert bench.planner.pausing()
-        bench.now += HOLD_SECONDS
+        bench.clock.now += HOLD_SECONDS
 
 
 def test_an_error_in_counting_stops_no_other_gang(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,12 @@ from gang_builders import gang, pod
 
 from controller.release.schedule_timeout import expired, timed_out
 
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
 
 def status(*, complete_for: float | None, released: bool = False) -> dict[str, object]:
     """A Gang's status whose members have been complete for so many seconds (None: are not)."""
-    since = datetime.now(UTC) - timedelta(seconds=complete_for or 0)
+    since = NOW - timedelta(seconds=complete_for or 0)
     complete = {"type": "Complete", "status": "False" if complete_for is None else "True"}
     complete["lastTransitionTime"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"conditions": [complete, {"type": "Released", "status": str(released)}]}
@@ -28,11 +30,11 @@ def status(*, complete_for: float | None, released: bool = False) -> dict[str, o
 )
 def test_the_time_is_over(timeout: int | None, complete_for: float | None, released: bool, over: bool) -> None:  # noqa: FBT001 - a table
     of = gang(pod("w-0"), schedule_timeout_seconds=timeout)
-    assert expired(of, status(complete_for=complete_for, released=released)) is over
+    assert expired(of, status(complete_for=complete_for, released=released), NOW) is over
 
 
 def test_a_gang_without_a_status_has_all_its_time() -> None:
-    assert not expired(gang(pod("w-0"), schedule_timeout_seconds=1), {})
+    assert not expired(gang(pod("w-0"), schedule_timeout_seconds=1), {}, NOW)
 
 
 @pytest.mark.parametrize(("said", "known"), [("True", True), ("False", None), (None, None)])

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from planning_bench import Bench, clocked, members, named, picture, slowed
+from planning_bench import Bench, members, named, picture, slowed
 from protocol_scenes import pod
 
 from controller.scheduling.aside import OVERDUE_SECONDS
@@ -25,9 +25,9 @@ LATE = "2026-02-01T00:00:00Z"
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench() -> Bench:
     """Its clock is the planner's, and that of what solves take."""
-    return clocked(monkeypatch)
+    return Bench()
 
 
 def enormous(number: int, namespace: str = "greedy", count: int = 1_200) -> list[Gang]:
@@ -62,7 +62,7 @@ def test_those_that_fit_nowhere_get_their_answers_namespace_by_namespace(bench: 
         told += [name for name, outcome in answers.items() if outcome is Outcome.UNPLACEABLE and name not in told]
         bench.prompt.run()
         bench.patient.run()
-        bench.now += 1
+        bench.clock.now += 1
     assert len(told) == len(crowd)
     assert {each.partition("-")[0] for each in told[:4]} == {"greedy", "other"}
     assert all(name.startswith("greedy") for name in told[4:])
@@ -101,12 +101,12 @@ def test_who_was_set_aside_and_may_fit_now_is_asked_anew_at_once(bench: Bench) -
 def test_the_processor_is_left_to_others_between_two_certain_noes(bench: Bench) -> None:
     crowd = enormous(4)
     bench.round(*crowd)
-    bench.now += 2.0  # so long it takes
+    bench.clock.now += 2.0  # so long it takes
     bench.prompt.run()
     bench.round(*crowd)
     assert not bench.prompt.works
     assert not bench.patient.works
-    bench.now += 2 * 2.0
+    bench.clock.now += 2 * 2.0
     bench.round(*crowd)
     assert bench.prompt.works
 
@@ -116,7 +116,7 @@ def test_those_that_fit_nowhere_are_planned_even_if_others_are_all_the_time(benc
     crowd, small = enormous(4), named("small", *members("s", 2), namespace="modest")
     bench.round(*crowd, small)
     assert asked(bench) == {"small"}
-    bench.now += OVERDUE_SECONDS
+    bench.clock.now += OVERDUE_SECONDS
     bench.round(*crowd, small)
     assert asked(bench) == {"small", "greedy-0", "greedy-1"}
     bench.patient.run()
@@ -130,10 +130,10 @@ def test_all_of_one_namespace_are_told_before_one_is_told_again(bench: Bench) ->
     for version in range(5):
         bench.round(*crowd, on=picture(version=str(version)))
         turns.append(" ".join(sorted(asked(bench))))
-        bench.now += 1
+        bench.clock.now += 1
         bench.prompt.run()
         bench.round(*crowd, on=picture(version=str(version)))
-        bench.now += 1000
+        bench.clock.now += 1000
     assert turns == ["greedy-0", "greedy-1", "greedy-2", *turns[:2]]
 
 
@@ -146,10 +146,10 @@ def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_be
         turns.append(" ".join(sorted(asked(bench))))
         crowd[:2] = [replace(each, min_member=1_199 - version) for each in crowd[:2]]
         bench.round(*crowd, on=here)
-        bench.now += 1
+        bench.clock.now += 1
         bench.prompt.run()
         bench.round(*crowd, on=here)
-        bench.now += 1000
+        bench.clock.now += 1000
     assert turns == ["greedy-0", "greedy-1", "greedy-2"]
 
 
@@ -182,7 +182,7 @@ def test_what_waits_for_pods_is_told_so_whether_it_would_fit_or_not(bench: Bench
         told = bench.round(*crowd, short, on=picture(version=version))
         assert told["short-0"] is Outcome.WAITING
         assert "short-0" not in asked(bench)
-        bench.now += 10
+        bench.clock.now += 10
     told = bench.round(*crowd, *enormous(1, "short"), on=picture(version="3"))
     assert told["short-0"] is not Outcome.WAITING
 
@@ -217,12 +217,12 @@ def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: B
     crowd = [named(f"crowd-{each}", *members(f"c{each}", 4 + each)) for each in range(2)]
     told: list[float] = []
     for number in range(200):
-        bench.now += 1.0
+        bench.clock.now += 1.0
         there = [pod("comes-and-goes", bound="n3")] if number % 2 else []
         bench.round(*crowd, on=picture(*there, version=str(number)))
         if bench.prompt.works:
-            told.append(bench.now)
-            bench.now += 1.0
+            told.append(bench.clock.now)
+            bench.clock.now += 1.0
             bench.prompt.run()
     pauses = [after - before - 1 for before, after in pairwise(told)]
     assert max(pauses[:2]) < 4, pauses
@@ -234,12 +234,12 @@ def test_a_round_comes_when_the_next_one_is_due(bench: Bench) -> None:
     crowd = enormous(3)
     bench.round(*crowd)
     assert bench.planner.due == float("inf"), "its answer brings the next round"
-    bench.now += 1.0
+    bench.clock.now += 1.0
     bench.prompt.run()
-    began = bench.now
+    began = bench.clock.now
     bench.round(*crowd)
     assert began < bench.planner.due <= began + 3
-    bench.now = bench.planner.due
+    bench.clock.now = bench.planner.due
     bench.round(*crowd)
     assert asked(bench) == {"greedy-1"}
 

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
+from manual_clock import ManualClock
 
 from cluster.caches.cache import ClusterCache
 from cluster.schedulers import SchedulerIndex
@@ -16,6 +17,7 @@ from controller.telemetry.recorder import Recorder
 from gangs.model import ObjectRef
 from gangs.sources import Sources
 from kube.objects import Pod
+from timing.clock import rfc3339
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -36,25 +38,24 @@ class Scene:
     """Pods that wait, a clock, and who is told."""
 
     def __init__(self) -> None:
-        self.index, self.heard, self.seconds = SchedulerIndex(), Heard(), 0.0
+        self.index, self.heard, self.clock = SchedulerIndex(), Heard(), ManualClock()
         self.strays = Strays(
             cast("ClusterCache", self.index),
             cast("Recorder", self.heard),
-            clock=lambda: self.seconds,
-            wall=lambda: BEGIN + timedelta(seconds=self.seconds),
+            clock=self.clock,
         )
 
     def come(self, names: Sequence[str], scheduler: str = "kai-scheduler", **metadata: Any) -> None:
         """Pods are made now, each named `namespace/name`."""
         for each in names:
             namespace, _, name = each.partition("/")
-            time = (BEGIN + timedelta(seconds=self.seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            time = rfc3339(self.clock.wall())
             made = {"namespace": namespace, "name": name, "uid": each, "creationTimestamp": time, **metadata}
             self.index.put(msgspec.convert({"metadata": made, "spec": {"schedulerName": scheduler}}, Pod))
 
     def after(self, seconds: float) -> list[str]:
         """Who is told in a round at that time."""
-        self.seconds, self.heard.notes = seconds, []
+        self.clock.now, self.heard.notes = seconds, []
         self.strays.tell(cast("ClusterView", type("Seen", (), {"sources": Sources(tried=self.index.tried())})))
         return [name for name, _ in self.heard.notes]
 

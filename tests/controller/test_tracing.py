@@ -2,6 +2,7 @@
 
 import uuid
 
+from manual_clock import START, ManualClock
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -23,13 +24,14 @@ def standing(phase: Phase) -> GangSample:
 
 def told(*steps: tuple[int, Phase], empty_first: bool = True) -> tuple[ReadableSpan, ...]:
     """The spans of a gang that stood so at these seconds after nine."""
-    exporter, now = InMemorySpanExporter(), [0]
+    exporter, clock = InMemorySpanExporter(), ManualClock()
+    clock.step_wall(NINE - START.timestamp())
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    traces = Traces(provider, clock=lambda: (NINE + now[0]) * 10**9)
+    traces = Traces(provider, clock=clock)
     if empty_first:
         traces.stand([])
-    for now[0], phase in steps:
+    for clock.now, phase in steps:
         traces.stand([standing(phase)])
     return exporter.get_finished_spans()
 
