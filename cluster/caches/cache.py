@@ -7,9 +7,7 @@ have ended well must not look as if it had lost them.
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cluster.api.transport import Transport
@@ -17,7 +15,7 @@ from cluster.api.trimming import trim_manifest, trim_node, trim_pod
 from cluster.caches.discovery import Discovery
 from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.journal import Journal
-from cluster.caches.manifest_sinks import AsRead, Keeps, Manifests, ManifestsOfKind
+from cluster.caches.manifest_sinks import Manifests, ManifestsOfKind
 from cluster.caches.reflector import Reflector, Sink
 from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming
 from cluster.caches.sinks import Grouping, Nodes, Pods, Table, ungrouped
@@ -28,26 +26,9 @@ from kube import keys
 from kube.catalog import Catalog, ObjectKey
 from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.topology import Topology
+from timing.clock import SYSTEM_CLOCK, Clock
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedKind:
-    """A `GroupKind` for callers that have none of their own."""
-
-    group: str
-    versions: tuple[str, ...]
-    kind: str
-    plural: str
-    only: tuple[str, str] | None = None
-    """(namespace, name) of the one object that is watched; None: all."""
-    keeps: Keeps | None = None
-    """Which of them are kept; None: all."""
-    as_read: AsRead | None = None
-    """What is kept of each; None: the object as it is."""
-    taught: "Callable[[Sequence[dict[str, Any]]], Iterable[GroupKind]] | None" = None
-    """Further kinds to be watched that its objects name; None: none."""
 
 
 Protecting = Callable[[Mapping[ObjectKey, Mapping[str, Any]]], Protected]
@@ -74,7 +55,9 @@ class ClusterCache:
         protecting: Protecting | None = None,
         groups_of: Grouping = ungrouped,
         timing: ReflectorTiming = DEFAULT_TIMING,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._changed = threading.Condition(threading.RLock())
         self._version = 0
         self._woken = False
@@ -107,8 +90,9 @@ class ClusterCache:
 
     def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """The resources that a snapshot is made from."""
-        yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing)
-        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, timing=timing)
+        clock = self._clock
+        yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing, clock=clock)
+        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, timing=timing, clock=clock)
         for path, kind, table in (
             ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass, self._classes),
             ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, self._budgets),
@@ -118,7 +102,7 @@ class ClusterCache:
             ("/api/v1/persistentvolumes", PersistentVolume, self._volumes),
             ("/apis/storage.k8s.io/v1/storageclasses", StorageClass, self._storage_classes),
         ):
-            yield Reflector(transport, [path], kind, table, timing=timing)
+            yield Reflector(transport, [path], kind, table, timing=timing, clock=clock)
 
     def _others(
         self, transport: Transport, kinds: Iterable[GroupKind], timing: ReflectorTiming
@@ -159,6 +143,7 @@ class ClusterCache:
             timing=timing,
             on_change=on_change,
             of_kind=of_kind,
+            clock=self._clock,
         )
 
     def start(self) -> None:
@@ -182,11 +167,11 @@ class ClusterCache:
 
     def stop(self, timeout: float = 1.0) -> None:
         """End all watches; waits up to `timeout` seconds in all for the threads."""
-        deadline = time.monotonic() + timeout
+        deadline = self._clock.monotonic() + timeout
         ending = [*self._own_threads(), *(each for further in self._further for each in further.stop())]
         for each in self._own_threads():
             each.stop()
-        late = [each.name for each in ending if not each.join(max(0.0, deadline - time.monotonic()))]
+        late = [each.name for each in ending if not each.join(max(0.0, deadline - self._clock.monotonic()))]
         if late:
             log.warning("still busy when told to stop: %s", ", ".join(late))
 
@@ -215,11 +200,11 @@ class ClusterCache:
 
     def wait_synced(self, timeout: float) -> bool:
         """Wait until `synced`; False where that takes longer than `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        if not all(each.wait_synced(max(0.0, deadline - time.monotonic())) for each in self._reflectors):
+        deadline = self._clock.monotonic() + timeout
+        if not all(each.wait_synced(max(0.0, deadline - self._clock.monotonic())) for each in self._reflectors):
             return False
         further = [each for further in self._further for each in further.reflectors()]
-        return all(each.tried.wait(max(0.0, deadline - time.monotonic())) for each in further)
+        return all(each.tried.wait(max(0.0, deadline - self._clock.monotonic())) for each in further)
 
     def age(self) -> float:
         """Seconds since the API server was last heard of, on the watch that has been silent longest."""

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from watched_kind import WatchedKind
 
 from cluster.api.connecting import connect
-from cluster.caches.cache import ClusterCache, WatchedKind
+from cluster.caches.cache import ClusterCache
 from cluster.caches.discovery import LOOK_SECONDS
 from cluster.caches.reflector_timing import ReflectorTiming
 from controlplane.control_plane import ControlPlane

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from scripted_api import Answer, ScriptedApi, failed, scripted
+from watched_kind import WatchedKind
 
-from cluster.caches.cache import ClusterCache, WatchedKind
+from cluster.caches.cache import ClusterCache
 from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.manifest_sinks import AsRead, Manifests, ManifestsOfKind
 from cluster.caches.reflector import Reflector, Sink
