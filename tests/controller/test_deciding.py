@@ -86,7 +86,7 @@ def test_a_changed_request_is_planned_at_once(clock: ManualClock) -> None:
     planner.decide([wide], picture())
     relaxed = replace(wide, required=None)
     assert planner.decide([relaxed], picture())[wide.key].outcome is Outcome.PLACED
-    assert clock[0] == 100.0
+    assert clock.now == 0.0
 
 
 def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: ManualClock) -> None:
@@ -120,7 +120,7 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monke
     assert answers[sound.key].outcome is Outcome.PLACED
     assert answers[cursed.key].outcome is Outcome.UNPLACEABLE
     assert "an error of Phalanx itself" in answers[cursed.key].message
-    assert clock[0] == 100.0
+    assert clock.now == 0.0
 
 
 def tied_to(rack: str, name: str, owner: str = "ReplicaSet") -> Pod:
