@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -20,6 +19,8 @@ from gangs.model import Gang, Manifest
 from planning.what_if import UnknownNodeError, WhatIf, added_nodes, names
 from serving.application import CALLER, JUDGE, WAITED
 from serving.limits import LARGEST_BODY
+from timing.clock import SYSTEM_CLOCK
+from timing.limit import TimeLimit
 from webhook.admission import dispatch
 from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused, decode, encode
 from webhook.client_certificates import Caller, anybody
@@ -97,8 +98,8 @@ class Webhook:
 
     def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
         """Forecasts until the caller's timeout, from now on."""
-        deadline = time.monotonic() + min(_timeout() - MARGIN, LONGEST_FORECAST)
-        return lambda manifest: self.forecast(manifest, deadline - time.monotonic())
+        limit = TimeLimit(min(_timeout() - MARGIN, LONGEST_FORECAST))
+        return lambda manifest: self.forecast(manifest, limit.seconds)
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
         """The plan as sentences, none where there is no time for it. Never the reason why an object is not admitted."""
@@ -166,7 +167,7 @@ def _admission(
     """A view that answers AdmissionReviews of whom `caller` lets ask by `decide`."""
 
     def view() -> Response:
-        started = time.perf_counter()
+        started = SYSTEM_CLOCK.monotonic()
         body = request.get_data()
         resource, operation, outcome = "", "", "failed"
         try:
@@ -189,7 +190,7 @@ def _admission(
             log.exception("%s of %s", operation, resource)
             return Response("internal error; the webhook's log has it\n", status=500, mimetype="text/plain")
         finally:
-            metrics.answered(path, resource, operation, outcome, time.perf_counter() - started)
+            metrics.answered(path, resource, operation, outcome, SYSTEM_CLOCK.monotonic() - started)
 
     return view
 

@@ -6,7 +6,6 @@ when the second is reviewed. Its author would be told that it is missing.
 
 import re
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from gangs.dialects.table import all_kinds
 from gangs.resource_kinds import ResourceKind
 from kube.catalog import Catalog, ObjectKey
+from timing.clock import SYSTEM_CLOCK, Clock
 
 SECONDS = 0.3
 """How long a pod is patient."""
@@ -59,7 +59,8 @@ def objects_in(text: str) -> Iterator[AwaitedObject]:
 class Patience:
     """Waits for objects to come to the caches; asks no other server. Safe to share between threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._turns = threading.BoundedSemaphore(AT_ONCE)
         self._vain_until = float("-inf")
 
@@ -69,15 +70,15 @@ class Patience:
         :param catalog: what the caches hold, as of the call.
         """
         keys = [each.key for text in awaited for each in objects_in(text) if each.name]
-        began = time.monotonic()
+        began = self._clock.monotonic()
         if not keys or began < self._vain_until or not self._turns.acquire(blocking=False):
             return False
         try:
             while not any(key in catalog() for key in keys):
-                if time.monotonic() - began > SECONDS:
-                    self._vain_until = time.monotonic() + PAUSE_SECONDS
+                if self._clock.monotonic() - began > SECONDS:
+                    self._vain_until = self._clock.monotonic() + PAUSE_SECONDS
                     return False
-                time.sleep(_LOOK_SECONDS)
+                self._clock.sleep(_LOOK_SECONDS)
         finally:
             self._turns.release()
         return True

@@ -1,6 +1,5 @@
 """`POST /v1/solve`: the dry run of `phalanx solve`, over HTTP."""
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from planning.messages.solve_report import solve_report
 from planning.what_if import AS_IT_IS, WhatIf
 from solver.deadline import Deadline, OutOfTimeError
 from solver.problem import Limits
+from timing.limit import TimeLimit
 from webhook.picture import Picture
 
 ORIGIN = "request"
@@ -57,8 +57,8 @@ def solve_stream(body: bytes, picture: Picture | None, seconds: float, asked: Dr
     :raises UnknownNodeError: "what if" names a node that is not there.
     :raises TooLongError: the objects were not read in this time.
     """
-    end = time.monotonic() + seconds
-    deadline = Deadline(lambda: end - time.monotonic())
+    limit = TimeLimit(seconds)
+    deadline = Deadline(lambda: limit.seconds)
     try:
         documents, mistakes = parse(body, ORIGIN, deadline)
         mistakes += read_objects(documents, deadline).mistakes

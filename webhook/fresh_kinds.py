@@ -6,12 +6,12 @@ writes objects of kinds that nobody describes must not have us ask with each: al
 
 import logging
 import threading
-import time
 
 from cluster.api.single import UnreadError, read_list
 from cluster.api.transport import Transport
 from gangs.model import Manifest
 from gangs.workloads.taught_kinds import RESOURCE
+from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
 
@@ -26,7 +26,8 @@ WAITING = 4
 class FreshKinds:
     """Reads all WorkloadKinds, at most once in `EVERY` seconds. Safe to share between threads."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._transport = transport
         self._turns = threading.BoundedSemaphore(WAITING)
         self._lock = threading.Lock()
@@ -36,7 +37,7 @@ class FreshKinds:
 
     def describing(self, group: str, kind: str) -> Manifest | None:
         """The WorkloadKind that names this kind; None where there was none after this call had begun, or no time."""
-        came = time.monotonic()
+        came = self._clock.monotonic()
         if came - self._listed < EVERY and (known := self._naming(group, kind)) is not None:
             return known
         if not self._turns.acquire(blocking=False):
@@ -44,8 +45,8 @@ class FreshKinds:
         try:
             with self._lock:
                 if self._listed < came:
-                    time.sleep(max(0.0, self._listed + EVERY - time.monotonic()))
-                    self._listed = time.monotonic()
+                    self._clock.sleep(max(0.0, self._listed + EVERY - self._clock.monotonic()))
+                    self._listed = self._clock.monotonic()
                     self._found = self._list()
         finally:
             self._turns.release()

@@ -7,12 +7,12 @@ readiness asks the TLS side for an answer.
 import http.client
 import ssl
 import threading
-import time
 from collections.abc import Callable, Mapping
 
 from werkzeug.wrappers import Request, Response
 
 from serving.background import BackgroundPort
+from timing.clock import SYSTEM_CLOCK, Clock
 
 Check = Callable[[], str]
 """Answers "" when all is well, else what is missing."""
@@ -36,7 +36,15 @@ class TLSSelfCall:
     `expected` gives the certificate (DER) that must be shown, None while there is none.
     """
 
-    def __init__(self, address: tuple[str, int], expected: Callable[[], bytes | None], keep: float = 5.0) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        expected: Callable[[], bytes | None],
+        keep: float = 5.0,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._clock = clock
         self._address = address
         self._expected = expected
         self._keep = keep
@@ -46,11 +54,11 @@ class TLSSelfCall:
     def __call__(self) -> str:
         """Whether the TLS side answers: "" or what went wrong."""
         with self._lock:
-            if time.monotonic() < self._good_until:
+            if self._clock.monotonic() < self._good_until:
                 return ""
             problem = self._ask()
             if not problem:
-                self._good_until = time.monotonic() + self._keep
+                self._good_until = self._clock.monotonic() + self._keep
             return problem
 
     def _ask(self) -> str:

@@ -9,7 +9,6 @@ but their author waits for, and never longer than a bound: pods are admitted fro
 
 import logging
 import threading
-import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
@@ -21,6 +20,7 @@ from gangs.manifests import key_of
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import Sources
 from kube.catalog import Naming, ObjectKey
+from timing.clock import SYSTEM_CLOCK, Clock
 from webhook.awaited_objects import AwaitedObject, objects_in
 
 LOG = logging.getLogger(__name__)
@@ -38,7 +38,8 @@ _KINDS: Mapping[tuple[str, str], ResourceKind] = {(each.group, each.kind): each 
 class Rereader:
     """Reads objects again. Safe to share between threads."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._transport = transport
         self._turns = threading.BoundedSemaphore(AT_ONCE)
 
@@ -47,7 +48,7 @@ class Rereader:
         if not self._turns.acquire(blocking=False):
             return sources
         try:
-            changes = self._read(_places(sources, looks), time.monotonic() + SECONDS)
+            changes = self._read(_places(sources, looks), self._clock.monotonic() + SECONDS)
         finally:
             self._turns.release()
         return sources.changed(changes)
@@ -57,7 +58,7 @@ class Rereader:
         if not self._turns.acquire(blocking=False):
             return sources
         try:
-            changes = self._find(awaited, time.monotonic() + SECONDS)
+            changes = self._find(awaited, self._clock.monotonic() + SECONDS)
         finally:
             self._turns.release()
         return sources.changed(changes) if changes else sources
@@ -65,7 +66,7 @@ class Rereader:
     def _find(self, awaited: Iterable[str], over: float) -> dict[ObjectKey, Mapping[str, Any] | None]:
         found: dict[ObjectKey, Mapping[str, Any] | None] = {}
         for thing in [each for text in awaited for each in objects_in(text)][:MOST]:
-            left = over - time.monotonic()
+            left = over - self._clock.monotonic()
             if left <= 0:
                 break
             try:
@@ -88,7 +89,7 @@ class Rereader:
     ) -> dict[ObjectKey, Mapping[str, Any] | None]:
         found: dict[ObjectKey, Mapping[str, Any] | None] = {}
         for kind, namespace, name in places:
-            left = over - time.monotonic()
+            left = over - self._clock.monotonic()
             if left <= 0:
                 break
             try:

@@ -6,9 +6,8 @@ https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-
 
 import hashlib
 import threading
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ from kubernetes.client.exceptions import ApiException
 
 from cluster.api.callers import token_in
 from cluster.api.transport import UNREACHABLE, Transport, message_of
+from timing.clock import SYSTEM_CLOCK, Clock
 
 KEEP_SECONDS = 60.0
 MOST_KEPT = 1024
@@ -73,7 +73,7 @@ def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Ref
 class AccessReviewer:
     """Asks the API server and keeps each answer for a minute. Safe to share between threads."""
 
-    def __init__(self, transport: Transport, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, transport: Transport, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._transport = transport
         self._clock = clock
         self._lock = threading.Lock()
@@ -84,11 +84,11 @@ class AccessReviewer:
         key = (hashlib.sha256(token.encode()).digest(), verb, path)
         with self._lock:
             until, answer = self._kept.get(key, (0.0, Access.FORBIDDEN))
-        if self._clock() < until:
+        if self._clock.monotonic() < until:
             return answer
         answer = self._ask(token, verb, path)
         with self._lock:
-            self._kept[key] = (self._clock() + KEEP_SECONDS, answer)
+            self._kept[key] = (self._clock.monotonic() + KEEP_SECONDS, answer)
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
         return answer

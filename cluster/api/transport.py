@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from functools import cached_property
 from http import HTTPStatus
-from time import monotonic
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -18,6 +17,7 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 
 from cluster.api.incoming import Incoming
+from timing.clock import SYSTEM_CLOCK, Clock
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -86,9 +86,17 @@ class _SafePool(urllib3.HTTPSConnectionPool):
 class Transport:
     """One API server, as one identity. Safe to share between threads."""
 
-    def __init__(self, api_client: ApiClient, allowance: Allowance | None = None, *, bearer: str = "") -> None:
+    def __init__(
+        self,
+        api_client: ApiClient,
+        allowance: Allowance | None = None,
+        *,
+        bearer: str = "",
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         """`bearer`: the token to sign in by; "": as the client's configuration says."""
         self._client = api_client
+        self._clock = clock
         self._bearer = bearer
         self._allowance = allowance
         self._signature: tuple[float, Mapping[str, str]] = 0.0, {}
@@ -100,7 +108,7 @@ class Transport:
         What that allows is the limit for the client, and is told to the API server (`timeout`), which else could still
         carry out later what nobody waits for any more.
         """
-        return Transport(self._client, allowance, bearer=self._bearer)
+        return Transport(self._client, allowance, bearer=self._bearer, clock=self._clock)
 
     def for_bearers(self) -> "Callable[[str], Transport]":
         """Gives, for a token, the same API server as its bearer: nothing of our own identity goes with its requests."""
@@ -111,7 +119,7 @@ class Transport:
         for name in _SAME_FOR_BEARERS:
             setattr(theirs, name, getattr(ours, name))
         client = ApiClient(theirs)
-        return lambda token: Transport(client, bearer=token)
+        return lambda token: Transport(client, bearer=token, clock=self._clock)
 
     def open(
         self,
@@ -198,11 +206,11 @@ class Transport:
         if self._bearer:
             return {"Authorization": f"Bearer {self._bearer}"}
         until, headers = self._signature
-        if monotonic() >= until:
+        if self._clock.monotonic() >= until:
             made: dict[str, str] = {}
             self._client.update_params_for_auth(made, [], ["BearerToken"], "", "GET", None)
             headers = made
-            self._signature = monotonic() + SIGNED_IN_SECONDS, headers
+            self._signature = self._clock.monotonic() + SIGNED_IN_SECONDS, headers
         return headers
 
 

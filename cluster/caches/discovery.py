@@ -11,6 +11,7 @@ from http import HTTPStatus
 from kubernetes.client.exceptions import ApiException
 
 from cluster.api.transport import UNREACHABLE, Transport, message_of
+from timing.clock import SYSTEM_CLOCK, Clock
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,15 @@ _ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,
 class Discovery:
     """Calls `on_change`, in a thread of its own, when the kinds that are served have changed."""
 
-    def __init__(self, transport: Transport, on_change: Callable[[], None], seconds: float = LOOK_SECONDS) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        on_change: Callable[[], None],
+        seconds: float = LOOK_SECONDS,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._clock = clock
         self.name = "discovery"
         self._transport = transport
         self._on_change = on_change
@@ -39,7 +48,7 @@ class Discovery:
     def start(self, patience: float = _FIRST_SECONDS) -> None:
         """Begin, and wait a moment for the first look: whoever asks for a kind after that is told when it comes."""
         self._thread.start()
-        self._asked.wait(patience)
+        self._clock.wait(self._asked, patience)
 
     def stop(self) -> None:
         """Ask it to end; returns at once."""
@@ -54,7 +63,7 @@ class Discovery:
     def _run(self) -> None:
         telling = self._looked()
         self._asked.set()
-        while not self._stopping.wait(self._seconds if telling else _VAIN_SECONDS):
+        while not self._clock.wait(self._stopping, self._seconds if telling else _VAIN_SECONDS):
             telling = self._looked()
 
     def _looked(self) -> bool:

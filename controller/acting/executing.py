@@ -244,7 +244,7 @@ class PlanExecutor:
 def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:
     """Whether a pod is on its way out of a node of the plan."""
     states = (picture.snapshot.state(node) for node in {member.node for member in record.members})
-    return any(state.departing for state in states if state is not None)
+    return any(tenant.terminating for state in states if state is not None for tenant in state.departing)
 
 
 def _members(gang_round: GangRound) -> list[Planned]:

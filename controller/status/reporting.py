@@ -59,6 +59,7 @@ _REASONS: Mapping[Phase, Reason] = {
 
 EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.ROOM_LOST: events.ROOM_LOST,
+    Cause.POD_OVERDUE: events.ROOM_LOST,
     Cause.MEMBER_GONE: events.ROOM_LOST,
     Cause.REQUEST_CHANGED: events.ROOM_LOST,
     Cause.EVICTION_REFUSED: events.EVICTION_REFUSED,

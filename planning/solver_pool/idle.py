@@ -5,10 +5,10 @@ and a second of somebody's time brings it back.
 """
 
 import threading
-import time
 from dataclasses import dataclass
 
 from planning.solver_pool.process import Worker
+from timing.clock import SYSTEM_CLOCK, Clock
 
 IDLE_SECONDS = 60.0
 """How long a worker waits beside another one before it is ended."""
@@ -25,7 +25,8 @@ class IdleWorkers:
     Safe for threads.
     """
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, idle_seconds: float = IDLE_SECONDS, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._idle_seconds = idle_seconds
         self._lock = threading.Lock()
         self._waiting: list[_Idle] = []
@@ -47,7 +48,7 @@ class IdleWorkers:
     def put(self, worker: Worker) -> None:
         """Keep one for the next caller."""
         with self._lock:
-            self._waiting.append(_Idle(worker, time.monotonic()))
+            self._waiting.append(_Idle(worker, self._clock.monotonic()))
             self._look_again()
 
     def close(self) -> None:
@@ -61,7 +62,7 @@ class IdleWorkers:
     def _end_the_unneeded(self) -> None:
         with self._lock:
             self._stop_looking()
-            enough = time.monotonic() - self._idle_seconds
+            enough = self._clock.monotonic() - self._idle_seconds
             ended = [each for each in self._waiting[:-1] if each.since <= enough]
             self._waiting = self._waiting[len(ended) :]
             self._look_again()
@@ -71,7 +72,7 @@ class IdleWorkers:
     def _look_again(self) -> None:
         """The first is the one that has waited longest: the others lie above it."""
         if self._timer is None and len(self._waiting) > 1:
-            wait = self._waiting[0].since + self._idle_seconds - time.monotonic()
+            wait = self._waiting[0].since + self._idle_seconds - self._clock.monotonic()
             self._timer = threading.Timer(max(0.0, wait), self._end_the_unneeded)
             self._timer.daemon = True
             self._timer.start()

@@ -1,7 +1,6 @@
 """The events of a gang: on its Gang object, on its pods, and on what makes these."""
 
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from cluster.api.transport import Timeout, Transport
@@ -9,6 +8,7 @@ from gangs.model import Manifest
 from kube.keys import REPORTING_CONTROLLER
 from kube.objects import Pod
 from kube.text import one_line_each
+from timing.clock import SYSTEM_CLOCK, Clock
 
 POD_WARNINGS = "involvedObject.kind=Pod,type=Warning"
 TIMEOUT: Timeout = (5.0, 30.0)
@@ -24,13 +24,14 @@ class TooManyEventsError(Exception):
 class ReadingLimit:
     """How many pages of events may be read, and until when."""
 
-    def __init__(self, pages: float = math.inf, seconds: float = math.inf) -> None:
+    def __init__(self, pages: float = math.inf, seconds: float = math.inf, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._pages = pages
-        self._until = time.monotonic() + seconds
+        self._until = self._clock.monotonic() + seconds
 
     def next_page(self) -> Timeout:
         """The time for one more. Raises `TooManyEventsError`."""
-        left = self._until - time.monotonic()
+        left = self._until - self._clock.monotonic()
         self._pages -= 1
         if left <= 0 or self._pages < 0:
             raise TooManyEventsError

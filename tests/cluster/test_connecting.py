@@ -14,6 +14,7 @@ import yaml
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
+from manual_clock import ManualClock
 
 from cluster.api.connecting import connect, token_of
 from cluster.api.transport import SIGNED_IN_SECONDS, UNREACHABLE, Transport
@@ -106,19 +107,18 @@ def test_a_kubeconfig_that_cannot_be_read_is_named(read: Any, text: bytes, tmp_p
     assert str(caught.value).startswith(f"kubeconfig {path} cannot be read: ")
 
 
-def test_a_token_that_is_exchanged_is_soon_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_is_exchanged_is_soon_sent() -> None:
     """The client is asked for it again after a second, not for each request."""
-    clock, tokens = [100.0], iter(["first", "second"])
-    monkeypatch.setattr("cluster.api.transport.monotonic", lambda: clock[0])
+    clock, tokens = ManualClock(100.0), iter(["first", "second"])
     settings = Configuration()
     hook: Any = lambda it: it.api_key.update(BearerToken=f"Bearer {next(tokens)}")  # noqa: E731 - untyped there
     settings.refresh_api_key_hook = hook
     settings.api_key = {"BearerToken": ""}
     with troubled() as (server, told):
         settings.host, settings.retries = server, False
-        transport = Transport(ApiClient(settings))
+        transport = Transport(ApiClient(settings), clock=clock)
         for pause in (0.0, SIGNED_IN_SECONDS * 0.9, SIGNED_IN_SECONDS * 0.2):
-            clock[0] += pause
+            clock.now += pause
             with pytest.raises(ApiException):
                 transport.request("GET", BUSY)
         assert told.tokens == ["Bearer first", "Bearer first", "Bearer second"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from manual_clock import ManualClock
 from servers import PATIENCE, REPOSITORY, RunningServer, stop
 
 from certs.cluster_edge import CONFIGURATIONS
@@ -399,18 +400,18 @@ def test_paths_of_our_own_ask_the_api_server_who_may_use_them(
 
 
 def test_an_answer_about_access_is_kept_for_a_minute(installation: Installation, tokens: dict[str, str]) -> None:
-    now = [0.0]
+    clock = ManualClock()
     transport = connect(str(installation.plane.kubeconfig_for("phalanx-system", "phalanx-webhook")))
-    reviewer = AccessReviewer(transport, clock=lambda: now[0])
+    reviewer = AccessReviewer(transport, clock=clock)
     assert reviewer.access(tokens["stranger"], "get", "/metrics") is Access.FORBIDDEN
     bind(installation.plane, "stranger")
-    now[0] = 59.0
+    clock.now = 59.0
     assert reviewer.access(tokens["stranger"], "get", "/metrics") is Access.FORBIDDEN
-    now[0] = 61.0
+    clock.now = 61.0
     deadline = time.monotonic() + PATIENCE
     while reviewer.access(tokens["stranger"], "get", "/metrics") is not Access.ALLOWED:
         assert time.monotonic() < deadline
-        now[0] += 61.0  # the API server's own authorizer hears of the binding a moment later
+        clock.now += 61.0  # the API server's own authorizer hears of the binding a moment later
         time.sleep(0.1)
 
 

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from manual_clock import ManualClock
 from pictures import Manifest, StillPicture, node, pod, pod_group
 
 from gangs.dialects.reading import described
 from gangs.manifests import key_of
 from gangs.sources import Sources
 from webhook.forecasts.forecasting import waits
-from webhook.forecasts.recent_gangs import CHEAP_SECONDS, SHARE, RecentGangs
+from webhook.forecasts.recent_gangs import CHEAP_SECONDS, REST, RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
 
 MEMBERS = [pod("p", labels={"pod-group.scheduling.sigs.k8s.io": "llm"})]
@@ -28,19 +29,15 @@ class Asked(StillPicture):
         return super().sources()
 
 
-class Clocks:
+class Clocks(ManualClock):
     """A clock that is set by hand, and a processor on which each reading costs as much."""
 
     def __init__(self, cost: float) -> None:
-        self.now = 100.0
+        super().__init__(100.0)
         self._spent = self._costs(cost)
 
-    def read(self) -> float:
-        """The time."""
-        return self.now
-
-    def spent(self) -> float:
-        """What has been used of the processor."""
+    def processor(self) -> float:
+        """Return the processor time used so far."""
         return next(self._spent)
 
     def _costs(self, cost: float) -> Iterator[float]:
@@ -53,7 +50,7 @@ class Clocks:
 
 def test_cheap_readings_are_made_anew_every_time() -> None:
     clocks, picture = Clocks(CHEAP_SECONDS / 2), Asked([pod_group()], pods=MEMBERS)
-    recent = RecentGangs(clocks.read, clocks.spent)
+    recent = RecentGangs(clocks)
     for _ in range(3):
         assert [each.key.name for each in recent.of(picture, 60.0).reading.gangs] == ["llm"]
     assert picture.times == 3
@@ -61,9 +58,9 @@ def test_cheap_readings_are_made_anew_every_time() -> None:
 
 def test_a_dear_one_is_kept_for_a_while_that_its_cost_decides() -> None:
     clocks, picture = Clocks(2.0), Asked([pod_group()], pods=MEMBERS)
-    recent = RecentGangs(clocks.read, clocks.spent)
+    recent = RecentGangs(clocks)
     first = recent.of(picture, 60.0)
-    clocks.now += SHARE * 2.0 - 1
+    clocks.now += REST.pause(2.0) - 1
     assert recent.of(picture, 60.0) is first
     assert picture.times == 1
     clocks.now += 2

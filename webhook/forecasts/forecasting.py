@@ -3,7 +3,6 @@
 Planned alone on the live snapshot: a forecast, no promise. Other gangs may come first.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,6 +27,7 @@ from planning.planner import plan_gang, waiting
 from planning.planning_options import PlanningOptions
 from planning.quota.usage import NO_USAGE, usage_of
 from solver.problem import Limits
+from timing.limit import TimeLimit
 from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.picture import Picture
 
@@ -74,7 +74,7 @@ def messages_for(
     :param seconds: how long reading the others and solving may take.
     :raises BusyError: the others could not be read in that time.
     """
-    end = time.monotonic() + seconds
+    left = TimeLimit(seconds)
     gang = by_setting(gang, placeholders=sources.placeholders)
     topologies, snapshot = known_topologies(sources), picture.snapshot()
     decision = waiting(gang, snapshot, topologies)
@@ -84,7 +84,7 @@ def messages_for(
         options = PlanningOptions(
             running_gangs=known.running,
             usage=NO_USAGE if gang.account is None else usage_of(known.reading.gangs, snapshot),
-            limits=Limits(seconds=max(0.0, end - time.monotonic())),
+            limits=Limits(seconds=left.seconds),
         )
         decision = plan_gang(gang, snapshot, topologies, options)
     return _sentences(gang, decision)

@@ -6,7 +6,6 @@ without. An answer that comes too late is kept, and told at the next CREATE that
 
 import logging
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,8 @@ from dataclasses import dataclass, replace
 from gangs.model import Gang, GangKey
 from planning.messages.wording import listed
 from planning.planner import missing_members
+from timing.clock import SYSTEM_CLOCK, Clock
+from timing.duty_cycle import DutyCycle
 from webhook.forecasts.forecasting import messages_for
 from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
@@ -27,9 +28,11 @@ SOLVE_SECONDS = 0.5
 """What a solve may take that nobody waits for: the next CREATE may be glad of it."""
 KEPT = 64
 """Answers that are remembered."""
-REST = 9
-"""So many times as long as it took to look at all members of a gang nobody looks at them again: a gang of 500 that has
-its minimum would else be read for each pod beyond it, and the time for that grow with the square of its size.
+REST = DutyCycle(rest=9)
+"""Between two readings of all members of one gang.
+
+Without it, a gang of 500 that has its minimum would be read for each pod beyond it, and the time for that would grow
+with the square of its size.
 """
 
 log = logging.getLogger(__name__)
@@ -47,7 +50,8 @@ class _Answer:
 class QuickForecasts:
     """Tells of arriving pods what becomes of their gangs. Safe to share between threads."""
 
-    def __init__(self, slot: SolveSlot, metrics: Metrics, others: RecentGangs) -> None:
+    def __init__(self, slot: SolveSlot, metrics: Metrics, others: RecentGangs, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._slot = slot
         self._others = others
         self._metrics = metrics
@@ -62,7 +66,7 @@ class QuickForecasts:
 
         :param all_members: the same gang, where in `gang` one member may stand for others that are like it.
         """
-        deadline = time.monotonic() + BUDGET_SECONDS
+        deadline = self._clock.monotonic() + BUDGET_SECONDS
         if missing := missing_members(gang):
             return self._counted("waiting", (f"gang {gang.key}: waits for {listed(missing)}",))
         if gang.waiting_for:
@@ -79,18 +83,19 @@ class QuickForecasts:
             return "busy", ()
         solving = self._pool.submit(self._solve, gang, picture)
         try:
-            return solving.result(max(0.0, deadline - time.monotonic()))
+            return solving.result(max(0.0, deadline - self._clock.monotonic()))
         except TimeoutError:
             return "late", ()
 
     def _in_full(self, key: GangKey, all_members: Callable[[], Gang]) -> Gang | None:
         """With all of its members; None: that was looked at just now."""
-        began = time.monotonic()
+        began = self._clock.monotonic()
         if self._rests.get(key, 0.0) > began:
             return None
         gang = all_members()
-        now = time.monotonic()
-        self._rests = {each: end for each, end in self._rests.items() if end > now} | {key: now + REST * (now - began)}
+        now = self._clock.monotonic()
+        resting = {each: end for each, end in self._rests.items() if end > now}
+        self._rests = resting | {key: now + REST.pause(now - began)}
         return gang
 
     def _solve(self, gang: Gang, picture: Picture) -> tuple[str, tuple[str, ...]]:

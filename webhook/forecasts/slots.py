@@ -1,10 +1,11 @@
 """One solve at a time, and a short queue before it: the solver may use a whole core, and so may admission."""
 
 import threading
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from timing.clock import SYSTEM_CLOCK, Clock
 
 MOST_KNOWN = 256
 """Callers of whom it is remembered when they solved last."""
@@ -20,7 +21,8 @@ class SolveSlot:
     Of those who wait, whoever has solved longest ago is next: nobody has it all because he asks again and again.
     """
 
-    def __init__(self, waiting: int = 4, most_each: int = 2) -> None:
+    def __init__(self, waiting: int = 4, most_each: int = 2, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._most, self._most_each = waiting + 1, most_each
         self._changed = threading.Condition()
         self._running = False
@@ -37,12 +39,12 @@ class SolveSlot:
 
         :param who: asks; "": admission does, which is one of those who take turns, without a limit of its own.
         """
-        started = time.monotonic()
+        started = self._clock.monotonic()
         self._enter(who)
         try:
             self._wait(who, max(seconds, 0.0))
             try:
-                yield max(seconds - (time.monotonic() - started), 0)
+                yield max(seconds - (self._clock.monotonic() - started), 0)
             finally:
                 self._leave(who)
         finally:

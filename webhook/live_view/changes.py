@@ -9,7 +9,6 @@ import gzip
 import logging
 import secrets
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -18,6 +17,7 @@ from typing import Any
 import msgspec
 
 from gangs.mirrors import key_text
+from timing.clock import SYSTEM_CLOCK, Clock
 from webhook.following import Follower, Observation
 from webhook.live_view import data
 from webhook.live_view.answer_rates import AnswerRates
@@ -111,8 +111,14 @@ class LiveFeed:
     """The answers of `/v1/changes`. Safe to share between threads; it has one of its own while somebody asks."""
 
     def __init__(
-        self, following: Following, *, look_seconds: float = LOOK_SECONDS, idle_seconds: float = IDLE_SECONDS
+        self,
+        following: Following,
+        *,
+        look_seconds: float = LOOK_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._following = following
         self._look_seconds = look_seconds
         self._idle_seconds = idle_seconds
@@ -131,9 +137,9 @@ class LiveFeed:
         None where nobody could look so far. `who` asks, where it is to be minded how often that is: whoever has not
         heard of the last change is answered without waiting, but not again and again.
         """
-        until = time.monotonic() + min(max(seconds, 0.0), WAIT_SECONDS)
+        until = self._clock.monotonic() + min(max(seconds, 0.0), WAIT_SECONDS)
         with self._news:
-            self._asked = time.monotonic()
+            self._asked = self._clock.monotonic()
             self._ensure_looking()
             failures = self._failures
 
@@ -144,7 +150,7 @@ class LiveFeed:
             try:
                 self._news.wait_for(lambda: self._version or over(), self._left(until))
                 if who and since != self._stamp:
-                    self._news.wait_for(over, self._rates.pause(who, time.monotonic()))
+                    self._news.wait_for(over, self._rates.pause(who, self._clock.monotonic()))
                 self._news.wait_for(lambda: over() or since != self._stamp, self._left(until))
             finally:
                 self._waiting -= 1
@@ -156,9 +162,8 @@ class LiveFeed:
             self._closed = True
             self._news.notify_all()
 
-    @staticmethod
-    def _left(until: float) -> float:
-        return max(0.0, until - time.monotonic())
+    def _left(self, until: float) -> float:
+        return max(0.0, until - self._clock.monotonic())
 
     def _clear(self) -> None:
         self._epoch = secrets.token_hex(4)
@@ -204,7 +209,7 @@ class LiveFeed:
                 while self._wanted():
                     if (look := follower.look()) is not None:
                         self._take(look)
-                    time.sleep(self._look_seconds)
+                    self._clock.sleep(self._look_seconds)
         except Exception:
             LOG.exception("the live feed ends; it begins anew when somebody asks")
             with self._news:
@@ -216,7 +221,7 @@ class LiveFeed:
         with self._news:
             if self._closed:
                 return False
-            if not self._waiting and time.monotonic() - self._asked >= self._idle_seconds:
+            if not self._waiting and self._clock.monotonic() - self._asked >= self._idle_seconds:
                 self._end()
             return self._looking
 
