@@ -43,6 +43,10 @@ PLAN_SECONDS = (0.01, 0.25, 2.0)
 _LEASES = next(each for each in RESOURCES if each.plural == "leases")
 _KINDS = all_kinds()
 _AFTER_EXPIRY = 0.01
+_MOST_STEPS = 10
+"""Rounds at one instant of logical time. More are a busy loop, which ends in reality when enough real time is spent."""
+_BUSY_SECONDS = 0.05
+"""How long a busy loop lasts here."""
 _PAUSES = {Urgency.NOW: AT_ONCE_SECONDS, Urgency.SOON: SETTLE.pause(0.0), Urgency.LATER: GATHER.pause(0.0)}
 
 
@@ -97,7 +101,9 @@ class Candidate:
         clock: MachineClock,
         trace: Callable[[str], None],
         on_end: Callable[["Candidate"], None],
+        on_busy: Callable[[str], None],
     ) -> None:
+        self._on_busy = on_busy
         self.process = Process(name, engine, on_crash=lambda: self._ended(on_end))
         self.clock = clock
         self.plan_weights = (1, 0, 0)
@@ -116,8 +122,9 @@ class Candidate:
         self._office = ExitStack()
         self._next = float("inf")
         self._stepping = False
-        self._renewing = False
+        self._steps, self._last_step, self._not_before = 0, -1.0, 0.0
         self._electing = False
+        self._expires, self._tries = 0.0, 0
         self._metrics = Metrics(clock=clock)
         self._recorder = Recorder(self._transport, instance=name, clock=clock, threaded=False)
         self._recording = False
@@ -161,19 +168,24 @@ class Candidate:
         """Look at the Lease whenever another candidate writes it, and when it expires."""
         if not self.leading and self.cache.synced():
             lasting = float(event.object["spec"].get("leaseDurationSeconds") or LEASE_SECONDS)
+            self._expires = self._engine.now + lasting
             self._elect()
-            self.process.later(lasting + 2 * _AFTER_EXPIRY, self._elect)
 
     def _elect(self) -> None:
+        """Try to get the Lease; if that fails, try again when it expires."""
         if self.leading or self._electing:
             return
         self._electing = True
+        self._tries += 1
+        this_try = self._tries
         try:
             begun = self.clock.since_boot()
             if self._lease.take():
                 self._lead(Term(self._timing.renew_deadline, begun, self.clock.since_boot))
             else:
-                self.process.later(self._timing.retry, self._elect)
+                left = self._expires - self._engine.now
+                seconds = left + 2 * _AFTER_EXPIRY if left > 0 else self._timing.retry
+                self.process.later(seconds, lambda: self._tries == this_try and self._elect())
         finally:
             self._electing = False
 
@@ -211,7 +223,6 @@ class Candidate:
             return
         renew(self._lease, term, self.clock)
         self.process.later(self._timing.retry, lambda: self._renew(term))
-        self._watch(term)
 
     def _watch(self, term: Term) -> None:
         """Notice the end of the term."""
@@ -248,6 +259,7 @@ class Candidate:
             self._schedule(self._engine.now)
 
     def _schedule(self, at: float) -> None:
+        at = max(at, self._engine.now, self._not_before)
         if at < self._next:
             self._next = at
             self._engine.at(at, lambda: self.process.do(self._step))
@@ -258,6 +270,11 @@ class Candidate:
         assert self._term is not None
         assert self._state is not None
         self._next, self._stepping = float("inf"), True
+        self._steps = self._steps + 1 if self._engine.now == self._last_step else 0
+        self._last_step = self._engine.now
+        if self._steps > _MOST_STEPS:
+            self._on_busy(f"{self.process.name} runs {_MOST_STEPS} rounds at one instant")
+            self._not_before = self._engine.now + _BUSY_SECONDS
         try:
             outcome = self._controller.step(self._state)
         finally:
@@ -276,8 +293,6 @@ class Candidate:
             return
         if outcome.due < float("inf"):
             self._schedule(self._engine.now + max(pause, outcome.due - self.clock.monotonic(), 0.0))
-        if outcome.outcome is Outcome.LATE:
-            return
         if self._planners.planner.answered():
             self._schedule(self._engine.now + pause)
         if self.cache.version() != self._state.due.version and not pause:

@@ -133,10 +133,15 @@ class World:
                 count = int(candidate.process.name.partition(".")[2] or 1) + 1
                 self.engine.after(seconds, lambda: self._start(base, f"{base}.{count}", machine))
 
-        candidate = Candidate(name, self.engine, self.network, self.hub, self.choices, machine, self.note, ended)
+        candidate = Candidate(
+            name, self.engine, self.network, self.hub, self.choices, machine, self.note, ended, self._busy
+        )
         candidate.plan_weights = self.plan_weights
         self.candidates[base] = candidate
         candidate.start()
+
+    def _busy(self, text: str) -> None:
+        self.invariants.violated("busy", text)
 
     @property
     def leader(self) -> Candidate | None:
