@@ -183,9 +183,10 @@ class PlanExecutor:
         if not refusal and not any(each.result in (Result.LATER, Result.CONFLICT) for each in tried):
             sent = self._send_evictions(victims, picture, dry_run=False)
             self._await_budgets(victims, picture)
-            for victim, written in zip(victims, sent, strict=True):
-                if written.done:
-                    self._reporter.evicted(gang_round, victim)
+            gone = [victim for victim, written in zip(victims, sent, strict=True) if written.done]
+            for victim in gone:
+                self._reporter.evicted(gang_round, victim)
+            self._reporter.gangs_evicted(gang_round, gone, picture)
             refusal = self._refusal(victims, sent)
         if refusal:
             self._give_up(gang_round, refusal, picture)

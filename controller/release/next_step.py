@@ -298,6 +298,13 @@ def _fallen(
         return Cause.REQUEST_CHANGED, changed
     if not situation.gang.suffice(situation.gang.members):
         return Cause.MEMBER_GONE, "a member beside the planned ones is gone, and too few are left"
+    return _capacity_lost(situation, planned, victims)
+
+
+def _capacity_lost(
+    situation: Situation, planned: tuple[Planned, ...], victims: tuple[PlannedVictim, ...]
+) -> tuple[Cause | None, str]:
+    """Return why the members do not fit on their nodes any more, once the victims are gone; (None, "") if they do."""
     if late := _overdue(situation, {victim.node for victim in victims}, {victim.uid for victim in victims}):
         return Cause.POD_OVERDUE, overdue_message(late[0].pod, late[0].node)
     lost = situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
