@@ -68,6 +68,8 @@ class SimulatedLane:
 
     def __init__(self, process: Process, choices: Choices, name: str, answered: Callable[[], None]) -> None:
         self.weights = (1, 0, 0)
+        self.seconds: float | None = None
+        """How long an answer takes; None: as the seed decides."""
         self.idle = True
         self._process, self._choices, self._answered = process, choices, answered
         self._site = f"{process.name}/{name}"
@@ -75,7 +77,10 @@ class SimulatedLane:
     def do(self, work: Work) -> None:
         """Do the work later."""
         self.idle = False
-        self._process.later(self._choices.one_of(self._site, PLAN_SECONDS, self.weights), lambda: self._run(work))
+        seconds = self.seconds
+        if seconds is None:
+            seconds = self._choices.one_of(self._site, PLAN_SECONDS, self.weights)
+        self._process.later(seconds, lambda: self._run(work))
 
     def _run(self, work: Work) -> None:
         try:

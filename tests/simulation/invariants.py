@@ -111,6 +111,8 @@ class Invariants:
         gang = gang_of(pod)
         if node_of(pod) and (before is None or not node_of(before)):
             self._bound(pod, gang)
+        elif gang and nominated(pod) and not node_of(pod) and event.kind == "MODIFIED":
+            self._reserved(pod, before or pod, gang)
         if gang:
             state = self.gangs[gang]
             if event.kind == "DELETED":
@@ -132,6 +134,30 @@ class Invariants:
         if any(amount < 0 for amount in free.values()):
             names = ", ".join(sorted(each["metadata"]["name"] for each in there))
             self.violated("b", f"node {node} is over-committed by {names}")
+
+    def _reserved(self, pod: Object, before: Object, gang: str) -> None:
+        """(r) What is reserved for a gang and what is released of another one do not share capacity."""
+        is_new = nominated(pod) != nominated(before)
+        is_released = bool(gates_of(before)) and not gates_of(pod)
+        found = self._world.api.store.objects.get((NODES, "", nominated(pod)))
+        if not (is_new or is_released) or found is None or "phalanx.dev/plan" not in pod["metadata"]["annotations"]:
+            return
+        victims = {each.get("uid") for each in self._status(gang).get("victims") or ()}
+        others = [each for each in self._pods.values() if self._shares(pod, each, gang, is_released=is_released)]
+        free = allocatable(found)
+        free.subtract(used(each for each in others if each["metadata"]["uid"] not in victims))
+        if any(free[resource] < amount for resource, amount in requests_of(pod).items()):
+            names = ", ".join(sorted(each["metadata"]["name"] for each in others))
+            what = "is released to" if is_released else "has its capacity reserved on"
+            self.violated("r", f"{pod['metadata']['name']} {what} {nominated(pod)}, which is reserved for {names}")
+
+    def _shares(self, pod: Object, other: Object, gang: str, *, is_released: bool) -> bool:
+        """Whether another gang's unbound pod holds the node: reserved or released, with no lower priority."""
+        if gang_of(other) in ("", gang) or node_of(other) or nominated(other) != nominated(pod):
+            return False
+        if is_released:
+            return priority_of(other) >= priority_of(pod)
+        return not gates_of(other)
 
     def _count(self, gang: str, state: GangState) -> None:
         now, minimum = self._world.engine.now, self.minimum(gang)
@@ -173,11 +199,11 @@ class Invariants:
     def sent(self, sent: Sent) -> None:
         """Check a request of a controller."""
         request = sent.request
-        if sent.code >= 300 or "dryRun" in request.query:  # noqa: PLR2004 - of HTTP
+        if sent.code >= 300 or "dryRun" in request.query:
             return
         self._fenced(sent)
         parts = request.path.removeprefix("/api/v1/namespaces/").split("/")
-        if len(parts) < 3 or parts[1] != "pods":  # noqa: PLR2004 - a namespace, "pods", and the name of one
+        if len(parts) < 3 or parts[1] != "pods":
             return
         namespace, _, name = parts[:3]
         if request.method == "PATCH" and parts[-1] != "status":

@@ -8,7 +8,7 @@ from local_api.store import Object
 from simulation.models.kubelets import STUCK, path_of
 from simulation.models.scheduler import NODES
 from simulation.objects import gang_of, is_terminating, name_of, node_of
-from simulation.world import GANGS_PATH, NODES_PATH, PODS_PATH, World
+from simulation.world import GANGS_PATH, NODES_PATH, World
 
 _DELETE_NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 PRIORITIES = ("", "low", "middle", "high")
@@ -197,6 +197,6 @@ class Users:
 
     def _node(self, site: str) -> Object | None:
         nodes = [each for (resource, *_), each in self.world.api.store.objects.items() if resource == NODES]
-        if len(nodes) < 2:  # noqa: PLR2004 - one must stay
+        if len(nodes) < 2:
             return None
         return sorted(nodes, key=name_of)[self.world.choices.number(f"{site}/which", len(nodes))]

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from local_api.resources import PODS, address
-from local_api.server import LocalApi, Request
+from local_api.server import LocalApi
 from local_api.store import Event, Object, RefusedError, Store
 from node_manifests import node_manifest
 
@@ -52,6 +52,8 @@ class World:
         self.restart_weights: tuple[int, ...] = (1, 0, 0, 0)
         self.restarting = True
         """Whether a crashed controller is started again."""
+        self.on_event: Callable[[Event], None] = lambda _event: None
+        """Sees every change of the store: directed schedules act there."""
         self._seen = 0
         self._failures = Failures()
         self.engine.after_each = self.settle
@@ -82,6 +84,7 @@ class World:
             self.kubelets.see(event)
             self.invariants.see(event)
             self._note_event(event)
+            self.on_event(event)
         self.hub.pass_on()
 
     def _note_event(self, event: Event) -> None:

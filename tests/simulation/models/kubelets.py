@@ -9,8 +9,8 @@ from local_api.store import Event, Object, RefusedError
 
 from simulation.choices import Choices
 from simulation.engine import Engine
-from simulation.objects import is_terminating, node_of
 from simulation.models.scheduler import NODES
+from simulation.objects import is_terminating, node_of
 
 READY_SECONDS = (0.02, 0.3, 2.0)
 END_SECONDS = (0.05, 1.0, 4.0, 25.0)
