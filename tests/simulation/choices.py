@@ -29,10 +29,10 @@ class Choices:
         if self._allowed is not None and name not in self._allowed:
             return 0
         place = self._number(name) * sum(weights) // _SCALE
-        for option, weight in enumerate(weights):
-            if place < weight:
-                break
-            place -= weight
+        option = 0
+        while place >= weights[option]:
+            place -= weights[option]
+            option += 1
         if option:
             self.taken[name] = option
         return option

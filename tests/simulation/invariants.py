@@ -81,8 +81,8 @@ class Invariants:
         self.gangs: defaultdict[str, GangState] = defaultdict(GangState)
         self.last_disturbance = 0.0
         """When the last fault or user action was over."""
-        self._released: set[str] = set()
-        """The uids of pods from which a controller's request has removed the gate."""
+        self._released: dict[str, str] = {}
+        """By the uid of a pod: the controller whose request has removed its gate."""
         self._pods: dict[str, Object] = {}
         """All pods that exist, by namespace and name."""
         self._evictions: list[Eviction] = []
@@ -111,8 +111,6 @@ class Invariants:
         gang = gang_of(pod)
         if node_of(pod) and (before is None or not node_of(before)):
             self._bound(pod, gang)
-        elif gang and nominated(pod) and not node_of(pod) and event.kind == "MODIFIED":
-            self._reserved(pod, before or pod, gang)
         if gang:
             state = self.gangs[gang]
             if event.kind == "DELETED":
@@ -135,29 +133,29 @@ class Invariants:
             names = ", ".join(sorted(each["metadata"]["name"] for each in there))
             self.violated("b", f"node {node} is over-committed by {names}")
 
-    def _reserved(self, pod: Object, before: Object, gang: str) -> None:
-        """(r) What is reserved for a gang and what is released of another one do not share capacity."""
-        is_new = nominated(pod) != nominated(before)
-        is_released = bool(gates_of(before)) and not gates_of(pod)
-        found = self._world.api.store.objects.get((NODES, "", nominated(pod)))
-        if not (is_new or is_released) or found is None or "phalanx.dev/plan" not in pod["metadata"]["annotations"]:
+    def _reserved(self, pod: Object, process: str, *, is_released: bool) -> None:
+        """(r) A controller gives no capacity to two gangs: neither reserves what it has released, nor the reverse."""
+        node, gang = nominated(pod), gang_of(pod)
+        found = self._world.api.store.objects.get((NODES, "", node))
+        if found is None or not gang:
             return
         victims = {each.get("uid") for each in self._status(gang).get("victims") or ()}
-        others = [each for each in self._pods.values() if self._shares(pod, each, gang, is_released=is_released)]
+        others = [each for each in self._pods.values() if self._holds(each, pod, process, is_released=is_released)]
         free = allocatable(found)
         free.subtract(used(each for each in others if each["metadata"]["uid"] not in victims))
         if any(free[resource] < amount for resource, amount in requests_of(pod).items()):
             names = ", ".join(sorted(each["metadata"]["name"] for each in others))
-            what = "is released to" if is_released else "has its capacity reserved on"
-            self.violated("r", f"{pod['metadata']['name']} {what} {nominated(pod)}, which is reserved for {names}")
+            what = "is released to" if is_released else "has capacity reserved on"
+            self.violated("r", f"{pod['metadata']['name']} {what} {node}, which {process} gave to {names}")
 
-    def _shares(self, pod: Object, other: Object, gang: str, *, is_released: bool) -> bool:
-        """Whether another gang's unbound pod holds the node: reserved or released, with no lower priority."""
-        if gang_of(other) in ("", gang) or node_of(other) or nominated(other) != nominated(pod):
+    def _holds(self, other: Object, pod: Object, process: str, *, is_released: bool) -> bool:
+        """Whether this controller has given the pod's node to another gang's pod, of no lower priority if reserved."""
+        if gang_of(other) in ("", gang_of(pod)) or is_terminating(other) or is_finished(other):
             return False
-        if is_released:
-            return priority_of(other) >= priority_of(pod)
-        return not gates_of(other)
+        if self._released.get(other["metadata"]["uid"]) == process:
+            return nominated(pod) in (node_of(other), nominated(other))
+        is_reserved = bool(gates_of(other)) and nominated(other) == nominated(pod)
+        return is_released and is_reserved and priority_of(other) >= priority_of(pod)
 
     def _count(self, gang: str, state: GangState) -> None:
         now, minimum = self._world.engine.now, self.minimum(gang)
@@ -206,8 +204,8 @@ class Invariants:
         if len(parts) < 3 or parts[1] != "pods":
             return
         namespace, _, name = parts[:3]
-        if request.method == "PATCH" and parts[-1] != "status":
-            self._note_release(f"{namespace}/{name}")
+        if request.method == "PATCH":
+            self._patched(f"{namespace}/{name}", sent)
         if namespace == SYSTEM:
             return
         if request.method == "DELETE":
@@ -227,11 +225,16 @@ class Invariants:
         if holder not in ("", sent.process):
             self.violated("fencing", f"{sent.process} writes ({sent.request}) while {holder} has the Lease")
 
-    def _note_release(self, name: str) -> None:
+    def _patched(self, name: str, sent: Sent) -> None:
         now = self._world.api.store.objects.get((PODS, *name.split("/", 1)))
         before = self._pods.get(name)
-        if now is not None and before is not None and gates_of(before) and not gates_of(now):
-            self._released.add(now["metadata"]["uid"])
+        if now is None or before is None:
+            return
+        is_released = bool(gates_of(before)) and not gates_of(now)
+        if is_released:
+            self._released[now["metadata"]["uid"]] = sent.process
+        if is_released or (nominated(now) and nominated(now) != nominated(before)):
+            self._reserved(now, sent.process, is_released=is_released)
 
     def _evicted(self, name: str, sent: Sent) -> None:
         pod = self._pods.get(name)  # as it was before: the store's change is seen after the request

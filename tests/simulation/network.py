@@ -145,42 +145,50 @@ class Network:
         self.before_write: Callable[[Process, Request], None] = lambda _process, _request: None
         """Runs before each write: directed schedules act there."""
         self.after_write: Callable[[Process, Request], None] = lambda _process, _request: None
+        self.on_fault: Callable[[float], None] = lambda _seconds: None
+        """Is told of each fault and how long it lasts."""
         self.on_sent: Callable[[Sent], None] = lambda _sent: None
         self._trace = trace
 
     def send(self, process: Process, request: Request, allowance: Callable[[], float] | None) -> Answer:
         """Carry out a request. Raises as urllib3 does, and whatever `allowance` raises."""
         process.check()
-        write = request.method != "GET"
-        fate = self._fate(process, request) if write else FINE
-        if write:
-            self.before_write(process, request)
+        if request.method == "GET":
+            answer = self._arrived(process, request, FINE, self.engine.now)
+            if process.lists_slowly:
+                self._travel(process)
             process.check()
-        if fate == FREEZE:
-            seconds = self.choices.one_of(f"{process.name}/freeze", FREEZE_SECONDS)
-            self._trace(f"{process.name} freezes for {seconds:g} s before {request}")
-            process.freeze(seconds)
-            process.check()
-        if fate == CRASH_BEFORE:
-            self._crash(process, f"before {request}")
+            return answer
+        fate = self._fate(process, request)
+        self._before(process, request, fate)
         if allowance is not None:
             allowance()
         begun = self.engine.now
-        if write:
-            self._travel(process)
-        if fate == UNREACHABLE or process.name in self.cut:
-            raise urllib3.exceptions.ProtocolError("simulated: connection reset")
-        answer = self._carried_out(process, request, fate, begun, write=write)
-        if write:
-            self.after_write(process, request)
+        self._travel(process)
+        answer = self._arrived(process, request, fate, begun)
+        self.after_write(process, request)
         if fate == CRASH_AFTER:
             self._crash(process, f"after {request}")
-        if write or process.lists_slowly:
-            self._travel(process)
+        self._travel(process)
         process.check()
         if fate == ANSWER_LOST:
             raise urllib3.exceptions.ProtocolError("simulated: connection reset while reading")
         return answer
+
+    def _before(self, process: Process, request: Request, fate: int) -> None:
+        """What happens to the process before it sends a write."""
+        self.before_write(process, request)
+        process.check()
+        if fate == FREEZE:
+            seconds = self.choices.one_of(f"{process.name}/freeze", FREEZE_SECONDS)
+            self._trace(f"{process.name} freezes for {seconds:g} s before {request}")
+            self.on_fault(seconds)
+            process.freeze(seconds)
+            process.check()
+        elif fate == CRASH_BEFORE:
+            self._crash(process, f"before {request}")
+        elif fate != FINE:
+            self.on_fault(0.0)
 
     def _fate(self, process: Process, request: Request) -> int:
         lease = "/leases" in request.path
@@ -191,6 +199,7 @@ class Network:
 
     def _crash(self, process: Process, when: str) -> None:
         self._trace(f"{process.name} crashes {when}")
+        self.on_fault(0.0)
         process.end()
         raise CrashedError
 
@@ -199,7 +208,10 @@ class Network:
             seconds = self.choices.one_of(f"{process.name}/latency", LATENCIES, _LATENCY_WEIGHTS)
             self.engine.run_until(self.engine.now + seconds)
 
-    def _carried_out(self, process: Process, request: Request, fate: int, begun: float, *, write: bool) -> Answer:
+    def _arrived(self, process: Process, request: Request, fate: int, begun: float) -> Answer:
+        """Carry out a request that the network lets through."""
+        if fate == UNREACHABLE or process.name in self.cut:
+            raise urllib3.exceptions.ProtocolError("simulated: connection reset")
         store = self.api.store
         before = store.version
         refusal = _REFUSALS.get(fate)
@@ -210,7 +222,7 @@ class Network:
             served = self.api.serve(request)
             assert served is not None
             answer = served
-        if write:
+        if request.method != "GET":
             sent = Sent(begun, self.engine.now, process.name, request, answer[0], before, store.version)
             self._trace(f"{process.name} {request} → {answer[0]} {NAMES[fate]}".rstrip())
             self.on_sent(sent)

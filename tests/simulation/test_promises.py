@@ -71,7 +71,10 @@ def test_a_gang_half_released_by_a_leader_that_died_is_withdrawn() -> None:
     assert director.bound("g") == []
 
 
-@pytest.mark.parametrize("priority", ["high", "low"])
+_ITEM_5 = pytest.mark.xfail(strict=True, reason="issue 38, item 5: a round releases by the snapshot of its beginning")
+
+
+@pytest.mark.parametrize("priority", [pytest.param("high", marks=_ITEM_5), "low"])
 def test_no_gang_is_released_in_the_round_that_gives_its_capacity_away(priority: str) -> None:
     """The round sees two things at once: the probe for "low" is answered, and the plan for the other gang is there."""
     world = directed(controllers=1)

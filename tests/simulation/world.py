@@ -58,6 +58,7 @@ class World:
         self._failures = Failures()
         self.engine.after_each = self.settle
         self.network.on_sent = self.invariants.sent
+        self.network.on_fault = lambda seconds: self.invariants.disturbed(self.engine.now + seconds)
 
     @contextmanager
     def watching_for_failures(self) -> Iterator[None]:

@@ -1,1 +1,1 @@
-"""Models of the components around a controller. Each one is compared with the real one by `test_models_against_real`."""
+"""Models of the components around a controller. `test_models_against_real` compares each one with the real one."""

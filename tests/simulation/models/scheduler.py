@@ -178,41 +178,45 @@ class Scheduler:
                 continue
             if (node_of(other) or self._assumed.get(uid, "")) == name:
                 yield uid, other
-            elif not node_of(other) and uid not in self._assumed and nominated(other) == name:
-                if priority_of(other) >= priority_of(pod):
-                    yield uid, other
+            elif node_of(other) or uid in self._assumed or nominated(other) != name:
+                continue
+            elif priority_of(other) >= priority_of(pod):
+                yield uid, other
 
     def _preempt(self, pod: Object) -> str:
         """Evict the fewest pods of lower priority for this one; the node, "" if that does not help."""
         if pod["spec"].get("preemptionPolicy") == "Never":
             return ""
-        best: tuple[int, str, list[str]] | None = None
+        found: list[tuple[int, str, list[str]]] = []
         for name in sorted(self._nodes):
-            lower = [
-                uid
-                for uid, other in self._pods.items()
-                if node_of(other) == name and not is_finished(other) and priority_of(other) < priority_of(pod)
-            ]
+            lower = [uid for uid, other in self._pods.items() if self._is_lower(other, pod, name)]
             if any(is_terminating(self._pods[uid]) for uid in lower) and nominated(pod) == name:
                 return ""  # its victims are on their way out
-            if not lower or not self._fits(pod, name, lower):
-                continue
-            victims = list(lower)
-            for uid in sorted(lower, key=lambda uid: -priority_of(self._pods[uid])):
-                fewer = [each for each in victims if each != uid]
-                if self._fits(pod, name, fewer):
-                    victims = fewer
-            if best is None or (len(victims), name) < best[:2]:
-                best = len(victims), name, victims
-        if best is None:
+            if lower and self._fits(pod, name, lower):
+                victims = self._fewest(pod, name, lower)
+                found.append((len(victims), name, victims))
+        if not found:
             return ""
-        _, node, victims = best
+        _, node, victims = min(found)
         for uid in victims:
             self._evict(self._pods[uid])
         for other in list(self._pods.values()):
             if nominated(other) == node and not node_of(other) and priority_of(other) < priority_of(pod):
                 self._write(other, {"nominatedNodeName": None})
         return node
+
+    def _is_lower(self, other: Object, pod: Object, name: str) -> bool:
+        """Whether the other pod runs on the node and has a lower priority."""
+        return node_of(other) == name and not is_finished(other) and priority_of(other) < priority_of(pod)
+
+    def _fewest(self, pod: Object, name: str, lower: list[str]) -> list[str]:
+        """The victims that remain when each pod is spared that can be, the most important first."""
+        victims = list(lower)
+        for uid in sorted(lower, key=lambda uid: -priority_of(self._pods[uid])):
+            fewer = [each for each in victims if each != uid]
+            if self._fits(pod, name, fewer):
+                victims = fewer
+        return victims
 
     def _evict(self, pod: Object) -> None:
         meta = pod["metadata"]
