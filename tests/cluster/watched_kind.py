@@ -21,6 +21,6 @@ class WatchedKind:
     keeps: Keeps | None = None
     """Which of them are kept; None: all."""
     as_read: AsRead | None = None
-    """What is kept of each; None: the object as it is."""
+    """Returns what the cache keeps of an object; None: the cache keeps the object itself."""
     taught: "Callable[[Sequence[dict[str, Any]]], Iterable[GroupKind]] | None" = None
     """Further kinds to be watched that its objects name; None: none."""

@@ -11,5 +11,6 @@ table of requests to this one and to a real one and compares what they say.
 - `server`: HTTP, and faults on cue.
 
 It leaves out: defaults that no test reads, admission, schemas, rights, owners, finalizers of kinds other than pods,
-pages, bookmarks. Nobody acts in it: tests play the scheduler and the kubelet (`controller_scene`, `simulation.models`).
+pages, bookmarks. No component acts in it: tests play the scheduler and the kubelet (`controller_scene`,
+`simulation.models`).
 """

@@ -51,7 +51,7 @@ class Event:
 
 @dataclass(slots=True)
 class Store:
-    """Everything there is. To be used under its `lock`, which also tells of changes.
+    """Everything there is. Callers hold its `lock`, which is notified of every change.
 
     `clock` gives the times in objects, `random` their uids and the ends of generated names.
     """

@@ -52,7 +52,7 @@ class LogicalClock:
 class MachineClock(LogicalClock):
     """The clock of one machine. Its wall time is `offset` seconds ahead of the simulation's.
 
-    `waiting`: lets so many seconds go by, for code that waits in a thread of its own; None where none may.
+    `waiting`: moves the time by so many seconds, for code that waits in a thread of its own; None: no code may wait.
     """
 
     def __init__(self, base: LogicalClock) -> None:

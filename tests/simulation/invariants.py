@@ -1,4 +1,6 @@
-"""What must hold after every step, and at the end of a schedule. The letters are those of docs/decisions/0036.
+"""The invariants that hold after every step, and those at the end of a schedule.
+
+The letters are those of docs/decisions/0036.
 
 The invariants read the API server's store and the requests of the controllers, and no product code.
 """
@@ -50,10 +52,10 @@ SYSTEM = "phalanx-system"
 
 @dataclass
 class GangState:
-    """What the invariants remember of a gang.
+    """A gang as the invariants remember it.
 
-    `partly_since`: since when some members run, but fewer than the minimum, and it has not been whole since the first
-    of them was bound; None if that is not so. `whole_since`: since when it has been whole, None if it is not.
+    `partly_since`: when the first of its members was bound, if fewer than the minimum have run since then; else None.
+    `whole_since`: since when the minimum runs; None if fewer run.
     """
 
     members: dict[str, Object] = field(default_factory=dict)

@@ -6,7 +6,7 @@ KNOWN = (
     "(busy)",  # issue 37: due times of `StatusSync` and a late cache beside an answered plan end no round's wait
     "(r)",  # issue 38, item 5
 )
-"""What their violations begin with."""
+"""How the violations of these faults begin."""
 
 
 def unknown(violations: Iterable[str]) -> list[str]:

@@ -51,7 +51,7 @@ class Faults:
 
 NO_FAULTS = Faults()
 FINE, CONFLICT, TOO_MANY, INTERNAL, ANSWER_LOST, UNREACHABLE, CRASH_BEFORE, CRASH_AFTER, FREEZE = range(9)
-"""What becomes of a request, in the order of `Faults.weights`."""
+"""The fates of a request, in the order of `Faults.weights`."""
 NAMES = ("", "409", "429", "500", "answer lost", "unreachable", "crash before", "crash after", "freeze")
 _REFUSALS = {
     CONFLICT: RefusedError(409, "Conflict", "simulated: the object has been modified"),
@@ -146,7 +146,7 @@ class Network:
         """Runs before each write: directed schedules act there."""
         self.after_write: Callable[[Process, Request], None] = lambda _process, _request: None
         self.on_fault: Callable[[float], None] = lambda _seconds: None
-        """Is told of each fault and how long it lasts."""
+        """Called with the seconds that a fault lasts."""
         self.on_sent: Callable[[Sent], None] = lambda _sent: None
         self._trace = trace
 
@@ -176,7 +176,7 @@ class Network:
         return answer
 
     def _before(self, process: Process, request: Request, fate: int) -> None:
-        """What happens to the process before it sends a write."""
+        """Freeze or end the process before it sends a write, if that is its fate."""
         self.before_write(process, request)
         process.check()
         if fate == FREEZE:

@@ -54,7 +54,7 @@ def gang_of(pod: Object) -> str:
 
 
 def requests_of(pod: Object) -> Counter[str]:
-    """What its containers ask for, in thousandths, and one pod."""
+    """The requests of its containers, and one pod, in thousandths."""
     total: Counter[str] = Counter({"pods": _MILLI})
     for container in pod["spec"]["containers"]:
         for resource, amount in ((container.get("resources") or {}).get("requests") or {}).items():
@@ -73,12 +73,12 @@ def thousandths(amount: Any) -> int:
 
 
 def allocatable(node: Object) -> Counter[str]:
-    """What a node gives to pods, in thousandths."""
+    """The capacity that a node gives to pods, in thousandths."""
     return Counter({key: thousandths(amount) for key, amount in node["status"]["allocatable"].items()})
 
 
 def used(pods: Iterable[Object]) -> Counter[str]:
-    """What pods use together."""
+    """The sum of the pods' requests."""
     total: Counter[str] = Counter()
     for pod in pods:
         total.update(requests_of(pod))

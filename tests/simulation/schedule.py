@@ -36,7 +36,7 @@ NODES = (
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a schedule. `taken`: the questions of the schedule that were not answered by the harmless option."""
+    """The outcome of a schedule. `taken`: the questions that were not answered by the harmless option."""
 
     seed: int
     violations: tuple[str, ...]

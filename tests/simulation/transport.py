@@ -14,7 +14,7 @@ from simulation.network import Network, Process
 
 
 class _Response:
-    """What callers use of urllib3's response."""
+    """The part of urllib3's response that product code uses."""
 
     def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
         self.status, self.headers, self.data, self.reason = status, headers, data, HTTPStatus(status).phrase
@@ -36,7 +36,7 @@ class SimulatedTransport(Transport):
         self._fence = allowance
 
     def within(self, allowance: Callable[[], float]) -> "SimulatedTransport":
-        """The same, but every request but a GET asks `allowance` right before it is sent."""
+        """Return a transport of which every write asks `allowance` right before it is sent."""
         return SimulatedTransport(self._network, self._process, allowance)
 
     def open(

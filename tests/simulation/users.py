@@ -18,7 +18,7 @@ STEP_SECONDS = (0.0, 1.5, -1.5, 30.0, -30.0)
 
 @dataclass
 class Users:
-    """Everybody who acts on a cluster but the components that the simulation models elsewhere."""
+    """The source of every change that no modelled component makes."""
 
     world: World
     made: int = 0

@@ -20,7 +20,7 @@ _GOES_ON, _REPEATS, _EXPIRES = range(3)
 
 
 class WatchHub:
-    """Knows who watches what, and passes on every change of the store.
+    """Holds the feeds of all processes, and passes on every change of the store.
 
     `delay_weights`: of `DELAYS`. `mishap_weights`: that an event arrives once, twice, or that the watch expires.
     """
@@ -34,7 +34,7 @@ class WatchHub:
         self._encoded: dict[int, bytes] = {}
 
     def pass_on(self) -> None:
-        """Send the changes that are new to everybody who watches."""
+        """Send each new change to every feed of its resource."""
         history = self.api.store.history
         while self._sent < len(history):
             event = history[self._sent]
@@ -51,7 +51,7 @@ class WatchHub:
         return line
 
     def add(self, feed: "Feed | PlainFeed") -> None:
-        """Let somebody watch."""
+        """Add a feed."""
         self._feeds.append(feed)
 
     def drop(self, process: Process) -> None:

@@ -153,12 +153,12 @@ class World:
         return next((each for each in self.candidates.values() if each.leading), None)
 
     def run(self, seconds: float) -> None:
-        """Let time go by."""
+        """Run everything that is due within so many seconds."""
         self.settle()
         self.engine.run_until(self.engine.now + seconds)
 
     def run_until(self, holds: Callable[[], object], seconds: float, step: float = 0.05) -> bool:
-        """Let time go by until something holds, for at most so many seconds; return whether it does."""
+        """Run until `holds` returns true, for at most so many seconds. Return whether it does."""
         self.settle()
         end = self.engine.now + seconds
         while not holds() and self.engine.now < end:

@@ -1,9 +1,9 @@
 """kube-scheduler: binds pods by what its own watches have shown it, and preempts.
 
-The rules are those of Kubernetes 1.37, pkg/scheduler: the queue by priority, then by age; nominated pods of at least
-the same priority hold their node (framework/runtime `RunFilterPluginsWithNominatedPods`), gated ones too; the node
-that a pod is nominated to is tried first (`schedule_one.go`, `evaluateNominatedNode`); a preempting pod clears the
-nominations of lower-priority pods on its node (framework/preemption `prepareCandidate`).
+The rules are those of Kubernetes 1.37, pkg/scheduler. The queue is ordered by priority, then by age. Nominated pods of
+at least the same priority hold their node (framework/runtime `RunFilterPluginsWithNominatedPods`), gated ones too.
+The nominated node is tried first (`schedule_one.go`, `evaluateNominatedNode`). A preempting pod clears the nominations
+of lower-priority pods on its node (framework/preemption `prepareCandidate`).
 """
 
 from collections.abc import Iterable
