@@ -13,8 +13,8 @@ class ReflectorTiming:
     is (`wake`), twice as late each time up to `last_missing`. `doubt`: how soon one that has just come to be served is
     listed again, twice as late each time up to `silence`: the API server makes the store of a definition anew when its
     names are accepted, and who watches the old one hears nothing more. `unsynced_retry`: the longest pause before the
-    first list succeeds; until then the process does not serve. `overloaded`: how long a server that answers nothing to the point
-    is waited for before the resource counts as tried: an aggregated API may be down for good.
+    first list succeeds; until then the process does not serve. `overloaded`: how long a server that answers nothing to
+    the point is waited for before the resource counts as tried: an aggregated API may be down for good.
     """
 
     page: int = 500
