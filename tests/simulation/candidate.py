@@ -219,6 +219,7 @@ class Candidate:
         self._office = ExitStack()
         self._journal = self._office.enter_context(self.cache.journal())
         self._state = self._controller.begin(self._journal)
+        self._next = float("inf")  # a round that was due in an earlier term is not
         self._schedule(self._engine.now)
         self.process.later(self._timing.retry, lambda: self._renew(term))
         self.process.later(term.left(), lambda: self._watch(term))

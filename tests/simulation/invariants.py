@@ -42,6 +42,7 @@ SETTLED_SECONDS = 30.0
 """(g) Within this after the last disturbance a gang that fits is bound."""
 GRACE_SECONDS = 30.0
 """A terminating pod counts as gone if it ends within this, and is not overdue by more (contract, section 4)."""
+STATUS_LOST = "its status was lost"
 _RACE_SECONDS = 0.1
 """(d) What became true so shortly before a request was sent, the controller could not know."""
 _SLACK = 0.02
@@ -62,7 +63,14 @@ class GangState:
     partly_since: float | None = None
     whole_since: float | None = None
     ever_whole: bool = False
+    status_lost: bool = False
+    """Whether its Gang was deleted, or the status wiped, while members ran."""
     last_whole: float = -1.0
+
+    @property
+    def lost(self) -> str:
+        """A remark for violations that a lost status may explain."""
+        return f" ({STATUS_LOST})" if self.status_lost else ""
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,10 @@ class Invariants:
 
     def see(self, event: Event) -> None:
         """Check one change."""
+        if event.resource == GANGS:
+            state = self.gangs[name_of(event.object)]
+            lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
+            state.status_lost |= lost and any(map(_runs, state.members.values()))
         if event.resource != PODS:
             return
         pod, name = event.object, name_of(event.object)
@@ -167,6 +179,7 @@ class Invariants:
             self.violated("b", f"gang {gang} requires one rack, but runs in several: {names}")
         if not running:
             state.ever_whole, state.partly_since, state.whole_since = False, None, None
+            state.status_lost = False
             return
         if len(running) >= minimum > 0:
             if state.whole_since is None:
@@ -192,7 +205,7 @@ class Invariants:
                 return
             running = sorted(each["metadata"]["name"] for each in state.members.values() if _runs(each))
             text = f"gang {gang} runs in part for more than {bound:g} s: only {', '.join(running)} run"
-            self.violated("a", text)
+            self.violated("a", text + state.lost)
 
         self._world.engine.at(due, look)
 
@@ -252,9 +265,11 @@ class Invariants:
         if state is None:
             self.violated("f", f"{sent.process} evicts pod {name}, which is a victim of no plan")
         elif state.whole_since is not None and state.whole_since < sent.begun - _RACE_SECONDS:
-            self.violated("d", f"{sent.process} evicts {name} of the whole gang {own} for no higher priority")
+            text = f"{sent.process} evicts {name} of the whole gang {own} for no higher priority"
+            self.violated("d", text + state.lost)
         elif state.ever_whole and state.last_whole < sent.begun - _RACE_SECONDS and node_of(pod):
-            self.violated("d", f"{sent.process} evicts {name} of gang {own}, which was whole, for no higher priority")
+            text = f"{sent.process} evicts {name} of gang {own}, which was whole, for no higher priority"
+            self.violated("d", text + state.lost)
 
     def _planned_evictions(self, uid: str) -> Iterator[str]:
         """The gangs whose plan has the pod as a victim."""
