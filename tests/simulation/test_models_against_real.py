@@ -42,12 +42,8 @@ class Asked:
         container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(self.cpu)}}}
         named = {"priorityClassName": self.priority} if self.priority else {}
         spec = {"containers": [container], "automountServiceAccountToken": False, **named, **self.spec}
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": self.name, "namespace": "default"},
-            "spec": spec,
-        }
+        metadata = {"name": self.name, "namespace": "default"}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def on(node: str) -> dict[str, Any]:
