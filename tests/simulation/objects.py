@@ -48,8 +48,12 @@ def is_finished(pod: Object) -> bool:
 
 
 def gang_of(pod: Object) -> str:
-    """Namespace and name of the gang that the pod's label names; "" if none."""
-    name = (pod["metadata"].get("labels") or {}).get(GANG_LABEL, "")
+    """Namespace and name of the gang that the pod's label names, or its Job is; "" if none."""
+    meta = pod["metadata"]
+    labels = meta.get("labels") or {}
+    name = labels.get(GANG_LABEL, "")
+    if labels.get("phalanx.dev/workload"):
+        name = next((each["name"] for each in meta.get("ownerReferences") or () if each.get("controller")), "")
     return f"{pod['metadata'].get('namespace', '')}/{name}" if name else ""
 
 

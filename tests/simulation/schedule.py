@@ -99,6 +99,7 @@ def _make_slow(world: World, *, slow: bool) -> None:
         world.scheduler.bind_weights = 90, 8, 2
         world.kubelets.end_weights = 50, 20, 20, 10
         world.kubelets.ready_weights = 80, 15, 5
+        world.jobs.weights = 80, 15, 5
 
 
 def _heal(world: World) -> None:
@@ -114,3 +115,4 @@ def _make_quick(world: World) -> None:
     world.plan_weights, world.restart_weights = (1, 0, 0), (1, 0, 0, 0)
     world.scheduler.cycle_weights, world.scheduler.bind_weights = (1, 0, 0, 0), (1, 0, 0)
     world.kubelets.end_weights, world.kubelets.ready_weights = (1, 0, 0, 0), (1, 0, 0)
+    world.jobs.weights = 1, 0, 0

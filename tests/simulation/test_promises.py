@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from simulation.directed import Director, directed, is_bound, is_nominated
+from simulation.models.jobs import JOBS_PATH, job
 from simulation.models.kubelets import STUCK
 from simulation.network import Process
 from simulation.schedule import simulating
@@ -158,6 +159,24 @@ def test_no_pod_is_evicted_for_a_plan_that_waits_for_an_overdue_pod() -> None:
     assert low is not None
     assert "deletionTimestamp" not in low["metadata"]
     assert broken(world) == []
+
+
+def test_a_job_goes_from_created_to_bound_and_its_lost_pod_is_replaced() -> None:
+    world = directed()
+    director = Director(world)
+    world.ask("POST", JOBS_PATH, job("j", 2))
+    assert world.run_until(lambda: len(director.bound("j")) == 2, 5.0), "\n".join(world.trace)
+    world.run(2.0)
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{PODS_PATH}/{director.bound('j')[0]}")
+    world.run(5.0)
+    assert len(director.bound("j")) == 2
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{JOBS_PATH}/j")
+    world.run(45.0)
+    world.invariants.at_end()
+    assert broken(world) == []
+    assert director.bound("j") == []
 
 
 def test_a_bound_member_is_reported_when_the_scheduler_dawdles() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from local_api.store import Object
 
+from simulation.models.jobs import JOBS, JOBS_PATH, job
 from simulation.models.kubelets import STUCK, path_of
 from simulation.models.scheduler import NODES
 from simulation.objects import gang_of, is_terminating, name_of, node_of
@@ -27,7 +28,9 @@ class Users:
         """Do one thing, or nothing."""
         actions: tuple[tuple[int, Callable[[str], None]], ...] = (
             (20, lambda _site: None),
-            (14, self.gang),
+            (10, self.gang),
+            (8, self.job),
+            (3, self.delete_job),
             (10, self.delete_pod),
             (8, self.recreate),
             (4, self.wipe_status),
@@ -64,6 +67,19 @@ class Users:
         for index in range(size + extra):
             world.pod(f"{name}-{index}", name, cpu=cpu, priority=priority)
 
+    def job(self, site: str) -> None:
+        """Create a Job that is a gang."""
+        world, self.made = self.world, self.made + 1
+        size = 2 + world.choices.number(f"{site}/size", 3)
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        world.ask("POST", JOBS_PATH, job(f"j{self.made}", size, priority=priority))
+
+    def delete_job(self, site: str) -> None:
+        """Delete a Job."""
+        jobs = sorted(name for (resource, _, name) in self.world.api.store.objects if resource == JOBS)
+        if jobs:
+            self.world.ask("DELETE", f"{JOBS_PATH}/{jobs[self.world.choices.number(f'{site}/which', len(jobs))]}")
+
     def recreate(self, site: str) -> None:
         """Create the members that a gang lacks, as their user does who sees them gone."""
         gangs = sorted({each for (resource, _, each) in self.world.api.store.objects if resource.plural == "gangs"})
@@ -72,6 +88,8 @@ class Users:
         name = gangs[self.world.choices.number(f"{site}/which", len(gangs))]
         state = self.world.invariants.gangs[f"default/{name}"]
         priorities = [each["spec"].get("priorityClassName", "") for each in state.members.values()]
+        if (JOBS, "default", name) in self.world.api.store.objects:
+            return
         minimum = self.world.invariants.minimum(f"default/{name}")
         for index in range(max(0, minimum - len(state.members))):
             self.made += 1

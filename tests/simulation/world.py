@@ -16,6 +16,7 @@ from simulation.choices import Choices
 from simulation.clock import LogicalClock, MachineClock
 from simulation.engine import Engine
 from simulation.invariants import Invariants
+from simulation.models.jobs import JobController
 from simulation.models.kubelets import Kubelets
 from simulation.models.scheduler import Scheduler
 from simulation.network import RESTART_SECONDS, Network, Process
@@ -44,6 +45,7 @@ class World:
         self.hub = WatchHub(self.api, self.engine, self.choices)
         self.network = Network(self.api, self.engine, self.choices, self.note)
         self.kubelets = Kubelets(self.api, self.engine, self.choices)
+        self.jobs = JobController(self.api, self.engine, self.choices)
         self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices)
         self.invariants = Invariants(self)
         self.candidates: dict[str, Candidate] = {}
@@ -83,6 +85,7 @@ class World:
             event = history[self._seen]
             self._seen += 1
             self.kubelets.see(event)
+            self.jobs.see(event)
             self.invariants.see(event)
             self._note_event(event)
             self.on_event(event)
