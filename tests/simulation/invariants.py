@@ -174,7 +174,8 @@ class Invariants:
     def _count(self, gang: str, state: GangState) -> None:
         now, minimum = self._world.engine.now, self.minimum(gang)
         running = [each for each in state.members.values() if _runs(each)]
-        if self.is_level_required(gang) and len({self._rack(node_of(each)) for each in running}) > 1:
+        racks = {rack for each in running if (rack := self._rack(node_of(each)))}
+        if self.is_level_required(gang) and self._gang(gang)["metadata"]["generation"] == 1 and len(racks) > 1:
             names = ", ".join(f"{each['metadata']['name']} on {node_of(each)}" for each in running)
             self.violated("b", f"gang {gang} requires one rack, but runs in several: {names}")
         if not running:
@@ -375,6 +376,7 @@ class Invariants:
         return self._gang(gang).get("status") or {}
 
     def _rack(self, node: str) -> str:
+        """The rack of a node; "" if the node is gone."""
         found = self._world.api.store.objects.get((NODES, "", node))
         return (found or {"metadata": {}})["metadata"].get("labels", {}).get(RACK, "")
 
