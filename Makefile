@@ -30,7 +30,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test test-fast coverage test-long test-image bench bench-solver lint page docs binaries manifests image sbom krew lock clean
+.PHONY: help install demo examples test test-fast simulate coverage test-long test-image bench bench-solver lint page docs binaries manifests image sbom krew lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,12 @@ test: lint binaries page $(BROWSER) ## All set-up, then what proves that it work
 
 test-fast: $(STAMP) ## The tests that need no control plane and no minutes
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(FAST)"
+
+# One seed is replayed and minimised; without one, so many fresh ones are run.
+SCHEDULES ?= 100
+
+simulate: $(STAMP) ## Simulated schedules of faults against the controller: SCHEDULES=1000, or SEED=… to replay one and minimise it
+	@PYTHONPATH=tests:. $(BIN)/python -m simulation $(if $(SEED),$(SEED),--schedules $(SCHEDULES))
 
 coverage: $(STAMP) ## Which lines and branches the fast tests take, room by room; what needs a control plane is not measured
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(MEASURED)" --cov --cov-report=

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 from waiting import wait_for
+from watched_kind import WatchedKind
 
 from cluster.api.connecting import connect
-from cluster.caches.cache import ClusterCache, WatchedKind
+from cluster.caches.cache import ClusterCache
 from cluster.caches.discovery import LOOK_SECONDS
-from cluster.caches.reflector import ReflectorTiming
+from cluster.caches.reflector_timing import ReflectorTiming
 from controlplane.control_plane import ControlPlane
 from kube.objects import Pod
 

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from scripted_api import Answer, ScriptedApi, failed, scripted
 from waiting import wait_for
+from watched_kind import WatchedKind
 
-from cluster.caches.cache import ClusterCache, WatchedKind
+from cluster.caches.cache import ClusterCache
 from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.manifest_sinks import AsRead, Manifests, ManifestsOfKind
-from cluster.caches.reflector import Reflector, ReflectorTiming, Sink
+from cluster.caches.reflector import Reflector, Sink
+from cluster.caches.reflector_timing import ReflectorTiming
 
 QUICK = ReflectorTiming(missing=0.02, first_retry=0.02, last_retry=0.05, unsynced_retry=0.05, overloaded=1.0)
 Object = dict[str, Any]

@@ -10,7 +10,8 @@ import pytest
 from scripted_api import Answer, ScriptedApi, failed, listed, scripted, watched
 from waiting import wait_for
 
-from cluster.caches.reflector import Reflector, ReflectorTiming
+from cluster.caches.reflector import Reflector
+from cluster.caches.reflector_timing import ReflectorTiming
 from kube.objects import Pod
 
 QUICK = ReflectorTiming(page=2, silence=60.0, missing=0.02, first_retry=0.02, last_retry=0.1)
