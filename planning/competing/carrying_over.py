@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, Member
 from planning.after_plan import after, after_all
 from planning.competing.affinity_between import minding
@@ -75,8 +74,8 @@ def carried_over(joint: Joint, one_by_one: OneByOne) -> Found | None:
     """
     tier = joint.tier
     accepted = [gang for gang in tier.gangs if gang.key in joint.parts]
-    placed = _placed(joint, accepted)
-    if placed is None:
+    placed = _placed(joint, accepted) if accepted else []
+    if placed is None or (placed and not _may_be_bound(joint, placed)):
         return None
     decisions = {decision.key: decision for decision in placed}
     taken = _all_taken(placed, tier.start)
@@ -152,7 +151,7 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
             return None  # it was stated with members that a gang before it evicts
         framing = joint.tier.frame(variant.in_flavors, snapshot)
         decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
-        if decision is None or not _may_be_bound(decision, framing, snapshot):
+        if decision is None:
             return None
         decisions.append(decision)
         snapshot = after(decision, snapshot)
@@ -176,16 +175,27 @@ def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | 
         snapshot = after_all([plan for key, plan in plans.items() if key != gang.key], start)
         framing = joint.tier.frame(variant.in_flavors, snapshot)
         decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
-        if decision is None or not _may_be_bound(decision, framing, snapshot):
+        if decision is None:
             return None
         decisions.append(decision)
     return decisions
 
 
-def _may_be_bound(decision: Decision, framing: Framing | Decision, snapshot: Snapshot) -> bool:
-    """Whether the stock scheduler binds the members in some order, where that depends on other members."""
-    minding_others = isinstance(framing, Framing) and (framing.among_members or framing.problem.spreads)
-    return not minding_others or stands(decision, snapshot)
+def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
+    """Whether the stock scheduler binds the new members of all gangs in some order, where they depend on each other."""
+    framings = [variant.framing for variant in joint.way.values()]
+    gangs = [variant.gang for variant in joint.way.values()]
+    snapshot = joint.tier.start.snapshot
+    alone = not any(each.among_members or each.problem.spreads for each in framings)
+    if alone and not minding(gangs, snapshot.namespaces):
+        return True
+    everybody = replace(
+        decisions[0],
+        gang=None,
+        assignments=tuple(each for decision in decisions for each in decision.assignments),
+        evictions=tuple(each for decision in decisions for each in decision.evictions),
+    )
+    return stands(everybody, snapshot)
 
 
 def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | None:

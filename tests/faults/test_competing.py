@@ -1,4 +1,4 @@
-"""Gangs of one priority that compete: accepted in their order, all minimums before any extra, with the fewest victims."""
+"""Gangs of one priority that compete are accepted in their order; all minimums come before any extra member."""
 
 from pathlib import Path
 
@@ -41,4 +41,6 @@ def test_gangs_are_accepted_in_order_and_planned_together(name: str, places: dic
 @pytest.mark.parametrize("name", ["queue_extras_before_minimum", "cohort_extras_borrow_the_owners_quota"])
 def test_extra_members_beyond_the_quota_are_not_explained_by_nodes(name: str) -> None:
     report = solved(FILES / f"{name}.yaml").report
-    assert "1 pod fits on n1, proven optimal, 2 more are not covered by the quota, flavor f of ClusterQueue cq" in report
+    assert (
+        "1 pod fits on n1, proven optimal, 2 more are not covered by the quota, flavor f of ClusterQueue cq" in report
+    )
