@@ -7,7 +7,7 @@ of one priority that compete are weighed against each other (`planning.competing
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from cluster.snapshot import Snapshot
@@ -33,6 +33,7 @@ from planning.quota.strict_order import behind_others, strict_queue, waits_behin
 from planning.scheduler_rules.holdups import holdups
 from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
 from planning.scheduler_rules.resource_quotas import quotas_in_the_way
+from planning.solver_pool.known_answers import KnownAnswers
 from planning.solver_pool.pool import shared_workers
 from solver.heuristics.greedy import unproven
 from solver.plan import Answer, NoPlan, Plan, Proof
@@ -49,11 +50,13 @@ def plan_gang(
     options: PlanningOptions = DEFAULT_OPTIONS,
     *,
     weighed: bool = True,
+    known: KnownAnswers | None = None,
 ) -> Decision:
     """The decision for one gang: where its members go and who makes room, or why not and what would help.
 
     `topologies`: all there are; the gang's own is chosen from them. `weighed` False: other gangs compete, and a plan
     that is the best for this one need not be the best for all; it claims no more than holds however they are placed.
+    `known`: answers to problems of other gangs.
     Never raises for what a gang asks.
     """
     if options.deadline.over:
@@ -62,7 +65,7 @@ def plan_gang(
     gang = staying(full_gang, snapshot)
 
     def placed(charged_to_nobody: Gang) -> Decision:
-        return _plan(charged_to_nobody, snapshot, topologies, options, weighed=weighed)
+        return _plan(charged_to_nobody, snapshot, topologies, options, weighed=weighed, known=known)
 
     if gang.account is None:
         decision = placed(gang)
@@ -74,7 +77,13 @@ def plan_gang(
 
 
 def _plan(
-    gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology], options: PlanningOptions, *, weighed: bool
+    gang: Gang,
+    snapshot: Snapshot,
+    topologies: Sequence[Topology],
+    options: PlanningOptions,
+    *,
+    weighed: bool,
+    known: KnownAnswers | None,
 ) -> Decision:
     limits, running = options.limits_now(), options.running_gangs
     started = time.perf_counter()
@@ -82,7 +91,7 @@ def _plan(
     if isinstance(framing, Decision):
         return framing
     framed = time.perf_counter()
-    answer = _answer(gang, snapshot, framing, limits)
+    answer = _answer(gang, snapshot, framing, limits, known)
     if isinstance(answer, NoPlan) and framing.outside and answer is not UNFULFILLED:
 
         def on(changed: Snapshot) -> tuple[Framing, Answer]:
@@ -169,6 +178,7 @@ class _EachGang:
 
     topologies: Sequence[Topology]
     options: PlanningOptions
+    known: KnownAnswers = field(default_factory=KnownAnswers)
 
     def tier(self, gangs: tuple[Gang, ...], start: Taken) -> Tier:
         """Gangs of one priority with the ways to state and plan them."""
@@ -205,7 +215,7 @@ class _EachGang:
         if ahead := now.closed.get(queue):
             return waits_behind(gang, ahead), now
         options = self.options.with_usage(now.usage)
-        decision = plan_gang(gang, now.snapshot, self.topologies, options, weighed=weighed)
+        decision = plan_gang(gang, now.snapshot, self.topologies, options, weighed=weighed, known=self.known)
         closed = now.closed
         if queue and decision.outcome is not Outcome.PLACED and stands_in_line(gang, now.snapshot):
             closed = {**closed, queue: gang.key}
@@ -249,9 +259,13 @@ def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> D
     return with_evicted(_waiting(gang, reasons), full_gang, snapshot) if reasons else None
 
 
-def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) -> Answer:
+def _answer(
+    gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits, known: KnownAnswers | None = None
+) -> Answer:
     """The solver's answer, checked for what members wish of each other where they do."""
     if not framing.among_members and not framing.problem.spreads:
+        if known is not None:
+            return known.solved(framing.problem, lambda problem: _solved(problem, limits))
         return _solved(framing.problem, limits)
     return answer_with_companions(
         framing.problem,

@@ -34,6 +34,13 @@ LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """What weighing gangs against each other may take at most."""
 BOUNDING = Limits(deterministic=1.0, seconds=1.0)
 """What all gangs together may take to learn what each would have alone. It improves no plan, and all gangs wait."""
+_COMPARED = 100
+"""Gangs up to which a joint plan that is not proven is compared with planning one after the other.
+
+That takes a solve for each gang, at least 10 ms, so more gangs would take seconds and rarely get a better plan.
+"""
+_MOST_TOGETHER = 100_000
+"""The summed size of gangs beyond which no joint model is stated: CP-SAT does not load it within `LONGEST`."""
 _MOST_CHOICES = 8
 """Ways of giving flavors to all gangs that are tried. Each takes a joint solve; most queues have one flavor."""
 _WORTH_BEGINNING = 0.2
@@ -53,12 +60,13 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:
         if not (any(each.evictions for each in decisions) and one_by_one.displaced(decisions)):
             return decisions, taken
     ways = _Ways(tier, variants, started)
-    small = sum(size(each[0].framing.problem) for each in variants.values()) <= SMALL
+    effort = sum(size(each[0].framing.problem) for each in variants.values())
+    small = effort <= SMALL
     found = _together(ways, one_by_one) if small else _all_placed(ways, one_by_one)
-    if found is not None and found.proven:
+    if found is not None and (found.proven or len(tier.gangs) > _COMPARED):
         return found.decisions, found.taken
     decisions, taken = one_by_one.planned(weighed=False)
-    if found is None and not small and _displaced(tier, one_by_one, decisions):
+    if found is None and SMALL < effort <= _MOST_TOGETHER and _displaced(tier, one_by_one, decisions):
         found = _together(ways, one_by_one)
     if found is not None and (_cost(found.decisions), 0) < (_cost(decisions), found.levels):
         return found.decisions, found.taken
