@@ -82,6 +82,7 @@ class ShapeTable:
                 written=as_written(pod),
                 may_go=self.may_go,
                 with_members=traits.wants >= 0,
+                members=self.siblings,
             )
             shape = self._shape(eligibility, requests)
             position = self._merge(pod, shape, self._manners(eligibility, shape, traits))
