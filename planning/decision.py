@@ -95,6 +95,8 @@ class Decision:
     explanation: Explanation = field(default_factory=Explanation)
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
+    shortfall: str = ""
+    """The part of the message about members beyond the minimum that have no node."""
     naming: tuple[tuple[str, str], ...] = ()
     """Parts of the message that name what belongs to others, each with what stands there for who may not see that."""
     seconds: Mapping[str, float] = field(default_factory=dict)

@@ -27,6 +27,7 @@ from planning.framing.priorities import missing_class, with_priorities
 from planning.gang_order import in_order
 from planning.messages import wording
 from planning.messages.outcomes import decided
+from planning.messages.takers import with_takers
 from planning.messages.unlabelled import labels_that_help
 from planning.planning_options import DEFAULT_OPTIONS, PlanningOptions
 from planning.quota.queueing import charged, decide_in_queue, takes_namespace
@@ -165,7 +166,8 @@ def plan_in_turn(
             found, snapshot = plan_tier(
                 Tier(left, snapshot, options.running_gangs, options.limits_now(), each_gang.framed, each_gang.plan)
             )
-            yield [with_evicted(each, full_gang, start) for each, full_gang in zip(found, tier, strict=True)]
+            told = with_takers(found, start, each_gang.framed)
+            yield [with_evicted(each, full_gang, start) for each, full_gang in zip(told, tier, strict=True)]
             continue
         turns = InTurn(_Charged(snapshot, usage, closed), each_gang.step, snapshot.namespaces)
         found, (snapshot, usage, closed) = _charged_to_queues(tier, turns, options.limits)

@@ -46,10 +46,21 @@ def answer_with_companions(
     found = measured if measured is not None and stands(measured) else None
     if found is not None and (len(problem.nodes) > SMALL or not problem.spreads):
         return found
-    best = solve(problem) if problem.spreads and isinstance(free, Plan) else free
+    if isinstance(free, NoPlan):
+        return _refused(problem, loose, free, solve)
+    best = solve(problem) if problem.spreads else free
     if isinstance(best, NoPlan):
         return found or best
     return best if best is not free and stands(best) else found or UNFULFILLED
+
+
+def _refused(problem: Problem, loose: Problem, answer: NoPlan, solve: Callable[[Problem], Answer]) -> NoPlan:
+    """Return a rejection that holds without the spread, with the explanation of the problem with it.
+
+    Without the spread, domains hold too many members and remedies help that the spread forbids.
+    """
+    explained = solve(problem) if len(loose.spreads) < len(problem.spreads) else answer
+    return replace(explained, proof=answer.proof) if isinstance(explained, NoPlan) else answer
 
 
 def stands(decision: Decision, snapshot: Snapshot) -> bool:
