@@ -29,7 +29,7 @@ from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.times import now
 from controller.writes.writer import Result, Writer, Written
-from gangs.model import RESTART, GangKey
+from gangs.model import GangKey
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
@@ -220,12 +220,12 @@ class PlanExecutor:
         flavors = flavors_in_use(gang_round.gang)
         domain = solved_domain(settled(gang_round.gang), _members(gang_round), picture.snapshot, picture.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
-        added, noting = any(each.tolerations for each in flavors), gang_round.gang.on_failure == RESTART
+        added = any(each.tolerations for each in flavors)
         snapshot, time = picture.snapshot, now()
         members = _in_turn(gang_round, members, snapshot)
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patches = [
-            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added, noting=noting))
+            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added))
             for m in in_order(members, gang_round.gang, snapshot)
         ]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
