@@ -26,6 +26,7 @@ from planning.framing.gang_problem import Framing, UnknownLevelError, frame
 from planning.framing.priorities import missing_class, with_priorities
 from planning.gang_order import in_order
 from planning.messages import wording
+from planning.messages.never_fits import with_never_fits
 from planning.messages.outcomes import decided
 from planning.messages.takers import with_takers
 from planning.messages.unlabelled import labels_that_help
@@ -68,7 +69,7 @@ def plan_gang(
         return _plan(charged_to_nobody, snapshot, topologies, options, weighed=weighed)
 
     if gang.account is None:
-        decision = placed(gang)
+        decision = with_never_fits(placed(gang), gang, snapshot, topologies)
     elif reasons := _reasons_to_wait(gang, snapshot, None):
         decision = _waiting(gang, reasons)
     else:
