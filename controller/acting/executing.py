@@ -237,10 +237,12 @@ class PlanExecutor:
 def _in_turn(gang_round: GangRound, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
     """Return the members to release now, in binding order. A later round releases the others, once siblings are bound.
 
-    The order concerns all unbound members of the plan: siblings that are released already may not be bound yet.
+    The order concerns all unbound members that exist: siblings that are released already may not be bound yet. No member
+    waits for a pod that its workload has yet to create.
     """
     ready = {each.pod.metadata.uid: each for each in members}
-    unbound = [each for each in _members(gang_round) if not each.pod.bound and snapshot.state(each.node) is not None]
+    there = (each for each in _members(gang_round) if not each.pod.bound and not to_come(each.pod))
+    unbound = [each for each in there if snapshot.state(each.node) is not None]
     order = BindingOrder(((each.pod, each.node) for each in unbound), snapshot, priority=gang_round.gang.priority)
     released = order.released_now([each.pod.metadata.uid in ready for each in unbound])
     return [ready[unbound[position].pod.metadata.uid] for position in released]
