@@ -237,8 +237,8 @@ class PlanExecutor:
 def _in_turn(gang_round: GangRound, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
     """Return the members to release now, in binding order. A later round releases the others, once siblings are bound.
 
-    The order concerns all unbound members that exist: siblings that are released already may not be bound yet. No member
-    waits for a pod that its workload has yet to create.
+    The order concerns all unbound members that exist: siblings that are released already may not be bound yet. A pod
+    that its workload has yet to create holds no member back.
     """
     ready = {each.pod.metadata.uid: each for each in members}
     there = (each for each in _members(gang_round) if not each.pod.bound and not to_come(each.pod))
