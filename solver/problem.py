@@ -159,8 +159,9 @@ class Affinity:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Hard topology spread, counted once all members are placed and all victims are gone: a group in which a member of
-    `shapes` is placed anew has at most `skew` pods more than the emptiest group.
+    """Hard topology spread, counted once all members are placed and all victims are gone.
+
+    A group in which a member of `shapes` is placed anew has at most `skew` pods more than the emptiest group.
 
     `group[i]` names the group of node i; None: the pods of that node are not counted. `counts`: the pods of each group
     that are no members. All groups that count are in it, groups without a node of the problem too. `counted`: the

@@ -45,7 +45,7 @@ def left_out_beside(
 ) -> Reasons:
     """Return the reasons of `left_out` for a gang that was planned together with others.
 
-    A node that has room for a member before these gangs are placed, and none after, is told as taken by them.
+    If a node has room for a member before the other gangs are placed and none after, the reason names these gangs.
 
     :param beside: the gang's problem with the other gangs in their places; `in_beside`: the same plan in its positions.
     :param takers: by node, the gangs that were planned together with this one and have members there.

@@ -3,7 +3,7 @@
 Hard topology spread and pod affinity depend on the pods that are bound already. The scheduler refuses a member whose
 domain is still too full. It tries the member again when a sibling is bound, so a wrong order costs time only, with one
 exception: a refused pod preempts. If pods of lower priority on the member's node count for its spread constraint, the
-scheduler evicts them to make the constraint hold. Such a member is released in its turn.
+scheduler evicts them to make the constraint hold. The release holds such a member back until the scheduler accepts it.
 """
 
 from collections import Counter
@@ -66,7 +66,7 @@ class _Near:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """What the rules of the members count at one moment."""
+    """The counts of all members' rules at one moment."""
 
     spreads: tuple[SpreadCounts, ...]
     nears: tuple[_Near, ...]
@@ -181,8 +181,8 @@ class BindingOrder:
     def _greedy(self) -> tuple[int, ...] | None:
         """Bind what is accepted, the members of the emptiest domains first, until all are bound or none is accepted.
 
-        With one constraint that counts every member this order always exists if the constraint holds in the end: the
-        emptiest domain with a waiting member is never too full.
+        If one constraint counts every member and holds in the end, this finds an order: the emptiest domain with a
+        waiting member is never too full.
         """
         bound, order = self._start.copy(), list[int]()
         waiting = self._by_level()
