@@ -24,7 +24,9 @@ from planning.framing.gang_problem import Framing, UnknownLevelError, frame, fra
 from planning.framing.priorities import missing_class, with_priorities
 from planning.gang_order import in_order
 from planning.messages import wording
+from planning.messages.never_fits import with_never_fits
 from planning.messages.outcomes import decided
+from planning.messages.takers import with_takers
 from planning.messages.unlabelled import labels_that_help
 from planning.planning_options import DEFAULT_OPTIONS, PlanningOptions
 from planning.quota.flavors import Choice
@@ -68,7 +70,7 @@ def plan_gang(
         return _plan(charged_to_nobody, snapshot, topologies, options, weighed=weighed, known=known)
 
     if gang.account is None:
-        decision = placed(gang)
+        decision = with_never_fits(placed(gang), gang, snapshot, topologies)
     elif reasons := _reasons_to_wait(gang, snapshot, None):
         decision = _waiting(gang, reasons)
     else:
@@ -169,7 +171,8 @@ def plan_in_turn(
         full_gangs = tuple(same_priority)
         start = taken
         found, taken = plan_tier(each_gang.tier(tuple(staying(each, start.snapshot) for each in full_gangs), start))
-        yield [with_evicted(each, whole, start.snapshot) for each, whole in zip(found, full_gangs, strict=True)]
+        told = with_takers(found, start.snapshot, each_gang.framed)
+        yield [with_evicted(each, whole, start.snapshot) for each, whole in zip(told, full_gangs, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

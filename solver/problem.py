@@ -159,14 +159,15 @@ class Affinity:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Once everybody is placed, a group in which a member of `shapes` is placed anew has at most `skew` pods more
-    than the emptiest group (topology spread that must hold).
+    """Hard topology spread, counted once all members are placed and all victims are gone.
 
-    `group[i]` names the group of node i; None: what is there is not counted. `counts`: pods of others in each group;
-    all groups that count are in it, those without a node here too. `counted`: the shapes whose members count;
-    `victims`: those that are in `counts` until they go, each on a node of a group. `from_zero`: there are fewer groups
-    than asked for, and the emptiest has none. A rule that counts no members says where the first of them may come:
-    while nobody goes, the nodes of groups that are too full are not for them.
+    A group in which a member of `shapes` is placed anew has at most `skew` pods more than the emptiest group.
+
+    `group[i]` names the group of node i; None: the pods of that node are not counted. `counts`: the pods of each group
+    that are no members. All groups that count are in it, groups without a node of the problem too. `counted`: the
+    shapes whose members count. `victims`: pods that are in `counts` until they are evicted, each on a node of a group.
+    `from_zero`: there are fewer groups than `minDomains` asks for, and the emptiest counts as empty. If a rule counts
+    no members and no victim is evicted, the nodes of groups that are too full are closed.
     """
 
     shapes: tuple[int, ...]

@@ -92,6 +92,7 @@ class ShapeTable:
                 written=as_written(pod),
                 may_go=self.may_go,
                 with_members=traits.wants >= 0,
+                members=self.siblings,
             )
             shape = self._shape(eligibility, requests, terms.near)
             position = self._merge(pod, shape, self._manners(eligibility, shape, traits))
