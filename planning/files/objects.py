@@ -37,11 +37,11 @@ from kube.objects import (
     ResourceQuota,
     Struct,
 )
-from kube.quantities import amount
+from kube.quantities import countable
 from kube.requests import quantities
 from planning.files.documents import Document, Mistake
 from planning.files.valid_kinds import wrong_in
-from planning.files.valid_metadata import wrong_names
+from planning.files.valid_metadata import wrong_names, wrong_times
 from planning.messages.wording import listed
 from solver.deadline import NO_DEADLINE, Deadline
 
@@ -182,7 +182,8 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
         return
     objects.origins[key] = document.origin
     if group_kind not in TYPED:
-        found = tuple(_wrong_in_template(document.manifest)) or wrong_in(document.manifest)
+        found = (*wrong_times(document.manifest), *_wrong_in_template(document.manifest))
+        found = found or tuple(wrong_in(document.manifest))
         wrong = [_mistake(document, path, problem) for path, problem in found]
         objects.mistakes += wrong
         if not wrong:
@@ -196,7 +197,7 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
             named = ObjectMeta(name=key[3], namespace=key[2])
             objects.typed[key] = _allowing_nothing(PodDisruptionBudget(named), [_SELECTOR])
         return
-    found = tuple(_wrong_quantities(value)) or wrong_in(document.manifest)
+    found = (*wrong_times(document.manifest), *_wrong_quantities(value)) or tuple(wrong_in(document.manifest))
     wrong = [_mistake(document, path, problem) for path, problem in found]
     objects.mistakes += wrong
     if not wrong:
@@ -293,7 +294,7 @@ def _wrong_quantities(value: Struct) -> Iterator[tuple[str, str]]:
     """Quantities that cannot be read, as (field, problem)."""
     for path, resource, quantity in _quantities(value):
         try:
-            amount(resource, quantity)
+            countable(resource, quantity)
         except ValueError as error:
             yield f"{path}.{resource}", str(error)
 

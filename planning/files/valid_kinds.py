@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
+from cluster.resource_quota_charges import resource_of
 from cluster.selectors import selects
 from gangs.manifests import group_of
 from kube.objects import LabelSelector
-from kube.quantities import amount
+from kube.quantities import countable
 from planning.files.valid_metadata import LONGEST_VALUE, Wrong, is_dns_label, wrong_metadata
 from planning.files.valid_pods import at_least, wrong_pod_spec, wrong_taints
 
@@ -153,16 +154,11 @@ def _budget(manifest: Manifest) -> Iterator[Wrong]:
 def _quota(manifest: Manifest) -> Iterator[Wrong]:
     for section, name in (("spec", "hard"), ("status", "used")):
         for key, value in _part(_part(manifest, section), name).items():
-            if isinstance(value, str | int | float) and not _is_quantity(value):
-                yield f"{section}.{name}[{key}]", f'"{value}" is not a quantity from 0 up; write 8, 500m or 64Gi, say'
-
-
-def _is_quantity(value: str | float) -> bool:
-    try:
-        amount("", value)
-    except ValueError:
-        return False
-    return True
+            if isinstance(value, str | int | float):
+                try:
+                    countable(resource_of(key), value)
+                except ValueError as error:
+                    yield f"{section}.{name}[{key}]", f"{error}; write 8, 500m or 64Gi, say"
 
 
 def _part(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
