@@ -187,7 +187,9 @@ def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) 
 def _request(objects: Objects) -> _Request:
     """Documents that describe their own cluster."""
     classes = {each.metadata.name: each for each in objects.priority_classes()}
-    pods = [admitted(pod, classes) for pod in objects.pods()]
+    runtimes = objects.runtime_classes()
+    by_name = {each.metadata.name: each for each in runtimes}
+    pods = [admitted(pod, classes, by_name) for pod in objects.pods()]
     namespaces = objects.namespaces()
     snapshot = snapshot_of(
         objects.nodes(),
@@ -199,6 +201,8 @@ def _request(objects: Objects) -> _Request:
         claims=objects.claims(),
         volumes=objects.volumes(),
         storage_classes=objects.storage_classes(),
+        runtime_classes=runtimes,
+        device_classes=objects.device_classes(),
         protected=protection(objects.manifests),
         trusting=True,
     )
@@ -214,8 +218,8 @@ def _applied(objects: Objects, live: Live) -> _Request:
     the one that it would change.
     """
     there = {pod.key for pod in live.sources.pods}
-    classes = live.snapshot.priority_classes
-    coming = [admitted(pod, classes) for pod in objects.pods() if not pod.bound and pod.key not in there]
+    classes, runtimes = live.snapshot.priority_classes, live.snapshot.runtime_classes
+    coming = [admitted(pod, classes, runtimes) for pod in objects.pods() if not pod.bound and pod.key not in there]
     topology_kinds = {kind.kind for dialect in DIALECTS for kind in dialect.topology_kinds}
     changed = {
         key: _over(live.sources.objects.get(key), manifest)

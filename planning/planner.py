@@ -60,7 +60,7 @@ def plan_gang(
     """
     if options.deadline.over:
         return _too_late(gang)
-    full_gang = with_priorities(gang, snapshot.priority_classes)
+    full_gang = with_priorities(gang, snapshot)
     gang = staying(full_gang, snapshot)
 
     def placed(charged_to_nobody: Gang) -> Decision:
@@ -155,7 +155,7 @@ def plan_in_turn(
     """
     each_gang, usage = _EachGang(topologies, options), options.usage
     before, closed = sorted(standing, key=_priority_of), dict[str, GangKey]()
-    ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
+    ordered = in_order(with_priorities(each, snapshot) for each in gangs)
     for priority, same_priority in groupby(ordered, key=lambda each: each.priority):
         while before and _priority_of(before[-1]) >= priority:
             snapshot, usage = after(before[-1], snapshot), charged(before.pop(), usage)
@@ -241,14 +241,14 @@ def behind_in_line(
     gangs: Iterable[Gang], snapshot: Snapshot, stands: Callable[[Gang, Snapshot], bool] = stands_in_line
 ) -> Iterator[Decision]:
     """The decisions for gangs before which another one of their strict queue has to have its place."""
-    strict = [with_priorities(each, snapshot.priority_classes) for each in gangs if strict_queue(each)]
+    strict = [with_priorities(each, snapshot) for each in gangs if strict_queue(each)]
     line = [each for each in in_order(strict) if stands(each, snapshot)] if len(strict) > 1 else []
     return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))
 
 
 def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:
     """The decision for a gang of which nothing needs to be solved: what it names, or a member, is not there."""
-    full_gang = with_priorities(gang, snapshot.priority_classes)
+    full_gang = with_priorities(gang, snapshot)
     gang = staying(full_gang, snapshot)
     topology = None if gang.account is not None else topology_of(gang, topologies)
     if isinstance(topology, Fault):

@@ -24,6 +24,7 @@ from gangs.workloads.kind_table import WORKLOADS, WorkloadKind, shape_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.taught_kinds import RESOURCE, rows_of, with_row
+from kube.classes import DeviceClass, RuntimeClass
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,
@@ -61,13 +62,23 @@ TYPED: Mapping[_GroupKind, type[Struct]] = {
     ("scheduling.k8s.io", "PriorityClass"): PriorityClass,
     ("policy", "PodDisruptionBudget"): PodDisruptionBudget,
     ("", "ResourceQuota"): ResourceQuota,
+    ("node.k8s.io", "RuntimeClass"): RuntimeClass,
+    ("resource.k8s.io", "DeviceClass"): DeviceClass,
 }
 """Kinds of the cluster itself, and the struct that each is read into."""
 
 _SELECTOR = "spec.selector"
 _OTHERS = {("", "Service")}
 """Kinds that mean something else than those of the same name that are read."""
-_CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass"}
+_CLUSTER_SCOPED = {
+    "Node",
+    "Namespace",
+    "PersistentVolume",
+    "StorageClass",
+    "PriorityClass",
+    "RuntimeClass",
+    "DeviceClass",
+}
 
 
 @dataclass(slots=True)
@@ -119,6 +130,14 @@ class Objects:
     def storage_classes(self) -> list[StorageClass]:
         """The storage classes."""
         return [each for each in self.typed.values() if isinstance(each, StorageClass)]
+
+    def runtime_classes(self) -> list[RuntimeClass]:
+        """The runtime classes."""
+        return [each for each in self.typed.values() if isinstance(each, RuntimeClass)]
+
+    def device_classes(self) -> list[DeviceClass]:
+        """The device classes."""
+        return [each for each in self.typed.values() if isinstance(each, DeviceClass)]
 
     def namespaces(self) -> dict[str, Mapping[str, str]]:
         """Labels by namespace."""
@@ -316,11 +335,13 @@ def _examples(manifest: Manifest) -> Iterator[tuple[str, Pod]]:
 
 
 def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:
-    """Every quantity of a node or pod, as (field path, resource, text)."""
+    """Every quantity of a node, a pod or a runtime class, as (field path, resource, text)."""
     if isinstance(value, Pod):
         yield from quantities(value)
     if isinstance(value, Node):
         yield from (("status.allocatable", name, text) for name, text in value.status.allocatable.items())
+    if isinstance(value, RuntimeClass):
+        yield from (("overhead.podFixed", name, text) for name, text in value.overhead.pod_fixed.items())
 
 
 def _shape_mistake(document: Document, message: str) -> Mistake:
