@@ -1,10 +1,10 @@
 """RuntimeClasses and DeviceClasses, decoded by msgspec: what they add to pods, and which resources they provide."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from kube.objects import ObjectMeta, Pod, Struct, Toleration
+from kube.objects import ObjectMeta, Pod, PodSpec, Struct, Toleration
 
 IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """Prefix of the extended resource that each DeviceClass provides under its own name (KEP 5004)."""
@@ -60,3 +60,16 @@ def with_runtime_class(pod: Pod, classes: Mapping[str, RuntimeClass]) -> Pod:
         tolerations=(*spec.tolerations, *added),
     )
     return msgspec.structs.replace(pod, spec=spec)
+
+
+def needs_devices(spec: PodSpec) -> bool:
+    """Whether the pod has resource claims, or asks for an extended resource."""
+    return bool(spec.resource_claims) or next(extended_resources(spec), None) is not None
+
+
+def extended_resources(spec: PodSpec) -> Iterator[str]:
+    """The extended resources that containers ask for: their names have a domain other than Kubernetes' own."""
+    for container in (*spec.containers, *spec.init_containers):
+        for name in {**container.resources.limits, **container.resources.requests}:
+            if "/" in name and not name.startswith("kubernetes.io/"):
+                yield name

@@ -37,7 +37,7 @@ _WISHES = {
     keys.TOPOLOGY: "topology",
 }
 """What Jobs write as annotations stands in a Gang's spec."""
-_ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX)
+_ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX, keys.IGNORE_CLAIMS)
 _MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
 """Written on pods by Phalanx itself."""
 _PREFIX = f"{keys.GROUP}/"
