@@ -1,4 +1,4 @@
-"""What the API server refuses in the kinds that files hold, so that `solve` does not plan what nobody could apply.
+"""What the API server refuses in the kinds that files hold beyond their schemas (`planning.files.schemas`).
 
 Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). What has the wrong type is
 told by whoever reads the field, and what a gang asks for by its dialect.
@@ -105,9 +105,7 @@ def _selecting(manifest: Manifest) -> Iterator[Wrong]:
     yield from _template(spec, ("Always",))
     yield from at_least(0, spec.get("replicas"), "spec.replicas")
     selector, labels = spec.get("selector"), _part(_part(_part(spec, "template"), "metadata"), "labels")
-    if selector is None:
-        yield "spec.selector", "is missing; write the labels of the pod template as its matchLabels"
-    elif isinstance(selector, Mapping) and isinstance(wanted := selector.get("matchLabels") or {}, Mapping):
+    if isinstance(selector, Mapping) and isinstance(wanted := selector.get("matchLabels") or {}, Mapping):
         expected = {str(key): str(value) for key, value in labels.items()}
         if not selects(LabelSelector(match_labels={str(k): str(v) for k, v in wanted.items()}), expected):
             yield "spec.selector", "does not match the labels of the pod template; write the same on both"

@@ -66,7 +66,12 @@ def wrong_times(manifest: Mapping[str, Any]) -> Iterator[Wrong]:
         fields.append((path, _mapping(condition).get("lastTransitionTime")))
     for path, text in fields:
         if isinstance(text, str) and instant(text) is None:
-            yield path, f'"{shown(text)}" is not a time; write a time in RFC 3339, such as 2026-01-31T12:00:00Z'
+            yield path, time_problem(text)
+
+
+def time_problem(text: str) -> str:
+    """What is wrong with a text that is not a time, and what to write."""
+    return f'"{shown(text)}" is not a time; write a time in RFC 3339, such as 2026-01-31T12:00:00Z'
 
 
 def _mapping(part: Any) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ def placed(
 ) -> str:
     """What a plan does: how many pods, where, at whose cost, how sure, and what became of the preferred level.
 
-    `in_turn`: the plan is the best for the gang in its turn, and other gangs compete with it. `in_part`: the plan is the
+    `in_turn`: the plan is the best for the gang in its turn, and other gangs compete with it. `in_part`: it is the
     best by what was considered, and the message goes on with what was not.
     """
     new = [each for each in assignments if not each.held]
