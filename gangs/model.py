@@ -74,6 +74,11 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
+class Misplaced(Advice):
+    """A key on an object, or in a place of it, where nothing reads it. In files it is a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
 class SliceRule:
     """Every `size` consecutive members in one domain of `level` (a level's name or label)."""
 

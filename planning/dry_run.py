@@ -12,6 +12,7 @@ from cluster.topology.well_known_levels import found_on
 from gangs.coexistence.ownership import ADMISSION, LeftAlone
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.expanding import expanded, unforeseen
+from gangs.dialects.oversights import not_asking
 from gangs.dialects.protection import protection
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
@@ -20,7 +21,7 @@ from gangs.dialects.topologies import topologies, topology_of
 from gangs.dialects.typos import typos
 from gangs.incremental.reading_apart import read_apart
 from gangs.manifests import MalformedError, group_of, pod_ref
-from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Misplaced, ObjectRef, Reading
 from gangs.sources import ObjectKey, Sources
 from gangs.workload_kinds import taught
 from gangs.workloads.jobs import controller_of
@@ -36,6 +37,7 @@ from planning.competing.promised_evictions import promised_by, with_promised
 from planning.decision import Decision, Outcome
 from planning.files.documents import Document, Mistake
 from planning.files.objects import Objects, read_objects
+from planning.files.resources import misspelt_resources
 from planning.framing.priorities import admitted
 from planning.framing.running_gangs import running_gangs
 from planning.planner import is_pending, plan_all
@@ -96,7 +98,8 @@ def dry_run(
     deadline.look()
     known, _ = topologies(request.sources)
     asking = [gang for gang in request.gangs(reading) if request.asks_for(gang) or what_if.asks(gang, lost)]
-    concerned = (fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object))
+    found = (*request.faults, *reading.faults, *misspelt_resources(asking, request.snapshot))
+    concerned = (fault for fault in found if request.concerns(fault.object))
     pods = {_pod_key(pod): pod for pod in request.sources.pods}
     faults = list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
     invalid = _invalid(faults, request.sources, pods)
@@ -114,10 +117,20 @@ def dry_run(
             deadline=deadline,
         ),
     )
+    advice = tuple(_advice(reading, request, objects, pods))
     return DryRun(
         decisions=(*decisions, *invalid),
-        mistakes=(*objects.mistakes, *(_mistake(f, objects) for f in faults), *_unasked(what_if, reading.gangs)),
-        warnings=(*objects.doubtful, *_advice(reading, request, objects, pods), *_nowhere(decisions, request)),
+        mistakes=(
+            *objects.mistakes,
+            *(_mistake(fault, objects) for fault in faults),
+            *(_warning(each, objects) for each in advice if isinstance(each, Misplaced)),
+            *_unasked(what_if, reading.gangs),
+        ),
+        warnings=(
+            *objects.doubtful,
+            *(_warning(each, objects) for each in advice if not isinstance(each, Misplaced)),
+            *_nowhere(decisions, request),
+        ),
         notes=(*_ignored(objects), *request.notes),
         snapshot=request.snapshot,
         topologies=tuple(known),
@@ -169,16 +182,17 @@ class _Request:
         return self.own is None or key in self.own
 
 
-def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Mistake]:
-    """What was read and is worth a warning, said of the documents, once each."""
+def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Advice]:
+    """What was read and is worth a word, each once, of the object in the documents that says it."""
     advice = (
         *reading.advice,
         *typos(request.sources, (*reading.faults, *reading.advice)),
         *unforeseen(request.sources, _named_objects(reading)),
+        *not_asking(request.sources),
         *_left_alone(objects, request),
     )
     return dict.fromkeys(
-        _warning(_as_written(each, request.sources, objects, pods), objects)
+        _as_written(each, request.sources, objects, pods)
         for each in advice
         if request.concerns(each.object) and not each.awaited
     )

@@ -40,10 +40,9 @@ from kube.objects import (
 )
 from kube.quantities import countable
 from kube.requests import quantities
+from planning.files.checks import asking_on, wrong_fields, wrong_kind
 from planning.files.documents import Document, Mistake
-from planning.files.schemas import is_published, unknown_in_pod_spec, wrong_by_schema
-from planning.files.valid_kinds import wrong_in
-from planning.files.valid_metadata import Wrong, wrong_names, wrong_times
+from planning.files.valid_metadata import wrong_names, wrong_times
 from planning.messages.wording import listed
 from solver.deadline import NO_DEADLINE, Deadline
 
@@ -162,7 +161,7 @@ def read_objects(
     """
     objects, unknown = Objects(), list[Document]()
     for document in deadline.through(documents):
-        problems = list(_problems(document.manifest))
+        problems = list(_problems(document.manifest)) or list(wrong_kind(document.manifest))
         if problems:
             objects.mistakes += [_mistake(document, *problem) for problem in problems]
         elif (kind := _kind(document)) in TYPED or kind in _dialect_kinds():
@@ -190,7 +189,7 @@ def _read_described(document: Document, objects: Objects) -> None:
     nearly = list(_nearly_read(document, kind))
     vain = asking_in_vain(document.manifest)
     if vain is not None and not nearly:
-        nearly = [_mistake(document, vain.field, vain.text)]
+        objects.mistakes.append(_mistake(document, vain.field, vain.text))
     objects.doubtful += nearly
 
 
@@ -201,9 +200,10 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
         objects.mistakes.append(_mistake(document, "", f"is given twice, first in {objects.origins[key]}"))
         return
     objects.origins[key] = document.origin
+    objects.mistakes += [_mistake(document, path, problem) for path, problem in asking_on(document.manifest)]
     if group_kind not in TYPED:
         found = (*wrong_times(document.manifest), *_wrong_in_template(document.manifest))
-        found = found or _wrong(document.manifest)
+        found = found or wrong_fields(document.manifest)
         wrong = [_mistake(document, path, problem) for path, problem in found]
         objects.mistakes += wrong
         if not wrong:
@@ -217,40 +217,13 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
             named = ObjectMeta(name=key[3], namespace=key[2])
             objects.typed[key] = _allowing_nothing(PodDisruptionBudget(named), [_SELECTOR])
         return
-    found = (*wrong_times(document.manifest), *_wrong_quantities(value)) or _wrong(document.manifest)
+    found = (*wrong_times(document.manifest), *_wrong_quantities(value)) or wrong_fields(document.manifest)
     wrong = [_mistake(document, path, problem) for path, problem in found]
     objects.mistakes += wrong
     if not wrong:
         objects.typed[key] = value
     elif isinstance(value, PodDisruptionBudget):
         objects.typed[key] = _allowing_nothing(value, [path for path, _ in found])
-
-
-def _wrong(manifest: Manifest) -> tuple[Wrong, ...]:
-    """What the API server refuses in an object. Objects that it has stored (they have a uid), and pods that have their
-    node, may come from another version of it: their fields are not checked.
-    """
-    if manifest["metadata"].get("uid") or (manifest["kind"] == "Pod" and _has_node(manifest)):
-        return tuple(wrong_in(manifest))
-    by_rule = tuple(wrong_in(manifest))
-    known = {path for path, _ in by_rule}
-    by_schema = (*wrong_by_schema(manifest), *_unknown_in_templates(manifest))
-    return (*(each for each in by_schema if each[0] not in known), *by_rule)
-
-
-def _has_node(manifest: Manifest) -> bool:
-    spec = manifest.get("spec")
-    return isinstance(spec, Mapping) and bool(spec.get("nodeName"))
-
-
-def _unknown_in_templates(manifest: Manifest) -> Iterator[Wrong]:
-    """Unknown fields in the pod templates of another project's kind."""
-    shape = shape_of(manifest)
-    if shape is None or shape.bare or is_published(manifest["apiVersion"], manifest["kind"]):
-        return
-    with suppress(MalformedError):  # the dialects report it
-        for each in templates(manifest):
-            yield from unknown_in_pod_spec(each.spec, f"{each.path}.spec")
 
 
 def _allowing_nothing(budget: PodDisruptionBudget, wrong: Iterable[str]) -> PodDisruptionBudget:

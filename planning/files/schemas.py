@@ -25,7 +25,7 @@ _STATUS = "status."
 _ZERO_IS_VALID = {("io.k8s.api.scheduling.v1.PriorityClass", "value")}
 """Required fields that the API server takes as 0 if they are absent."""
 _LIKE = 0.7
-"""Similarity (difflib) from which a field is offered: `paralellism` and `parallelism` have 0.91, `image` and `name` 0.4."""
+"""Similarity (difflib) from which a field is offered: `paralellism` and `parallelism` have 0.91."""
 _OFFERED = 3
 
 Manifest = Mapping[str, Any]
@@ -37,6 +37,7 @@ def is_published(api_version: str, kind: str) -> bool:
     return f"{api_version} {kind}" in _document()["kinds"]
 
 
+@cache
 def versions_of(group: str, kind: str) -> list[str]:
     """The apiVersions in which Kubernetes publishes a kind; none for other projects' kinds."""
     found = (each.split(" ") for each in _document()["kinds"])
