@@ -1,8 +1,8 @@
 """The annotation `phalanx.dev/ignore-resource-claims`: release a gang although no plan is made for its devices.
 
-It counts on the object that asks for the gang, on its other group objects, on each workload above its pods, and on the
-pods themselves if all that have resource claims carry it, whatever dialect asks. Without it, a gang whose pods need
-devices stays gated (`planning.scheduler_rules.resource_claims`).
+The annotation counts on the object that asks for the gang, on its other group objects, and on each workload above its
+pods. It counts on the pods if all that have resource claims carry it. The dialect does not matter. Without it, a gang
+whose pods need devices stays gated (`planning.scheduler_rules.resource_claims`).
 """
 
 from collections.abc import Iterator, Mapping

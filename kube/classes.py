@@ -46,7 +46,7 @@ class DeviceClass(Struct, frozen=True):
 
 def with_runtime_class(pod: Pod, classes: Mapping[str, RuntimeClass]) -> Pod:
     """The pod with its RuntimeClass' overhead, node selector and tolerations, as the RuntimeClass admission plugin sets
-    them; the same pod if it names no known class or states its overhead already.
+    them. A pod that names no known class, or states its overhead, is returned as it is.
     """
     spec = pod.spec
     found = classes.get(spec.runtime_class_name) if spec.runtime_class_name and not spec.overhead else None

@@ -183,7 +183,7 @@ class _Request:
 
 
 def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Advice]:
-    """What was read and is worth a word, each once, of the object in the documents that says it."""
+    """Remarks on the request, each once, about the object in the documents that causes it."""
     advice = (
         *reading.advice,
         *typos(request.sources, (*reading.faults, *reading.advice)),

@@ -1,4 +1,4 @@
-"""What is wrong with an object in a file before its dialect reads it: its version, its fields, misplaced keys."""
+"""Checks of an object in a file before its dialect reads it: its version, its fields, misplaced keys."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -42,8 +42,8 @@ def _our_versions() -> Mapping[str, list[str]]:
 
 
 def wrong_fields(manifest: Manifest) -> tuple[Wrong, ...]:
-    """What the API server refuses in an object. Objects that it has stored (they have a uid), and pods that have their
-    node, may come from another version of it: their fields are not checked.
+    """Mistakes that make the API server refuse an object. Objects with a uid, and pods with a node, have been stored
+    by an API server, perhaps of another version: their fields are not checked against the schemas.
     """
     if manifest["metadata"].get("uid") or (manifest["kind"] == "Pod" and _has_node(manifest)):
         return tuple(wrong_in(manifest))

@@ -100,7 +100,7 @@ def _unknown(error: "ValidationError", name: str, prefix: str) -> Iterator[Wrong
 
 
 def remedy_for(word: str, known: Sequence[str]) -> str:
-    """What to do about a word that is not known: one of the known words that it resembles, or to remove it."""
+    """The remedy for an unknown word: the known words that it resembles, or to remove it."""
     folded = {each.casefold(): each for each in known}
     alike = get_close_matches(word.casefold(), list(folded), _OFFERED, _LIKE)
     return f"did you mean {' or '.join(folded[each] for each in alike)}?" if alike else "remove it"

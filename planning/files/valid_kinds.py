@@ -1,4 +1,4 @@
-"""What the API server refuses in the kinds that files hold beyond their schemas (`planning.files.schemas`).
+"""Rules of the API server for the kinds that files hold, beyond their schemas (`planning.files.schemas`).
 
 Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). What has the wrong type is
 told by whoever reads the field, and what a gang asks for by its dialect.

@@ -70,7 +70,7 @@ def wrong_times(manifest: Mapping[str, Any]) -> Iterator[Wrong]:
 
 
 def time_problem(text: str) -> str:
-    """What is wrong with a text that is not a time, and what to write."""
+    """The problem of a text that is not a time, with the remedy."""
     return f'"{shown(text)}" is not a time; write a time in RFC 3339, such as 2026-01-31T12:00:00Z'
 
 

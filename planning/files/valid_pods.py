@@ -1,4 +1,4 @@
-"""What the API server refuses in the spec of a pod beyond its schema (`planning.files.schemas`).
+"""Rules of the API server for the spec of a pod, beyond its schema (`planning.files.schemas`).
 
 Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py); they are those of
 `k8s.io/kubernetes/pkg/apis/core/validation`. What has the wrong type is told by whoever reads the field.

@@ -36,7 +36,7 @@ def job(*, spec: Manifest | None = None, pod: Manifest | None = None, resources:
 
 
 def answer(folder: Path, *manifests: Manifest) -> Answer:
-    """What solve says of these objects and a node."""
+    """The answer of solve to these objects and a node."""
     return solved(written(folder, json.dumps([node(), *manifests]), "written.json"))
 
 

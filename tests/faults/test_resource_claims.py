@@ -41,7 +41,7 @@ def job(pod: Manifest | None = None, *, annotations: Mapping[str, str] | None = 
 
 
 def answer(folder: Path, *manifests: Manifest, nodes: Iterable[Manifest] = NODES) -> Answer:
-    """What solve says of these objects."""
+    """The answer of solve to these objects."""
     text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*nodes, *manifests]}).decode()
     return solved(written(folder, text, "written.json"))
 
