@@ -1,4 +1,4 @@
-"""The annotation `phalanx.dev/ignore-resource-claims`: release a gang although no plan is made for its devices.
+"""The annotation that releases a gang although no plan is made for its devices: phalanx.dev/ignore-resource-claims.
 
 The annotation counts on the object that asks for the gang, on its other group objects, and on each workload above its
 pods. It counts on the pods if all that have resource claims carry it. The dialect does not matter. Without it, a gang
