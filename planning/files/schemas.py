@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.times import instant
+from gangs.manifests import shape_remedy
 from planning.files.valid_metadata import Wrong, shown, time_problem
 
 if TYPE_CHECKING:
@@ -81,11 +82,11 @@ def _wrong(value: Any, name: str, prefix: str) -> Iterator[Wrong]:
         if keyword == _UNKNOWN:
             yield from _unknown(error, name, prefix)
         elif keyword == _MISSING:
-            missing = _below(path, str(error.kind.property))
+            missing = _below(path, error.kind.as_dict()["property"])
             if not missing.startswith(_STATUS) and (name, missing) not in _ZERO_IS_VALID:
                 yield missing, "is missing; set it"
         elif keyword == _TIME:
-            yield path, time_problem(error.instance)
+            yield path, time_problem(str(error.instance))
         elif keyword in _RANGE:
             yield path, f"{error.instance} is out of range; write a smaller number"
         else:
@@ -94,7 +95,7 @@ def _wrong(value: Any, name: str, prefix: str) -> Iterator[Wrong]:
 
 def _unknown(error: "ValidationError", name: str, prefix: str) -> Iterator[Wrong]:
     known = _properties(name, error.instance_path)
-    for field in error.kind.unexpected:
+    for field in error.kind.as_dict()["unexpected"]:
         text = f"is not a field of Kubernetes {_document()['version'].removeprefix('v')}"
         yield prefix + _below(_field(error.instance_path), field), f"{text}; {remedy_for(field, known)}"
 
@@ -137,21 +138,20 @@ def _below(path: str, name: str) -> str:
 
 
 def _type_problem(error: "ValidationError") -> str:
-    types = error.kind.types if error.kind.name == "type" else ()
-    wanted = " or ".join(_WORDS.get(each, each) for each in types) or "another value"
-    return f"expected {wanted}, got {_kind_of(error.instance)}; correct the value"
+    """The problem of a value of a wrong type, in the words of the readers of single fields (`gangs.manifests`)."""
+    wanted = " | ".join(_TYPES[each] for each in error.kind.as_dict().get("types", ()))
+    problem = f"expected `{wanted}`, got `{_TYPES.get(type(error.instance).__name__, type(error.instance).__name__)}`"
+    return f"{problem}; {shape_remedy(problem)}"
 
 
-_WORDS = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
+_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "array",
+    "object": "object",
+    "list": "array",
+    "dict": "object",
 }
-
-
-def _kind_of(value: Any) -> str:
-    words = {"dict": "object", "list": "array", "str": "string", "bool": "boolean", "int": "number", "float": "number"}
-    return _WORDS[words.get(type(value).__name__, "object")]
+"""Types of JSON Schema and of Python, as msgspec calls them."""
