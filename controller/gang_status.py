@@ -17,7 +17,7 @@ from kube.conditions import kept_conditions
 from kube.keys import PLANNED_NODE
 from kube.nulls import without_nulls
 from kube.text import one_line
-from planning.decision import Decision, Outcome, Refusal
+from planning.decision import Decision, Outcome, Refusal, WaitReason
 from planning.messages.solve_report import gang_report
 from planning.messages.wording import compressed, listed, more_pods, one_by_one, pods
 from solver.plan import Proof
@@ -57,7 +57,7 @@ PODS_TO_COME = "PodsToCome"
 """All that exist are bound; room is held for those that their workload makes when these run."""
 
 REASONS: Mapping[Phase, tuple[str, ...]] = {
-    Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing"),
+    Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing", *(each.value for each in WaitReason)),
     Phase.UNPLACEABLE: tuple(each.value for each in Refusal),
     Phase.INVALID: ("Contradiction",),
     Phase.NOMINATED: ("RoomHeld",),
@@ -305,7 +305,9 @@ def _missing(gang: Gang) -> str:
 
 def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
     if phase is Phase.WAITING:
-        not_planned, members_missing, objects_missing = REASONS[phase]
+        if decision is not None and decision.reason is not None:
+            return decision.reason.value
+        not_planned, members_missing, objects_missing = REASONS[phase][:3]
         return objects_missing if gang.waiting_for else members_missing if _missing(gang) else not_planned
     if phase is Phase.UNPLACEABLE and decision is not None and decision.refusal is not None:
         return decision.refusal.value

@@ -19,6 +19,8 @@ ASKING = (GANG, REQUIRED, PREFERRED, MIN_MEMBER, TOPOLOGY)
 """Annotations by which a workload opts in; any of them does."""
 PLACEHOLDERS = "phalanx.dev/placeholders"
 """Workload annotation "false": no room is held for pods that it makes only when others of it run."""
+IGNORE_CLAIMS = "phalanx.dev/ignore-resource-claims"
+"""Annotation "true" of a workload, a group object or a pod: its gang is released without a plan for its devices."""
 NODE_POOLS = "phalanx.dev/node-pools"
 """Annotation on a topology object of any system: the node pools that it describes, as `label=value`, by comma."""
 AUTOMATIC = "phalanx.dev/automatic"
