@@ -16,6 +16,7 @@ from controller.release.next_step import (
     NeedPlan,
     Nominate,
     Planned,
+    Postponed,
     Release,
     Renominate,
     TakeOver,
@@ -93,6 +94,8 @@ class PlanExecutor:
                 self._evict(gang_round, victims, picture)
             case Release(members):
                 self._release(gang_round, members, picture)
+            case Postponed(Release()) if gang_round.record is not None:
+                self._probes.seen(gang_round.record.plan_id)  # asks for the probe: the release may be due next round
             case _:
                 pass
 

@@ -20,6 +20,7 @@ from controller.release.next_step import (
     Evict,
     NeedPlan,
     Planned,
+    Postponed,
     Renominate,
 )
 from controller.release.records import PlannedVictim, heirs_patch
@@ -86,7 +87,8 @@ _OUTCOMES: Mapping[Outcome, Phase] = {
 
 def phase_of(gang_round: GangRound) -> Phase:
     """Where the gang stands once this round's step is done."""
-    match gang_round.step:
+    step = gang_round.step.step if isinstance(gang_round.step, Postponed) else gang_round.step
+    match step:
         case NeedPlan():
             return _phase_of_answer(gang_round)
         case Evict() | AwaitVictims():
