@@ -14,6 +14,7 @@ from controller.acting.executing import PlanExecutor
 from controller.acting.resource_quota_shortages import QuotaShortages
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
+from controller.acting.wholeness_marks import WholenessMarker
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView, Looker
 from controller.coexistence import CoexistenceReporter
@@ -105,6 +106,7 @@ class Controller:
         executor: PlanExecutor,
         reporter: Reporter,
         reclaimer: Reclaimer,
+        marker: WholenessMarker,
         withdrawer: Withdrawer,
         restarter: Restarter,
         invalid_gangs: InvalidGangReporter,
@@ -125,6 +127,7 @@ class Controller:
         self._executor = executor
         self._reporter = reporter
         self._reclaimer = reclaimer
+        self._marker = marker
         self._withdrawer = withdrawer
         self._restarter = restarter
         self._invalid_gangs = invalid_gangs
@@ -208,6 +211,7 @@ class Controller:
         changed = [gang_round for gang_round in gang_rounds if not gang_round.unchanged]
         self._executor.execute(changed, picture, known.gang_rounds.keys())
         self._reclaimer.reclaim(changed, picture)
+        self._marker.mark(changed)
         self._withdrawer.withdraw(changed, picture)
         self._restarter.restart(changed, picture)
         self._reporter.report(changed, picture)

@@ -14,6 +14,7 @@ from controller.acting.executing import PlanExecutor
 from controller.acting.probe import Probes
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
+from controller.acting.wholeness_marks import WholenessMarker
 from controller.acting.withdrawing import Withdrawer
 from controller.coexistence import CoexistenceReporter
 from controller.defaults import RESTART_SECONDS, UNTRIED_SECONDS, WRITES
@@ -146,6 +147,7 @@ def controller_of(
         executor=PlanExecutor(writer, reporter, planner, Probes(writer), mishaps, clock=clock),
         reporter=reporter,
         reclaimer=Reclaimer(writer, reporter, metrics, mishaps, seconds=settings.untried_seconds, clock=clock),
+        marker=WholenessMarker(writer, mishaps),
         withdrawer=withdrawer,
         restarter=Restarter(
             withdrawer, planners.restart_checks, mishaps, seconds=settings.restart_seconds, clock=clock

@@ -12,14 +12,14 @@ import msgspec
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, PodSet
-from kube.keys import GATE, PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK
+from kube.keys import GATE, PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, TAKEN_BACK, WHOLE_MARK
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodStatus, SchedulingGate
 from kube.topology import HOSTNAME_LABEL, Topology
 from planning.framing.ties import as_written
 
 DAEMON = "DaemonSet"
-_OURS = (PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK)
+_OURS = (PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, TAKEN_BACK, WHOLE_MARK)
 """Annotations of a pod that tell of a plan."""
 
 

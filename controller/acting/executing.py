@@ -28,7 +28,8 @@ from controller.scheduling.scheduling_queue import Planner
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.writes.writer import Result, Writer, Written
-from gangs.model import RESTART, GangKey
+from gangs.model import RESTART, Gang, GangKey
+from kube.keys import RELEASE_BEGUN
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
@@ -234,14 +235,21 @@ class PlanExecutor:
         added, noting = any(each.tolerations for each in flavors), gang_round.gang.on_failure == RESTART
         snapshot, time = picture.snapshot, rfc3339(self._clock.wall())
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
+        patch = partial(release_patch, domain=domain, now=time, tolerating=added, noting=noting)
+        begun = _begun(gang_round.gang)
         patches = [
-            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added, noting=noting))
-            for m in in_order(members, gang_round.gang, snapshot)
+            (m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in in_order(members, gang_round.gang, snapshot)
         ]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         if all(each.done for each in written):
             gang_round.settled = True
             self._reporter.released(gang_round, members)
+
+
+def _begun(gang: Gang) -> str:
+    """Return when the first member of the gang was released (RFC 3339); "" if none has been."""
+    notes = (member.pod.metadata.annotations.get(RELEASE_BEGUN) for member in gang.members)
+    return min(filter(None, notes), default="")
 
 
 def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:

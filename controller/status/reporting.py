@@ -24,7 +24,7 @@ from controller.release.next_step import (
     Renominate,
 )
 from controller.release.records import PlannedVictim, heirs_patch
-from controller.release.wholeness import is_restart
+from controller.release.wholeness import Withdrawal, WithdrawalReason
 from controller.status.conditions import Condition, differs, member_conditions
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
 from controller.status.mirrors import GANG_KIND, mark_of
@@ -274,9 +274,9 @@ class Reporter:
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_round))
 
-    def withdrawn(self, gang_round: GangRound, pods: Iterable[Pod], why: str) -> None:
+    def withdrawn(self, gang_round: GangRound, pods: Iterable[Pod], withdrawal: Withdrawal) -> None:
         """Members of a gang that never became whole are evicted, or of one that is restarted."""
-        restart = is_restart(why)
+        restart, why = withdrawal.reason is WithdrawalReason.RESTARTED, withdrawal.message
         (self._metrics.restarted if restart else self._metrics.withdrawn).inc()
         self._tell(gang_round, events.GANG_RESTARTED if restart else events.GANG_WITHDRAWN, why)
         of = f"gang {gang_round.gang.key}"
@@ -311,7 +311,7 @@ class Reporter:
             generation=gang_round.manifest["metadata"].get("generation"),
             timed_out=over,
             untried="; ".join(filter(None, (gang_round.untried, gang_round.stays))),
-            withdrawn=gang_round.withdrawn,
+            withdrawal=gang_round.withdrawal,
             restarts=gang_round.restarts,
             reason=ROOM_TAKEN if stuck else "",
             message=gang_round.failed or wording.stranded(stuck),

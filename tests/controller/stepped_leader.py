@@ -6,13 +6,14 @@ stored, except what `LocalApi.silence` holds back.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from controller_scene import SETTLED, Scene
 from inline_lanes import HeldLane, InlineLane
 from local_api.server import PATIENCE, LocalApi
-from manual_clock import ManualClock
+from manual_clock import START, ManualClock
 
 from cluster.caches.cache import ClusterCache
 from controller.loop import Controller, LoopState, Outcome
@@ -44,15 +45,20 @@ class SteppedLeader:
     clock: ManualClock
     prompt: HeldLane
     state: LoopState
-    outcomes: list[Outcome] = field(default_factory=list)
+    ahead: float = 0.0
+    """Seconds by which the controller's clock is ahead of the API server's."""
 
     def step(self, times: int = 1) -> None:
         """Run rounds, each on a cache that shows all that is stored."""
         for _ in range(times):
             self.api.wait(self._shows_all, "the cache to show what is stored")
+            self.clock.now = _seconds_now() + self.ahead
             done = self.controller.step(self.state)
-            self.outcomes.append(done.outcome)
             assert done.outcome in (Outcome.DONE, Outcome.LATE), done
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass for the controller."""
+        self.ahead += seconds
 
     def think(self) -> None:
         """Let the planner answer what it has been asked."""
@@ -66,12 +72,18 @@ class SteppedLeader:
         return all(self.cache.seen(plural) >= latest.get(plural, 0) for plural in watched)
 
 
+def _seconds_now() -> float:
+    """Return the present time of the API server by the zero of `ManualClock`."""
+    return (datetime.now(UTC) - START).total_seconds()
+
+
 @contextmanager
-def stepped(
-    scene: Scene, folder: Path, *, clock: ManualClock | None = None, settings: Settings = STEPPED
-) -> Iterator[SteppedLeader]:
-    """A controller that has just become leader and has run no round."""
-    transport, clock = scene.api.connect(folder), clock or ManualClock()
+def stepped(scene: Scene, folder: Path, *, ahead: float = 0.0, settings: Settings = STEPPED) -> Iterator[SteppedLeader]:
+    """A controller that has just become leader and has run no round.
+
+    :param ahead: seconds by which its clock is ahead of the API server's, as if that much time had passed.
+    """
+    transport, clock = scene.api.connect(folder), ManualClock(_seconds_now() + ahead)
     cache = ClusterCache(transport, all_kinds(), protecting=protection)
     writer, metrics, recorder = Writer(transport, clock=clock), Metrics(), Recorder(transport, instance="test")
     limits, prompt = Limits(seconds=settings.solve_seconds), HeldLane()
@@ -83,7 +95,7 @@ def stepped(
         assert cache.wait_synced(PATIENCE), cache.unsynced()
         with cache.journal() as journal:
             state = controller.begin(journal)
-            yield SteppedLeader(scene.api, cache, controller, writer, recorder, clock, prompt, state)
+            yield SteppedLeader(scene.api, cache, controller, writer, recorder, clock, prompt, state, ahead)
     finally:
         planners.close()
         writer.close()

@@ -120,6 +120,6 @@ def test_a_new_leader_postpones_releases_for_a_bounded_time(scene: Scene, tmp_pa
         answer_probe(scene)
         second.step()
         assert gates(scene, "low") == [True, True]
-        second.clock.sleep(HANDOVER_SECONDS)
+        second.wait(HANDOVER_SECONDS)
         second.step(2)
         assert gates(scene, "low") == [False, False]
