@@ -99,6 +99,6 @@ class GangRound:
     def waits_for_time(self) -> bool:
         """Whether it may have to be looked at again though nothing changes."""
         if not self.resting or self.watched or not isinstance(self.step, NeedPlan):
-            return not (self.resting and isinstance(self.step, AllBound))
+            return self.watched or not (self.resting and isinstance(self.step, AllBound))
         limited = self.gang.schedule_timeout_seconds is not None and self.timed_out is None
         return limited or self.decision is None  # of a no the planner knows when it may be asked again

@@ -48,6 +48,12 @@ class Phase(Enum):
     RELEASED = "Released"
     PLACED = "Placed"
 
+    @classmethod
+    def shown_by(cls, status: Status) -> "Phase":
+        """Return the phase that a status shows; WAITING for one that no version of ours writes, or this one does not."""
+        known = {each.value: each for each in cls}
+        return known.get(str(status.get("phase")), cls.WAITING)
+
     @property
     def planned(self) -> bool:
         """Whether a plan is in force."""

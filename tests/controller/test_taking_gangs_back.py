@@ -3,11 +3,13 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; the gang llm needs two nodes of one rack: a and b
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from controller_scene import PODS, Scene, place
-from local_api.server import refused
+from controller_scene import GANGS, PODS, Scene, gang, member, place
+from local_api.patches import MERGE
+from local_api.server import UNREACHABLE, refused
 from stepped_leader import PARTLY_SECONDS, SteppedLeader, stepped
 
 
@@ -75,3 +77,105 @@ def test_no_bound_member_is_evicted_while_one_that_is_not_bound_may_still_be(
         leader.step(3)
         assert is_leaving(scene, "a")
         assert scene.pod("b") == {}
+
+
+def release_a_alone(scene: Scene, leader: SteppedLeader) -> None:
+    """Let the gang be nominated; the leader is cut off when it has released a, which the scheduler binds."""
+    place(scene)
+    leader.step(2)
+    leader.think()
+    leader.step()
+    scene.answer(scene.probes()[-1]["metadata"]["name"])
+    scene.api.fault(f"PATCH {PODS}/b$", UNREACHABLE)
+    leader.step()
+    scene.api.mend()
+    scene.bind("a")
+
+
+def replace_b(scene: Scene) -> None:
+    """Let b be deleted, another pod take its node, and its controller make another b."""
+    node = scene.nodes("b")[0] or scene.nominated("b")[0]
+    scene.gone("b")
+    scene.run("other", node, priorityClassName="high")
+    scene.api.create(PODS, member("b"))
+
+
+def wipe(scene: Scene) -> None:
+    """Remove the Gang's status."""
+    scene.api.ask("PATCH", f"{GANGS}/llm/status", {"status": dict.fromkeys(scene.status())}, MERGE)
+    assert scene.status() == {}
+
+
+def delete(scene: Scene) -> None:
+    """Delete the Gang object and create it again."""
+    scene.api.ask("DELETE", f"{GANGS}/llm")
+    scene.api.create(GANGS, gang())
+
+
+def restore(scene: Scene) -> None:
+    """Write the status of a version whose fields have other names and whose conditions have other reasons."""
+    wipe(scene)
+    whole = {"type": "Whole", "status": "Unknown", "reason": "Elsewhere", "message": "?"}
+    odd = {"phase": "Elsewhere", "conditions": [whole], "boundWhenWhole": 7, "planId": "p", "assignments": []}
+    scene.api.ask("PATCH", f"{GANGS}/llm/status", {"status": odd}, MERGE)
+
+
+LOSSES = pytest.mark.parametrize(
+    "lose", [lambda _: None, wipe, delete, restore], ids=["kept", "wiped", "deleted", "odd"]
+)
+"""What becomes of the Gang's status."""
+
+
+@LOSSES
+def test_a_gang_whose_member_was_deleted_while_nobody_led_is_withdrawn(
+    scene: Scene, tmp_path: Path, lose: Callable[[Scene], None]
+) -> None:
+    with stepped(scene, tmp_path) as leader:
+        release_a_alone(scene, leader)
+    replace_b(scene)
+    lose(scene)
+    with stepped(scene, tmp_path, ahead=PARTLY_SECONDS) as successor:
+        successor.step(2)
+        successor.think()
+        successor.wait(1)
+        successor.step(2)
+        assert is_leaving(scene, "a")
+
+
+@LOSSES
+def test_a_gang_that_was_whole_is_not_withdrawn(scene: Scene, tmp_path: Path, lose: Callable[[Scene], None]) -> None:
+    with stepped(scene, tmp_path) as leader:
+        release(scene, leader)
+        scene.bind("b")
+        leader.step(2)
+    replace_b(scene)
+    lose(scene)
+    with stepped(scene, tmp_path, ahead=PARTLY_SECONDS) as successor:
+        successor.step(2)
+        successor.think()
+        successor.wait(1)
+        successor.step(3)
+        assert not is_leaving(scene, "a")
+        assert scene.status()["phase"] == "Unplaceable"
+        whole = next(each for each in scene.status()["conditions"] if each["type"] == "Whole")
+        assert whole["status"] == "True"
+
+
+@LOSSES
+def test_a_withdrawal_that_has_begun_goes_on(scene: Scene, tmp_path: Path, lose: Callable[[Scene], None]) -> None:
+    with stepped(scene, tmp_path) as leader:
+        release(scene, leader)
+        strand(scene, leader)
+        scene.api.fault(
+            f"POST {PODS}/a/eviction",
+            refused(429, "TooManyRequests", "a budget", causes=[{"reason": "DisruptionBudget"}]),
+        )
+        leader.step()
+        assert scene.pod("b") == {}
+        assert not is_leaving(scene, "a")
+    lose(scene)
+    with stepped(scene, tmp_path, ahead=PARTLY_SECONDS) as successor:
+        successor.step(2)
+        successor.wait(1)
+        successor.step(2)
+        assert is_leaving(scene, "a")
