@@ -50,7 +50,7 @@ class Phase(Enum):
 
     @classmethod
     def shown_by(cls, status: Status) -> "Phase":
-        """Return the phase that a status shows; WAITING for one that no version of ours writes, or this one does not."""
+        """Return the phase that a status shows; WAITING for a word that this version does not write."""
         known = {each.value: each for each in cls}
         return known.get(str(status.get("phase")), cls.WAITING)
 
@@ -376,7 +376,7 @@ def _timed_out(phase: Phase, before: Status, *, reported: bool | None) -> bool |
     """None: the condition has never been set and is left out."""
     if reported is not None:
         return reported
-    known = [each["status"] == "True" for each in before.get("conditions") or () if each["type"] == "TimedOut"]
+    known = [each.get("status") == "True" for each in before.get("conditions") or () if each.get("type") == "TimedOut"]
     return (known[0] and not phase.released) if known else None
 
 

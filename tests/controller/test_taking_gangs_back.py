@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from controller_scene import GANGS, PODS, Scene, gang, member, place
-from local_api.patches import MERGE
+from controller_scene import PODS, Scene, member, place
 from local_api.server import UNREACHABLE, refused
+from lost_statuses import LOSSES
 from stepped_leader import PARTLY_SECONDS, SteppedLeader, stepped
 
 
@@ -98,32 +98,6 @@ def replace_b(scene: Scene) -> None:
     scene.gone("b")
     scene.run("other", node, priorityClassName="high")
     scene.api.create(PODS, member("b"))
-
-
-def wipe(scene: Scene) -> None:
-    """Remove the Gang's status."""
-    scene.api.ask("PATCH", f"{GANGS}/llm/status", {"status": dict.fromkeys(scene.status())}, MERGE)
-    assert scene.status() == {}
-
-
-def delete(scene: Scene) -> None:
-    """Delete the Gang object and create it again."""
-    scene.api.ask("DELETE", f"{GANGS}/llm")
-    scene.api.create(GANGS, gang())
-
-
-def restore(scene: Scene) -> None:
-    """Write the status of a version whose fields have other names and whose conditions have other reasons."""
-    wipe(scene)
-    whole = {"type": "Whole", "status": "Unknown", "reason": "Elsewhere", "message": "?"}
-    odd = {"phase": "Elsewhere", "conditions": [whole], "boundWhenWhole": 7, "planId": "p", "assignments": []}
-    scene.api.ask("PATCH", f"{GANGS}/llm/status", {"status": odd}, MERGE)
-
-
-LOSSES = pytest.mark.parametrize(
-    "lose", [lambda _: None, wipe, delete, restore], ids=["kept", "wiped", "deleted", "odd"]
-)
-"""What becomes of the Gang's status."""
 
 
 @LOSSES

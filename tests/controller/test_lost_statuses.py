@@ -1,0 +1,114 @@
+"""A gang reaches the same end if its Gang's status is wiped, its Gang is deleted, or another version wrote the status.
+
+r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; the gang llm needs two nodes of one rack: a and b
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from controller_scene import GANGS, PODS, Scene, gang, member, place
+from local_api.server import UNREACHABLE
+from lost_statuses import LOSSES
+from stepped_leader import SteppedLeader, stepped
+
+from controller.release.records import record_from
+
+Lose = Callable[[Scene], None]
+
+
+def finish(scene: Scene, leader: SteppedLeader) -> None:
+    """Be the scheduler and the kubelets until both members run. No member runs for long while the other is gated."""
+    for _ in range(12):
+        leader.step()
+        leader.think()
+        for probe in scene.probes():
+            if "conditions" not in probe["status"]:
+                scene.answer(probe["metadata"]["name"])
+        for pod in ("victim", *("ab" if not scene.gated("a") and not scene.gated("b") else "")):
+            if pod == "victim" and "deletionTimestamp" in scene.pod(pod).get("metadata", {}):
+                scene.gone(pod)
+            elif pod != "victim" and scene.nodes(pod) == [""] and scene.nominated(pod) != [""]:
+                scene.bind(pod)
+        if all(scene.nodes("a", "b")):
+            break
+    leader.step(3)
+    assert sorted(scene.nodes("a", "b")) == ["n1", "n2"]
+    assert scene.status()["phase"] == "Placed"
+
+
+def nominate(scene: Scene, leader: SteppedLeader) -> None:
+    """Let the gang be planned and nominated."""
+    place(scene)
+    leader.step(2)
+    leader.think()
+    leader.step()
+    assert sorted(scene.nominated("a", "b")) == ["n1", "n2"]
+
+
+@LOSSES
+def test_a_nominated_gang_is_placed(scene: Scene, tmp_path: Path, lose: Lose) -> None:
+    with stepped(scene, tmp_path) as leader:
+        nominate(scene, leader)
+        lose(scene)
+        finish(scene, leader)
+
+
+@LOSSES
+def test_a_gang_whose_victim_is_leaving_is_placed(scene: Scene, tmp_path: Path, lose: Lose) -> None:
+    scene.run("victim", "n1")
+    with stepped(scene, tmp_path) as leader:
+        scene.api.create(GANGS, gang())
+        scene.api.create(PODS, *(member(name, priorityClassName="high") for name in "ab"))
+        leader.step(2)
+        leader.think()
+        leader.step(2)
+        assert "deletionTimestamp" in scene.pod("victim")["metadata"]
+        lose(scene)
+        finish(scene, leader)
+
+
+@LOSSES
+def test_a_gang_whose_release_was_cut_off_is_placed(scene: Scene, tmp_path: Path, lose: Lose) -> None:
+    with stepped(scene, tmp_path) as leader:
+        nominate(scene, leader)
+        scene.answer(scene.probes()[-1]["metadata"]["name"])
+        scene.api.fault(f"PATCH {PODS}/b$", UNREACHABLE)
+        leader.step()
+        scene.api.mend()
+        assert [scene.gated("a"), scene.gated("b")] == [False, True]
+    lose(scene)
+    with stepped(scene, tmp_path) as successor:
+        finish(scene, successor)
+
+
+@LOSSES
+def test_a_gang_whose_time_is_over_says_so_again(scene: Scene, tmp_path: Path, lose: Lose) -> None:
+    """What is lost is when the members were complete: the time begins once more."""
+    scene.run("other", "n1", priorityClassName="high")
+    scene.api.create(GANGS, gang(scheduleTimeoutSeconds=30))
+    scene.api.create(PODS, member("a"), member("b"))
+    with stepped(scene, tmp_path) as leader:
+        for _ in range(2):
+            leader.step(2)
+            leader.think()
+            leader.step()
+            leader.wait(31)
+            leader.step(2)
+            conditions = {each["type"]: each["status"] for each in scene.status()["conditions"]}
+            assert conditions["TimedOut"] == "True"
+            lose(scene)
+
+
+ODD_PLANS: dict[str, dict[str, Any]] = {
+    "an entry lacks its node": {"planId": "p", "assignments": [{"uid": "u", "namespace": "d", "pod": "a"}]},
+    "entries are names": {"planId": "p", "assignments": ["a"]},
+    "an identity that is no text": {"planId": 7, "assignments": []},
+    "no identity": {"assignments": [{"uid": "u", "namespace": "d", "pod": "a", "node": "n"}]},
+}
+
+
+@pytest.mark.parametrize("status", ODD_PLANS.values(), ids=ODD_PLANS)
+def test_a_plan_of_another_form_is_no_plan(status: dict[str, Any]) -> None:
+    assert record_from(status) is None
