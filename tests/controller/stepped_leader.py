@@ -88,7 +88,7 @@ def stepped(scene: Scene, folder: Path, *, ahead: float = 0.0, settings: Setting
     writer, metrics, recorder = Writer(transport, clock=clock), Metrics(), Recorder(transport, instance="test")
     limits, prompt = Limits(seconds=settings.solve_seconds), HeldLane()
     planner = Planner(limits, metrics, Lanes(prompt, InlineLane()), clock=clock)
-    planners = Planners(planner, RestartChecks(InlineLane(), limits, lambda: None))
+    planners = Planners(planner, RestartChecks(InlineLane(), limits, lambda: None, clock=clock))
     controller = controller_of(cache, writer, planners, recorder, metrics=metrics, settings=settings, clock=clock)
     cache.start()
     try:

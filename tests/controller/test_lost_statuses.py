@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controller_scene import GANGS, PODS, Scene, gang, member, place
+from controller_scene import GANGS, PODS, RACK, Scene, gang, member, place
 from local_api.server import UNREACHABLE
+from local_api.store import Object
 from lost_statuses import LOSSES
+from node_manifests import node_manifest
 from stepped_leader import SteppedLeader, stepped
 
 from controller.release.records import record_from
+from kube.keys import WHOLE_MARK
 
 Lose = Callable[[Scene], None]
+STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 
 
 def finish(scene: Scene, leader: SteppedLeader) -> None:
@@ -112,3 +116,47 @@ ODD_PLANS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("status", ODD_PLANS.values(), ids=ODD_PLANS)
 def test_a_plan_of_another_form_is_no_plan(status: dict[str, Any]) -> None:
     assert record_from(status) is None
+
+
+@LOSSES
+def test_a_restart_that_was_cut_off_goes_on(scene: Scene, tmp_path: Path, lose: Lose) -> None:
+    """The marks that the gang was whole go first: a successor finds a gang in part, whatever its status says."""
+    scene.api.create("/api/v1/nodes", node_manifest("n4", {RACK: "r2"}, 4))
+    scene.api.create(STATEFUL_SETS, {"metadata": {"name": "w"}, "spec": {"replicas": 2}})
+    scene.api.create(GANGS, gang(onFailure="Restart", maxRestarts=2))
+    scene.api.create(PODS, owned(scene, "a"), owned(scene, "b"))
+    with stepped(scene, tmp_path) as leader:
+        finish(scene, leader)
+        assert [mark(scene, "a"), mark(scene, "b")] == ["2", "2"]
+        node = scene.nodes("b")[0]
+        scene.gone("b")
+        scene.run("other", node, priorityClassName="high")
+        scene.api.create(PODS, owned(scene, "b"))
+        leader.step(2)
+        leader.think()
+        leader.step(2)
+        scene.api.fault(f"POST {PODS}/a/eviction", UNREACHABLE)
+        leader.wait(31)
+        leader.step(3)
+        assert scene.status()["restarts"] == 1
+        assert "deletionTimestamp" not in scene.pod("a")["metadata"]
+        assert mark(scene, "a") == ""
+    lose(scene)
+    with stepped(scene, tmp_path, ahead=60.0) as successor:
+        successor.step(2)
+        successor.wait(1)
+        successor.step()
+        assert "deletionTimestamp" in scene.pod("a")["metadata"]
+
+
+def owned(scene: Scene, name: str) -> Object:
+    """Return a member that the StatefulSet w makes."""
+    uid = scene.api.ask("GET", f"{STATEFUL_SETS}/w")["metadata"]["uid"]
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "w", "uid": uid, "controller": True}
+    pod = member(name)
+    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner]}}
+
+
+def mark(scene: Scene, name: str) -> str:
+    """Return the mark of a member that its gang is or was whole."""
+    return str(scene.pod(name)["metadata"].get("annotations", {}).get(WHOLE_MARK, ""))
