@@ -25,8 +25,8 @@ class WholenessMarker:
     def mark(self, gang_rounds: Sequence[GangRound]) -> None:
         """Write the marks that are missing, of all gangs at once.
 
-        A mark that the API server could not take now is written in a later round. One that it refuses is left out until
-        the gang changes: the status serves alone then.
+        A later round writes a mark that the API server could not take now. A mark that it refuses is left out until the
+        gang changes: the status serves alone then.
         """
         missing: list[tuple[GangRound, Member]] = []
         for gang_round in gang_rounds:

@@ -180,7 +180,7 @@ def keep_renewing(
     """Renew the Lease every `timing.retry` seconds until `over` is set or the term ends.
 
     The seconds count from the start of a renewal, not from its answer. A renewal that hangs would otherwise leave no
-    time for a second one before the deadline: with a lease of 4 s it may hang for 1.3 s of 2.7 s.
+    time for a second one: with a lease of 4 s it may take 1.3 s, and the term ends after 2.7 s.
     """
     pause = timing.retry
     while not clock.wait(over, pause) and term.left() > 0:

@@ -1,4 +1,4 @@
-"""What may become of the status of a Gang: nothing that the controller decides may rest on it alone.
+"""Ways in which a Gang loses its status: no decision of the controller may rest on the status alone.
 
 docs/decisions/0037 lists every decision that reads the status, and what decides without it.
 """
@@ -34,4 +34,4 @@ def restore(scene: Scene) -> None:
 
 
 LOSSES = pytest.mark.parametrize("lose", [keep, wipe, delete, restore], ids=["kept", "wiped", "deleted", "odd"])
-"""What becomes of the Gang's status."""
+"""Cases: the status is kept, wiped, deleted with its Gang, or written by another version."""

@@ -89,7 +89,7 @@ def test_a_gang_whose_release_was_cut_off_is_placed(scene: Scene, tmp_path: Path
 
 @LOSSES
 def test_a_gang_whose_time_is_over_says_so_again(scene: Scene, tmp_path: Path, lose: Lose) -> None:
-    """What is lost is when the members were complete: the time begins once more."""
+    """The status holds when the members were complete. If it is lost, the time begins once more."""
     scene.run("other", "n1", priorityClassName="high")
     scene.api.create(GANGS, gang(scheduleTimeoutSeconds=30))
     scene.api.create(PODS, member("a"), member("b"))

@@ -14,7 +14,7 @@ from stepped_leader import PARTLY_SECONDS, SteppedLeader, stepped
 
 
 def is_leaving(scene: Scene, name: str) -> bool:
-    """Return whether the pod is gone or has been told to go."""
+    """Return whether the pod is gone or has been deleted."""
     return "deletionTimestamp" in scene.pod(name).get("metadata", {"deletionTimestamp": ""})
 
 
