@@ -3,9 +3,12 @@
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
 
+from cluster.departure import departure_of, next_change
 from cluster.node_state import Amounts, NodeState, Tenant
 from cluster.priorities import priority_of
 from cluster.selectors import chooses, wants_node
@@ -38,10 +41,20 @@ class Capture:
     """A picture that is kept up to date: feed it what changed, take a `Snapshot` whenever one is needed.
 
     Only nodes whose tenants changed are put together anew. Not safe for use from several threads at once.
-    `trusting`: as in `tenant_of`.
+    `trusting`: as in `tenant_of`. `now`: when it begins; None: every terminating pod counts as gone, at any time.
     """
 
-    def __init__(self, *, gate: str = keys.GATE, protected: Protected = unprotected, trusting: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        gate: str = keys.GATE,
+        protected: Protected = unprotected,
+        trusting: bool = False,
+        now: datetime | None = None,
+    ) -> None:
+        self._now = now
+        self._departing: dict[str, datetime] = {}
+        """By `namespace/name` of terminating pods: when they count otherwise."""
         self._gate = gate
         self._trusting = trusting
         self._protected = protected
@@ -89,6 +102,10 @@ class Capture:
         self.drop_pod(key)
         self._pods[key] = pod
         tenant = tenant_of(pod, self._classes, gate=self._gate, protected=self._protected, trusting=self._trusting)
+        if tenant is not None and self._now is not None and pod.terminating:
+            tenant = replace(tenant, departure=departure_of(pod, self._now))
+            if (change := next_change(pod, self._now)) is not None:
+                self._departing[key] = change
         if tenant is not None:
             self._tenants.setdefault(tenant.node, {})[key] = tenant
             self._node_of[key] = tenant.node
@@ -97,6 +114,7 @@ class Capture:
     def drop_pod(self, key: str) -> None:
         """The pod `namespace/name` is gone."""
         self._pods.pop(key, None)
+        self._departing.pop(key, None)
         if (node := self._node_of.pop(key, None)) is not None:
             tenants = self._tenants[node]
             del tenants[key]
@@ -108,6 +126,19 @@ class Capture:
         """Somebody has come to the node or left it; one that is not there is put together when it comes."""
         if node in self._nodes:
             self._stale.add(node)
+
+    @property
+    def next_departure(self) -> datetime | None:
+        """When a terminating pod counts otherwise though no object changes; None if none does."""
+        return min(self._departing.values(), default=None)
+
+    def advance(self, now: datetime) -> bool:
+        """Let time pass. Return whether a terminating pod counts otherwise now."""
+        self._now = now
+        changed = [key for key, time in self._departing.items() if time <= now]
+        for key in changed:
+            self.put_pod(self._pods[key])
+        return bool(changed)
 
     def set_priority_classes(self, classes: Iterable[PriorityClass]) -> None:
         """All priority classes there are. Pods whose priority was resolved at admission are not affected."""
@@ -173,11 +204,12 @@ def snapshot_of(
     protected: Protected = unprotected,
     gate: str = keys.GATE,
     trusting: bool = False,
+    now: datetime | None = None,
 ) -> Snapshot:
     """One picture of these objects. Raises ValueError for a quantity that cannot be read, naming object and text.
-    `trusting`: as in `tenant_of`.
+    `trusting`, `now`: as in `Capture`.
     """
-    capture = Capture(gate=gate, protected=protected, trusting=trusting)
+    capture = Capture(gate=gate, protected=protected, trusting=trusting, now=now)
     capture.set_priority_classes(priority_classes)
     for node in nodes:
         _named(f"Node {node.metadata.name}", capture.put_node, node)

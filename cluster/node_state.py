@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from cluster.departure import Departure
 from kube.objects import Node, Pod
 from kube.placeholders import holds_for_later
 
@@ -22,6 +23,7 @@ class Tenant:
 
     `requests` as the stock scheduler counts them (containers, init containers, sidecars, overhead, pod level) and
     one "pods". `protected`: why it may never be a victim ("" = it may): DaemonSet, mirror pod, a dialect's label.
+    `departure`: how a terminating pod counts; None where that was not decided by a clock: it counts as gone.
     """
 
     pod: Pod
@@ -30,11 +32,17 @@ class Tenant:
     priority: int
     reserved: bool = False
     protected: str = ""
+    departure: Departure | None = None
 
     @property
     def terminating(self) -> bool:
-        """Whether its room is room to come."""
-        return self.pod.terminating
+        """Whether the pod terminates and counts as gone: its capacity is free soon."""
+        return self.pod.terminating and self.departure in (None, Departure.SOON)
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the pod terminates for too long after its grace period, and counts as running."""
+        return self.departure is Departure.OVERDUE
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ class NodeState:
     def evictable(self) -> tuple[Tenant, ...]:
         """The pods there that may be evicted for one of higher priority."""
         return tuple(
-            tenant for tenant in self.tenants if not (tenant.protected or tenant.reserved or tenant.terminating)
+            tenant for tenant in self.tenants if not (tenant.protected or tenant.reserved or tenant.pod.terminating)
         )
 
     @cached_property
@@ -119,13 +127,13 @@ class NodeState:
 
     @cached_property
     def departing(self) -> tuple[Tenant, ...]:
-        """The pods there that are on their way out."""
-        return tuple([tenant for tenant in self.tenants if tenant.terminating])
+        """The terminating pods there, whether they count as gone or not."""
+        return tuple([tenant for tenant in self.tenants if tenant.pod.terminating])
 
     @cached_property
     def running_keys(self) -> tuple[str, ...]:
         """The `namespace/name`s of the pods there that are neither on their way out nor only have room reserved."""
-        return tuple([each.pod.key for each in self.tenants if not (each.reserved or each.terminating)])
+        return tuple([each.pod.key for each in self.tenants if not (each.reserved or each.pod.terminating)])
 
     @cached_property
     def lowest_evictable(self) -> int | None:

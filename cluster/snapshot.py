@@ -153,7 +153,7 @@ class Snapshot:
                 if not tenant.reserved:
                     found[tenant.pod.metadata.namespace][1].append(tenant)
         for tenant in self.evicted:
-            for these in found[tenant.pod.metadata.namespace][: 1 + tenant.terminating]:
+            for these in found[tenant.pod.metadata.namespace][: 1 + tenant.pod.terminating]:
                 these.append(tenant)
         return found
 

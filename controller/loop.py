@@ -234,7 +234,15 @@ class Controller:
         telling = (self._invalid_gangs, self._status_sync, self._strays, self._described)
         going_on = self._planner.pausing() or known.gang_rounds.unfinished
         known.due.unfinished = going_on or any(each.unfinished for each in telling)
-        known.due.at = min(self._planner.due, float("inf") if known.due.unfinished else self._status_sync.due)
+        status_due = float("inf") if known.due.unfinished else self._status_sync.due
+        known.due.at = min(self._planner.due, status_due, self._departure_due())
+
+    def _departure_due(self) -> float:
+        """Return when (monotonic seconds) a terminating pod counts otherwise though no object changes."""
+        time = self._cache.next_departure()
+        if time is None:
+            return float("inf")
+        return self._clock.monotonic() + max(0.0, (time - self._clock.wall()).total_seconds())
 
     def _decide(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> ClusterView:
         """Answer every round that needs a plan; the picture beside the plans that are in force."""

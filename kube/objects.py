@@ -37,6 +37,7 @@ class ObjectMeta(Struct, frozen=True):
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
 
 
 class Requirement(Struct, frozen=True):

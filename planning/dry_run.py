@@ -44,6 +44,7 @@ from planning.quota.usage import usage_of
 from planning.what_if import AS_IT_IS, WhatIf, missing_gangs
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.problem import Limits
+from timing.clock import SYSTEM_CLOCK
 
 _Pods = Mapping[ObjectKey, Pod]
 
@@ -201,6 +202,7 @@ def _request(objects: Objects) -> _Request:
         storage_classes=objects.storage_classes(),
         protected=protection(objects.manifests),
         trusting=True,
+        now=SYSTEM_CLOCK.wall(),
     )
     found, tried = found_on(objects.nodes()), tried_of(pods)
     sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found, tried, objects.sharing()))

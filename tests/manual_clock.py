@@ -6,6 +6,13 @@ from datetime import UTC, datetime, timedelta
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
+def clock_at(time: str) -> "ManualClock":
+    """Return a clock whose wall clock shows an RFC 3339 time."""
+    clock = ManualClock()
+    clock.set_wall(datetime.fromisoformat(time))
+    return clock
+
+
 class ManualClock:
     """A `timing.clock.Clock` whose time passes when a test adds seconds to it, and while its owner waits.
 
@@ -45,6 +52,10 @@ class ManualClock:
             assert seconds is not None, "nothing sets this event: the wait would never end"
             self.sleep(seconds)
         return event.is_set()
+
+    def set_wall(self, time: datetime) -> None:
+        """Set the wall clock."""
+        self._wall_offset += time - self.wall()
 
     def step_wall(self, seconds: float) -> None:
         """Set the wall clock forward, or back if `seconds` is negative."""

@@ -63,6 +63,7 @@ def _metadata(metadata: ObjectMeta) -> ObjectMeta:
             if key != LAST_APPLIED
         },
         owner_references=_shared_all(metadata.owner_references),
+        finalizers=_shared_all(metadata.finalizers),
     )
 
 

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from cluster.api.transport import Transport
@@ -87,7 +88,7 @@ class ClusterCache:
         self._protecting = protecting
         self._protected_by: Mapping[ObjectKey, Mapping[str, Any]] | None = None
         """The objects by which it was last decided what is protected."""
-        capture = Capture(gate=gate, protected=protected)
+        capture = Capture(gate=gate, protected=protected, now=clock.wall())
         self._capture = capture
         self._journals: list[Journal] = []
         self._pods = Pods(self, capture, groups_of, self._journals)
@@ -280,6 +281,7 @@ class ClusterCache:
         """What there is. The same object until something in it has changed."""
         with self._changed:
             self._protect()
+            self._let_time_pass()
             version = str(self._captured)
             if self._snapshot is None or self._snapshot.version != version:
                 self._capture.set_priority_classes(self._classes.all())
@@ -291,6 +293,16 @@ class ClusterCache:
                     version=version,
                 )
             return self._snapshot
+
+    def next_departure(self) -> datetime | None:
+        """When a terminating pod counts otherwise though no object changes; None if none does."""
+        with self._changed:
+            return self._capture.next_departure
+
+    def _let_time_pass(self) -> None:
+        if self._capture.advance(self._clock.wall()):
+            self._version += 1
+            self._captured = self._version
 
     def _protect(self) -> None:
         objects = self._manifests.all()

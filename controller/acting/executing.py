@@ -187,9 +187,10 @@ class PlanExecutor:
         if not refusal and not any(each.result in (Result.LATER, Result.CONFLICT) for each in tried):
             sent = self._send_evictions(victims, picture, dry_run=False)
             self._await_budgets(victims, picture)
-            for victim, written in zip(victims, sent, strict=True):
-                if written.done:
-                    self._reporter.evicted(gang_round, victim)
+            gone = [victim for victim, written in zip(victims, sent, strict=True) if written.done]
+            for victim in gone:
+                self._reporter.evicted(gang_round, victim)
+            self._reporter.gangs_evicted(gang_round, gone, picture)
             refusal = self._refusal(victims, sent)
         if refusal:
             self._give_up(gang_round, refusal, picture)
@@ -255,7 +256,7 @@ def _begun(gang: Gang) -> str:
 def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:
     """Whether a pod is on its way out of a node of the plan."""
     states = (picture.snapshot.state(node) for node in {member.node for member in record.members})
-    return any(state.departing for state in states if state is not None)
+    return any(tenant.terminating for state in states if state is not None for tenant in state.departing)
 
 
 def _members(gang_round: GangRound) -> list[Planned]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from cluster.node_state import Tenant
 from cluster.snapshot import Snapshot
 from controller.release.records import PlannedVictim, PlanRecord
 from controller.release.request_digest import asks_as_in
@@ -48,6 +49,8 @@ class Cause(Enum):
     """Why a plan fell before its gang was let go."""
 
     ROOM_LOST = "RoomLost"
+    POD_OVERDUE = "PodOverdue"
+    """A terminating pod outlives its grace period on a node of the plan."""
     MEMBER_GONE = "MemberGone"
     REQUEST_CHANGED = "RequestChanged"
     EVICTION_REFUSED = "EvictionRefused"
@@ -313,8 +316,38 @@ def _fallen(
         return Cause.REQUEST_CHANGED, changed
     if not situation.gang.suffice(situation.gang.members):
         return Cause.MEMBER_GONE, "a member beside the planned ones is gone, and too few are left"
+    return _capacity_lost(situation, planned, victims)
+
+
+def _capacity_lost(
+    situation: Situation, planned: tuple[Planned, ...], victims: tuple[PlannedVictim, ...]
+) -> tuple[Cause | None, str]:
+    """Return why the members do not fit on their nodes any more, once the victims are gone; (None, "") if they do."""
+    if late := _overdue(situation, {victim.node for victim in victims}, {victim.uid for victim in victims}):
+        return Cause.POD_OVERDUE, overdue_message(late[0].pod, late[0].node)
     lost = situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
+    if lost and (late := _overdue(situation, {member.node for member in planned})):
+        return Cause.POD_OVERDUE, overdue_message(late[0].pod, late[0].node)
     return (Cause.ROOM_LOST, lost) if lost else (None, "")
+
+
+def _overdue(situation: Situation, nodes: Collection[str], uids: Collection[str] | None = None) -> list[Tenant]:
+    """Return the terminating pods on these nodes that outlive their grace period. `uids`: only these; None: all."""
+    states = (situation.snapshot.state(node) for node in sorted(nodes))
+    return [
+        tenant
+        for state in states
+        if state is not None
+        for tenant in state.departing
+        if tenant.overdue and (uids is None or tenant.pod.metadata.uid in uids)
+    ]
+
+
+def overdue_message(pod: Pod, node: str) -> str:
+    """Return what is wrong with a terminating pod that outlives its grace period, and what its owner can do."""
+    names = ", ".join(pod.metadata.finalizers)
+    held = f"its finalizers are {names}: remove them" if names else "its node may be gone: delete it with --force"
+    return f"pod {pod.key} on node {node} terminates since {pod.metadata.deletion_timestamp} and does not end ({held})"
 
 
 def _vanished(situation: Situation, record: PlanRecord) -> str:

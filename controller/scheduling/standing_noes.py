@@ -89,12 +89,13 @@ def _holds_as_much(before: Tenant, after: Tenant | None) -> bool:
     """Whether a pod is there still and keeps others off as it did; its binding changes neither."""
     if after is None:
         return False
+    if after.terminating > before.terminating:
+        return False
     if after is before or after.pod is before.pod:
         return after.requests == before.requests
     was, now = before.pod, after.pod
     return (
         after.requests == before.requests
-        and now.terminating <= was.terminating
         and now.metadata.labels == was.metadata.labels
         and host_ports(now) == host_ports(was)
         and _anti_affinity(now) == _anti_affinity(was)

@@ -37,15 +37,18 @@ def differs(pod: Pod, wanted: Condition) -> bool:
 
 
 def member_conditions(gang: Gang, decision: Decision, picture: ClusterView) -> PodConditions:
-    """What each member that is still gated should say after this decision."""
+    """Return the PodScheduled condition of each member that is still gated, after this decision.
+
+    The reason stays SchedulingGated: autoscalers add nodes for pods whose reason is Unschedulable, and a gated pod does
+    not fit the nodes that they would choose. Only a dialect whose own document prints another condition gets that one.
+    """
     pods = [member.pod for member in gang.members if not member.pod.bound]
     words = WORDS.get(gang.messages)
     if words and pods and (decision.evictions or decision.outcome is Outcome.UNPLACEABLE):
         messages = words(_no_room(gang, decision, picture, pods))
         if messages is not None:
             return [(pod, condition(UNSCHEDULABLE, text)) for pod, text in zip(pods, messages, strict=True)]
-    reason = GATED if decision.outcome in (Outcome.PLACED, Outcome.WAITING) else UNSCHEDULABLE
-    said = condition(reason, f"gang {gang.key}: {decision.message}")
+    said = condition(GATED, f"gang {gang.key}: {decision.message}")
     return [(pod, said) for pod in pods]
 
 

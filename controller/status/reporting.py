@@ -26,6 +26,7 @@ from controller.release.next_step import (
 from controller.release.records import PlannedVictim, heirs_patch
 from controller.release.wholeness import Withdrawal, WithdrawalReason
 from controller.status.conditions import Condition, differs, member_conditions
+from controller.status.evicted_gangs import evicted_gangs, objects_of
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
 from controller.status.mirrors import GANG_KIND, mark_of
 from controller.telemetry import events
@@ -60,6 +61,7 @@ _REASONS: Mapping[Phase, Reason] = {
 
 EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.ROOM_LOST: events.ROOM_LOST,
+    Cause.POD_OVERDUE: events.ROOM_LOST,
     Cause.MEMBER_GONE: events.ROOM_LOST,
     Cause.REQUEST_CHANGED: events.ROOM_LOST,
     Cause.EVICTION_REFUSED: events.EVICTION_REFUSED,
@@ -257,6 +259,14 @@ class Reporter:
         note = f"evicted {victim.namespace}/{victim.name} from {victim.node}"
         _log(gang_round, events.VICTIM_EVICTED, note)
         self._recorder.record(gang, events.VICTIM_EVICTED, note, related=pod)
+
+    def gangs_evicted(self, gang_round: GangRound, victims: Iterable[PlannedVictim], picture: ClusterView) -> None:
+        """Members of other gangs were evicted: these gangs and their workloads say for which gang."""
+        by = f"gang {gang_round.gang.key} of priority {gang_round.gang.priority}"
+        for gang, members in evicted_gangs(victims, picture):
+            note = f"{pods(len(members))} evicted for {by}, on {compressed(each.node for each in members)}"
+            for ref in objects_of(gang, picture):
+                self._recorder.record(ref, events.GANG_EVICTED, note, related=self.ref(gang_round))
 
     def set_free(self, gang_round: GangRound, pod: Pod) -> None:
         """A gated member goes, for its controller to make it again where the gang can be placed."""

@@ -37,6 +37,12 @@ GANG_PLANNED = Reason(
 )
 GANG_NOMINATED = Reason("GangNominated", Kind.NORMAL, "Nominating", "Room is held for every member of the plan.")
 PREEMPTED = Reason("Preempted", Kind.NORMAL, "Evicting", "On a victim: it is evicted for the gang named in the note.")
+GANG_EVICTED = Reason(
+    "GangEvicted",
+    Kind.WARNING,
+    "Evicting",
+    "On a gang and its workload: members are evicted for the gang that the note names.",
+)
 VICTIM_EVICTED = Reason("VictimEvicted", Kind.NORMAL, "Evicting", "On a gang: a victim is evicted for it.")
 EVICTION_REFUSED = Reason(
     "EvictionRefused",

@@ -41,6 +41,6 @@ def with_promised(snapshot: Snapshot, victims: Iterable[Promised]) -> Snapshot:
         tenant.pod.key
         for state in filter(None, map(snapshot.state, on_node))
         for tenant in state.tenants
-        if tenant.pod.metadata.uid in on_node[state.name] and not tenant.terminating
+        if tenant.pod.metadata.uid in on_node[state.name] and not tenant.pod.terminating
     )
     return snapshot.with_states((), leaving=leaving) if leaving else snapshot

@@ -60,7 +60,7 @@ def overdrawn(gone: AbstractSet[str], snapshot: Snapshot) -> str:
 
 def _takes(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
     """Whether evicting the pod would take from the budget what has not been taken yet."""
-    return covers(budget, tenant) and not (tenant.terminating or _noted(budget, tenant))
+    return covers(budget, tenant) and not (tenant.pod.terminating or _noted(budget, tenant))
 
 
 def by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
@@ -104,7 +104,7 @@ def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
         spent |= {each.pod.key: each for each in state.tenants if each.pod.key in snapshot.leaving}
     found: dict[str, list[Tenant]] = {}
     for tenant in spent.values():
-        if not tenant.terminating:
+        if not tenant.pod.terminating:
             found.setdefault(tenant.pod.metadata.namespace, []).append(tenant)
     return found
 

@@ -39,7 +39,7 @@ class Evictable:
 
     def __call__(self, tenant: Tenant) -> bool:
         """Whether a pod is one of them."""
-        stays = tenant.protected or tenant.reserved or tenant.terminating
+        stays = tenant.protected or tenant.reserved or tenant.pod.terminating
         return not stays and self.among_evictable(tenant)
 
     def among_evictable(self, tenant: Tenant) -> bool:

@@ -4,6 +4,7 @@ r1: n1, n2      r2: n3
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
@@ -26,6 +27,8 @@ from kube.objects import (
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 
 PLAN_ID = "plan-1"
+GRACE_END = "2026-01-01T00:00:00Z"
+"""When the grace period of a terminating pod ends."""
 RACK = "example.com/rack"
 TOPOLOGY = Topology("t", "Topology", (Level("rack", (RACK,)), Level(HOSTNAME_LABEL, (HOSTNAME_LABEL,))))
 RACKS = {"n1": "r1", "n2": "r1", "n3": "r2"}
@@ -48,6 +51,7 @@ def pod(
     cpu: str = "4",
     terminating: bool = False,
     affinity: Affinity | None = None,
+    finalizers: tuple[str, ...] = (),
 ) -> Pod:
     """A pod: gated, nominated to a node by a plan, released, or bound."""
     annotations = {PLAN: plan, PLANNED_NODE: nominated} if nominated else {}
@@ -57,7 +61,8 @@ def pod(
         uid=f"uid-{name}",
         resource_version="1",
         annotations=annotations,
-        deletion_timestamp="2026-01-01T00:00:00Z" if terminating else None,
+        deletion_timestamp=GRACE_END if terminating else None,
+        finalizers=finalizers,
     )
     container = Container(name="main", resources=ResourceRequirements(requests={"cpu": cpu}))
     gates = (SchedulingGate(name=GATE),) if gated and not bound else ()
@@ -90,12 +95,12 @@ def record(places: Iterable[tuple[str, str]], victims: Sequence[tuple[str, str]]
     )
 
 
-def snapshot(*pods: Pod) -> Snapshot:
-    """The three nodes with these pods."""
-    return snapshot_of([node(name) for name in RACKS], pods, gate=GATE)
+def snapshot(*pods: Pod, now: datetime | None = None) -> Snapshot:
+    """The three nodes with these pods. `now`: None: every terminating pod counts as gone."""
+    return snapshot_of([node(name) for name in RACKS], pods, gate=GATE, now=now)
 
 
-def situation(of: Gang, plan: PlanRecord | None, *others: Pod) -> Situation:
+def situation(of: Gang, plan: PlanRecord | None, *others: Pod, now: datetime | None = None) -> Situation:
     """The gang, its plan, and the cluster with its members and the others."""
     pods = [*(member.pod for member in of.members), *others]
-    return Situation(of, plan, snapshot(*pods), {each.metadata.uid: each for each in pods})
+    return Situation(of, plan, snapshot(*pods, now=now), {each.metadata.uid: each for each in pods})

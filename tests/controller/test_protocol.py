@@ -4,15 +4,17 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from protocol_scenes import gang, pod, record, situation
+from protocol_scenes import GRACE_END, gang, pod, record, situation
 
 from controller.release.next_step import (
     AllBound,
     AwaitBinding,
     AwaitVictims,
+    Cause,
     Evict,
     NeedPlan,
     Nominate,
@@ -78,6 +80,48 @@ def test_room_that_still_terminates_is_waited_for_though_no_victim_of_this_plan_
     stranger = pod("old", bound="n2", terminating=True)
     step = next_step(situation(gang(*held_pair()), record(TWO), stranger))
     assert step == AwaitVictims(())
+
+
+def seconds_after_grace(seconds: float) -> datetime:
+    """A time by which terminating pods count."""
+    return datetime.fromisoformat(GRACE_END) + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("seconds", [-100.0, 0.0, 29.0])
+def test_a_victim_with_a_long_grace_period_is_waited_for_until_30_seconds_after_its_end(seconds: float) -> None:
+    victim = pod("low", bound="n2", priority=1, terminating=True)
+    plan = record(TWO, [("low", "n2")])
+    now = seconds_after_grace(seconds)
+    assert next_step(situation(gang(*held_pair()), plan, victim, now=now)) == AwaitVictims(plan.victims)
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "remedy"),
+    [
+        (("example.com/keep",), "its finalizers are example.com/keep: remove them"),
+        ((), "its node may be gone: delete it with --force"),
+    ],
+)
+@pytest.mark.parametrize("victims", [[("low", "n2")], []])
+def test_an_overdue_pod_invalidates_the_plan_and_is_named(
+    finalizers: tuple[str, ...], remedy: str, victims: list[tuple[str, str]]
+) -> None:
+    """It is a victim, or it terminated before the plan was made."""
+    late = pod("low", bound="n2", priority=1, terminating=True, finalizers=finalizers)
+    now = seconds_after_grace(31.0)
+    step = next_step(situation(gang(*held_pair()), record(TWO, victims), late, now=now))
+    assert isinstance(step, NeedPlan)
+    assert step.cause is Cause.POD_OVERDUE
+    assert step.message == (f"pod default/low on node n2 terminates since {GRACE_END} and does not end ({remedy})")
+
+
+def test_no_pod_is_evicted_while_an_overdue_pod_holds_other_capacity_of_the_plan() -> None:
+    late = pod("stuck", bound="n1", priority=1, terminating=True)
+    victim = pod("low", bound="n2", priority=1)
+    plan = record(TWO, [("low", "n2")])
+    step = next_step(situation(gang(*held_pair()), plan, late, victim, now=seconds_after_grace(31.0)))
+    assert isinstance(step, NeedPlan)
+    assert step.cause is Cause.POD_OVERDUE
 
 
 def test_all_is_in_place_so_the_members_may_go() -> None:

@@ -183,3 +183,19 @@ def test_a_fault_of_every_member_is_not_written_out_on_each_of_them(scene: Scene
     assert message.startswith('Pod default/p00: metadata.labels[phalanx.dev/pod-set]: "none" is not a pod set of Gang')
     scene.api.wait(lambda: all(scene.says(name) for name in names), "the members to be told")
     assert max(len(scene.says(name)) for name in names) < 6000
+
+
+@pytest.mark.usefixtures("leader")
+def test_a_gang_whose_members_are_evicted_says_for_which_gang(scene: Scene) -> None:
+    """r1: n1 (batch-1), n2 (batch-2): both go for llm, which has the higher priority."""
+    scene.api.create(GANGS, gang("batch"))
+    for number in (1, 2):
+        scene.run(f"batch-{number}", f"n{number}", of="batch", priorityClassName="low")
+    place(scene, priorityClassName="high")
+
+    def told() -> list[tuple[str, str]]:
+        found = scene.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]
+        return [(each["regarding"]["name"], each["note"]) for each in found if each["reason"] == "GangEvicted"]
+
+    scene.api.wait(told, "the event")
+    assert told() == [("batch", "2 pods evicted for gang default/llm of priority 1000, on n1..2")]

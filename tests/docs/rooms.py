@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = (
     *("solver", "planning", "controller", "webhook", "gangs", "cluster", "cli", "controlplane"),
-    *("serving", "certs", "kube", "benchmarks"),
+    *("serving", "certs", "kube", "timing", "benchmarks"),
 )
 
 

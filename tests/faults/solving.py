@@ -3,11 +3,15 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from click.testing import CliRunner
+from manual_clock import clock_at
 
 from cli.main import group
 
+NOW = "2026-01-01T00:00:00Z"
+"""When the files are solved: pods whose grace period ends at this time count as gone."""
 _TIMES = re.compile(r"  \(snapshot [\d.]+ ms, solve [\d.]+ ms\)")
 
 
@@ -23,7 +27,8 @@ class Answer:
 def solved(*files: Path, verbose: bool = False) -> Answer:
     """The answer to all these files together."""
     arguments = ["solve", *(each for file in files for each in ("-f", str(file))), *(["-v"] if verbose else [])]
-    result = CliRunner().invoke(group, arguments, catch_exceptions=False)
+    with patch("planning.dry_run.SYSTEM_CLOCK", clock_at(NOW)):
+        result = CliRunner().invoke(group, arguments, catch_exceptions=False)
     said = result.stderr
     for file in files:
         said = said.replace(f"{file.parent}/", "")

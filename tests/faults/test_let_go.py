@@ -8,10 +8,12 @@ import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from manual_clock import clock_at
 from solving import solved
 
 from cli.main import group
@@ -251,7 +253,9 @@ def test_what_is_said_of_a_member_that_is_not_bound(tmp_path: Path, case: str) -
         change(objects)
     path = tmp_path / "objects.yaml"
     path.write_text(yaml.safe_dump_all(objects))
-    (told,) = yaml.safe_load(CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"]).stdout)["gangs"]
+    with patch("planning.dry_run.SYSTEM_CLOCK", clock_at("2026-01-01T00:00:00Z")):
+        report = CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"]).stdout
+    (told,) = yaml.safe_load(report)["gangs"]
     assert (told["outcome"], told["proof"], told["message"]) == expected
 
 

@@ -8,6 +8,9 @@ A cluster is drawn one domain a line, its path and its nodes:
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from unittest.mock import patch
+
+from manual_clock import clock_at
 
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
@@ -35,6 +38,8 @@ spine-1/block-3: node-7 node-8
 spine-2/block-4: node-9 node-10 node-11
 """
 """The cluster of Koordinator's document: spines of 5, 4 and 3 nodes."""
+
+NOW = "2026-01-01T00:00:00Z"
 
 
 def label(level: str) -> str:
@@ -130,8 +135,9 @@ def labelled(manifest: Manifest, **labels: str) -> Manifest:
 
 
 def solved(*parts: Manifest | Iterable[Manifest], **options: Any) -> DryRun:
-    """The dry run of these manifests."""
-    return dry_run(documents(*parts), **options)
+    """The dry run of these manifests. Pods whose grace period ends at `NOW` count as gone."""
+    with patch("planning.dry_run.SYSTEM_CLOCK", clock_at(NOW)):
+        return dry_run(documents(*parts), **options)
 
 
 def documents(*parts: Manifest | Iterable[Manifest]) -> list[Document]:

@@ -1,0 +1,59 @@
+"""When a terminating pod counts as gone: the rule of the contract, section 4.
+
+A terminating pod's `deletionTimestamp` is the end of its grace period (apimachinery, ObjectMeta). Until a finalizer is
+removed, or while its node does not answer, the pod outlives that time.
+"""
+
+from datetime import datetime, timedelta
+from enum import Enum
+
+from kube.objects import Pod
+
+SOON = timedelta(seconds=30)
+"""A terminating pod counts as gone if its grace period ends within this time (contract, section 4)."""
+OVERDUE = timedelta(seconds=30)
+"""A terminating pod counts as running again this long after the end of its grace period (contract, section 4)."""
+
+
+class Departure(Enum):
+    """How a terminating pod counts."""
+
+    SOON = "soon"
+    """Its capacity counts as free."""
+    LATER = "later"
+    """Its grace period ends in more than `SOON`: it counts as running."""
+    OVERDUE = "overdue"
+    """Its grace period ended more than `OVERDUE` ago: it counts as running."""
+
+
+def departure_of(pod: Pod, now: datetime) -> Departure | None:
+    """Return how the pod counts at `now`; None if it does not terminate."""
+    if not pod.terminating:
+        return None
+    end = grace_end(pod)
+    if end is None:
+        return Departure.SOON
+    if end - now > SOON:
+        return Departure.LATER
+    return Departure.OVERDUE if now - end > OVERDUE else Departure.SOON
+
+
+def next_change(pod: Pod, now: datetime) -> datetime | None:
+    """Return when the pod's departure changes next though the pod does not; None if it does not change any more."""
+    end = grace_end(pod)
+    if end is None:
+        return None
+    return next((time for time in (end - SOON, end + OVERDUE + _MOMENT) if time > now), None)
+
+
+def grace_end(pod: Pod) -> datetime | None:
+    """Return the end of a terminating pod's grace period; None if the pod has none, or if the text is no time."""
+    try:
+        end = datetime.fromisoformat(pod.metadata.deletion_timestamp or "")
+    except ValueError:
+        return None
+    return end if end.tzinfo is not None else None
+
+
+_MOMENT = timedelta(milliseconds=1)
+"""`OVERDUE` begins after its bound, not at it."""
