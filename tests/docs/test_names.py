@@ -90,10 +90,3 @@ def test_no_two_test_modules_have_one_name() -> None:
     """Pytest imports them by their names alone."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert [name for name in set(names) if names.count(name) > 1] == []
-
-
-def test_where_old_names_went_names_modules_that_are_there() -> None:
-    text = (ROOT / "docs" / "renamed.md").read_text()
-    new = re.findall(r"^\| `\S+\.py` \| `(\S+\.py)` \|$", text, re.MULTILINE)
-    assert len(new) > 100
-    assert {each for each in new if not (ROOT / each).is_file()} == set()
