@@ -21,8 +21,8 @@ NPM = PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
 # What a package runs when it is installed is not run: the locked files are all that is needed.
 QUIETLY := --ignore-scripts --no-audit --no-fund --loglevel=error
 
-# What tells in seconds.
-FAST := not controlplane and not thorough
+# What decides by elapsed time runs alone, on an idle machine: make bench, make bench-solver.
+FAST := not controlplane and not thorough and not timed
 # Of what coverage is measured: twice as slow, but what reads hundreds of inputs five times.
 MEASURED := $(FAST) and not repetitive
 
@@ -30,7 +30,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test test-fast coverage test-long test-image bench bench-solver lint page docs binaries manifests image sbom krew lock clean
+.PHONY: help install demo examples test test-fast simulate coverage test-long test-image bench bench-solver lint page docs binaries manifests image sbom krew lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -42,14 +42,20 @@ demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control
 	@$(BIN)/phalanx demo
 
 examples: $(STAMP) ## Every documented system's examples, and workloads of every kind by their operators: expected beside seen
-	@$(BIN)/python -m cli.scenarios
+	@$(BIN)/python -m controlplane.scenarios
 
 test: lint binaries page $(BROWSER) ## All set-up, then what proves that it works
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(FAST)"
-	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST)) and not long"
+	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST)) and not long and not timed"
 
 test-fast: $(STAMP) ## The tests that need no control plane and no minutes
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(FAST)"
+
+# One seed is replayed and minimised; without one, so many fresh ones are run.
+SCHEDULES ?= 100
+
+simulate: $(STAMP) ## Simulated schedules of faults against the controller: SCHEDULES=1000, or SEED=… to replay one and minimise it
+	@PYTHONPATH=tests:. $(BIN)/python -m simulation $(if $(SEED),$(SEED),--schedules $(SCHEDULES))
 
 coverage: $(STAMP) ## Which lines and branches the fast tests take, room by room; what needs a control plane is not measured
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(MEASURED)" --cov --cov-report=
@@ -58,26 +64,24 @@ coverage: $(STAMP) ## Which lines and branches the fast tests take, room by room
 # Random instances of which `make test` draws a part.
 RANDOM := $(addprefix tests/planning/, test_pods_against_brute_force.py test_noes_that_stand.py test_counted_out.py)
 
-test-long: $(STAMP) $(BROWSER) ## What `make test` leaves out; the solver against brute force, ten times as long; 6,000 gangs; 5,000 nodes; 200 killed leaders; end to end on the Kubernetes before
-	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) tests/solver $(RANDOM)
-	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest tests/planning/test_large_scenes.py tests/faults/test_large_inputs.py
-	PHALANX_MANY_GANGS=1000,5000,600 $(BIN)/pytest -s tests/system/test_crowds_of_gangs.py
-	$(BIN)/pytest -m long
-	PHALANX_RELEASE_KILLS=200 $(BIN)/pytest -s tests/system/test_killed_releases.py
+test-long: $(STAMP) $(BROWSER) ## What `make test` leaves out; the solver against brute force, ten times as long; end to end on the Kubernetes before
+	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) -m "not timed" tests/solver $(RANDOM)
+	$(BIN)/pytest -m "long and not timed"
 	PHALANX_HANDOVERS=50 $(BIN)/pytest -s tests/system/test_handed_over.py
-	PHALANX_VIEWED_NODES=5000 $(BIN)/pytest -s tests/system/test_page_live.py
 	@$(BIN)/python -m controlplane 1.36
-	PHALANX_KUBERNETES=1.36 $(BIN)/pytest $(BY_FILE) tests/serving tests/system
+	PHALANX_KUBERNETES=1.36 $(BIN)/pytest $(BY_FILE) -m "not timed" tests/serving tests/system
 
 test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
 	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging
 
-bench: $(STAMP) binaries ## How long pods take to their nodes on 5,000 nodes of kwok: stock, Phalanx, native gangs and Kueue, side by side
+bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
 	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
 	$(BIN)/python -m benchmarks.live.admission --write benchmarks/results/admission.md
+	PHALANX_MANY_GANGS=1000,5000,600 PHALANX_RELEASE_KILLS=200 PHALANX_VIEWED_NODES=5000 $(BIN)/pytest -s -m timed tests/serving tests/system tests/webhook
 
-bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves
+bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves; whether it keeps a limit
 	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json
+	$(BIN)/pytest -m timed tests/planning
 
 lint: $(STAMP) ## Style, types, and which room may import which
 	$(BIN)/ruff check

@@ -17,7 +17,7 @@ from kube.conditions import kept_conditions
 from kube.keys import PLANNED_NODE
 from kube.nulls import without_nulls
 from kube.text import one_line
-from planning.decision import Decision, Outcome
+from planning.decision import Decision, Outcome, Refusal
 from planning.messages.solve_report import gang_report
 from planning.messages.wording import compressed, listed, more_pods, one_by_one, pods
 from solver.plan import Proof
@@ -58,7 +58,7 @@ PODS_TO_COME = "PodsToCome"
 
 REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing"),
-    Phase.UNPLACEABLE: ("NoRoom", "NotProven"),
+    Phase.UNPLACEABLE: tuple(each.value for each in Refusal),
     Phase.INVALID: ("Contradiction",),
     Phase.NOMINATED: ("RoomHeld",),
     Phase.EVICTING: ("VictimsLeaving",),
@@ -307,8 +307,10 @@ def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
     if phase is Phase.WAITING:
         not_planned, members_missing, objects_missing = REASONS[phase]
         return objects_missing if gang.waiting_for else members_missing if _missing(gang) else not_planned
+    if phase is Phase.UNPLACEABLE and decision is not None and decision.refusal is not None:
+        return decision.refusal.value
     if phase is Phase.UNPLACEABLE and decision is not None and decision.proof == Proof.UNPROVEN.value:
-        return REASONS[phase][1]
+        return Refusal.NOT_PROVEN.value
     if phase is Phase.RELEASED and gang.to_come and len(gang.to_come) == sum(not m.pod.bound for m in gang.members):
         return PODS_TO_COME
     return REASONS[phase][0]

@@ -22,12 +22,12 @@ class Progress:
             print(text, end=end, file=self._stream, flush=True)
 
     @contextmanager
-    def step(self, text: str) -> Iterator[None]:
-        """Announce a step, and its time once it is done."""
+    def step(self, text: str, estimate: object = "") -> Iterator[None]:
+        """Announce a step, and its time once it is done. `estimate`: its text says how far the step is."""
         self.say(f"  {text} …", end=" ")
         started = time.monotonic()
         done = threading.Event()
-        ticking = threading.Thread(target=self._tick, args=(started, done), name="progress", daemon=True)
+        ticking = threading.Thread(target=self._tick, args=(started, done, estimate), name="progress", daemon=True)
         ticking.start()
         try:
             yield
@@ -40,7 +40,8 @@ class Progress:
         ticking.join()
         self.say(f"{time.monotonic() - started:.0f} s")
 
-    def _tick(self, started: float, done: threading.Event) -> None:
-        """Say how long a step has been going on, so that nobody takes it for dead."""
+    def _tick(self, started: float, done: threading.Event, estimate: object) -> None:
+        """Say how long a step has been going on, so that it does not look hung."""
         while not done.wait(TICK_SECONDS):
-            self.say(f"{time.monotonic() - started:.0f} s …", end=" ")
+            text = f" ({estimate})" if str(estimate) else ""
+            self.say(f"{time.monotonic() - started:.0f} s{text} …", end=" ")

@@ -71,6 +71,12 @@ class Recorder:
         with self._changed:
             return list(self._events)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the watch is over, so that nothing more is recorded."""
+        with self._changed:
+            return bool(self._ended)
+
     def of(self, name: str) -> list[WatchEvent]:
         """The events of one object."""
         return [event for event in self.events if event.name == name]

@@ -17,6 +17,14 @@ class Outcome(Enum):
     INVALID = "Invalid"
 
 
+class Refusal(Enum):
+    """Why a gang is unplaceable, in the words of `status.reason`."""
+
+    NO_ROOM = "NoRoom"
+    NOT_PROVEN = "NotProven"
+    NEVER_FITS = "NeverFits"
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """A member and its node. `index` is its rank in its pod set: as given, else its place in the order of the names.
@@ -95,6 +103,10 @@ class Decision:
     explanation: Explanation = field(default_factory=Explanation)
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+    """Why the gang is unplaceable, as far as that is known; None: `proof` tells."""
+    shortfall: str = ""
+    """The part of the message about members beyond the minimum that have no node."""
     naming: tuple[tuple[str, str], ...] = ()
     """Parts of the message that name what belongs to others, each with what stands there for who may not see that."""
     seconds: Mapping[str, float] = field(default_factory=dict)

@@ -38,6 +38,7 @@ from dataclasses import replace
 import pytest
 from emptying import empty
 from hypothesis import settings
+from thorough import FRESH_SEED, drawn_seed
 
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.programs.previous_version import asked_for
@@ -68,9 +69,16 @@ def pytest_configure() -> None:
     # The programs of the control plane are in Go, and spend a quarter of their time on keeping their heap small.
     os.environ.setdefault("GOGC", "400")
     os.environ.setdefault("GOMEMLIMIT", "2500MiB")
+    # xdist's processes inherit it, and collect the same tests.
+    os.environ.setdefault(FRESH_SEED, str(drawn_seed()))
     # An example may take long on a busy machine; pytest-timeout ends what hangs.
     settings.register_profile("no deadline", deadline=None)
     settings.load_profile("no deadline")
+
+
+def pytest_report_header() -> str:
+    """How to draw this run's random instances again."""
+    return f"random instances: {FRESH_SEED}={os.environ[FRESH_SEED]} draws the fresh ones of this run again"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cli.scenarios import files_of, played, read
 from controlplane.control_plane import ControlPlane
+from controlplane.scenarios import files_of, played, read
 
 
 def happens_as_documented(plane: ControlPlane, folder: Path) -> None:

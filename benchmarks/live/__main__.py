@@ -10,9 +10,9 @@ import click
 
 from benchmarks.live import crowding, evictions, figures, kueue, load, machine_usage, modes, report
 from benchmarks.live.keeping import Run, keep
-from cli.installation.local import Deployment
 from controlplane import operators
 from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
+from controlplane.deployment import Deployment
 
 LONGEST_START = 900.0
 LOOK_SECONDS = 5.0

@@ -22,8 +22,8 @@ from benchmarks.live import load, machine_usage
 from benchmarks.live.large_cluster import fill
 from benchmarks.live.stream import Spread, spread
 from cli.installation.installed_objects import admission_policies, webhook_configurations
-from cli.installation.local import Deployment
 from controlplane.control_plane import LONG_LEASES, ControlPlane, Options, wait_until
+from controlplane.deployment import Deployment
 from kube.keys import GANG
 
 NOBODY, WEBHOOK, POLICIES = "nobody", "the webhook", "policies"

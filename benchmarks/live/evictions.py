@@ -8,8 +8,8 @@ import click
 
 from benchmarks.live import kueue, load
 from benchmarks.live.modes import JOB_KUEUE, JOB_PHALANX
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, wait_until
+from controlplane.deployment import Deployment
 
 PER_BLOCK, PER_RACK, NODES, SIZE = 36, 12, 60, 8
 _LOW, _HIGH = "low", "high"

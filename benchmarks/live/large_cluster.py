@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from benchmarks.live import load, machine_usage, stream
-from cli.installation.local import Deployment
 from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
+from controlplane.deployment import Deployment
 from controlplane.running.components import COMPONENTS
 
 SETTLE_SECONDS, IDLE_SECONDS = 20.0, 30.0

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,8 +16,9 @@ from cluster.api.trimming import trim_manifest, trim_node, trim_pod
 from cluster.caches.discovery import Discovery
 from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.journal import Journal
-from cluster.caches.manifest_sinks import AsRead, Keeps, Manifests, ManifestsOfKind
-from cluster.caches.reflector import DEFAULT_TIMING, Reflector, ReflectorTiming, Sink
+from cluster.caches.manifest_sinks import Manifests, ManifestsOfKind
+from cluster.caches.reflector import Reflector, Sink
+from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming
 from cluster.caches.sinks import Grouping, Nodes, Pods, Table, ungrouped
 from cluster.capturing import Capture, Protected, unprotected
 from cluster.snapshot import Snapshot
@@ -30,24 +30,6 @@ from kube.topology import Topology
 from timing.clock import SYSTEM_CLOCK, Clock
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedKind:
-    """A `GroupKind` for callers that have none of their own."""
-
-    group: str
-    versions: tuple[str, ...]
-    kind: str
-    plural: str
-    only: tuple[str, str] | None = None
-    """(namespace, name) of the one object that is watched; None: all."""
-    keeps: Keeps | None = None
-    """Which of them are kept; None: all."""
-    as_read: AsRead | None = None
-    """What is kept of each; None: the object as it is."""
-    taught: "Callable[[Sequence[dict[str, Any]]], Iterable[GroupKind]] | None" = None
-    """Further kinds to be watched that its objects name; None: none."""
 
 
 Protecting = Callable[[Mapping[ObjectKey, Mapping[str, Any]]], Protected]
@@ -109,8 +91,9 @@ class ClusterCache:
 
     def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """The resources that a snapshot is made from."""
-        yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing)
-        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, timing=timing)
+        clock = self._clock
+        yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing, clock=clock)
+        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, timing=timing, clock=clock)
         for path, kind, table in (
             ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass, self._classes),
             ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, self._budgets),
@@ -120,7 +103,7 @@ class ClusterCache:
             ("/api/v1/persistentvolumes", PersistentVolume, self._volumes),
             ("/apis/storage.k8s.io/v1/storageclasses", StorageClass, self._storage_classes),
         ):
-            yield Reflector(transport, [path], kind, table, timing=timing)
+            yield Reflector(transport, [path], kind, table, timing=timing, clock=clock)
 
     def _others(
         self, transport: Transport, kinds: Iterable[GroupKind], timing: ReflectorTiming
@@ -161,6 +144,7 @@ class ClusterCache:
             timing=timing,
             on_change=on_change,
             of_kind=of_kind,
+            clock=self._clock,
         )
 
     def start(self) -> None:
@@ -169,6 +153,11 @@ class ClusterCache:
         """
         for each in self._own_threads():
             each.start()
+
+    @property
+    def reflectors(self) -> Sequence[Reflector[Any]]:
+        """The reflectors of the constructor's kinds. A simulation steps them in place of `start`."""
+        return self._reflectors
 
     def _own_threads(self) -> "list[Reflector[Any] | Discovery]":
         return [self._discovery, *self._reflectors]

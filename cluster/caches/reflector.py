@@ -8,9 +8,8 @@ import contextlib
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,7 +19,10 @@ from kubernetes.client.exceptions import ApiException
 
 from cluster.api.transport import UNREACHABLE, Transport, lines_of, message_of
 from cluster.caches.bursts import Burst
+from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming, Rest
 from cluster.caches.wire_types import Page, ServedResources, Versioned, WatchEvent
+from timing.backoff import Backoff
+from timing.clock import SYSTEM_CLOCK, Clock
 
 log = logging.getLogger(__name__)
 
@@ -41,35 +43,6 @@ class Sink(Protocol[T_contra]):
         """This one is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReflectorTiming:
-    """How patient a reflector is, in seconds. `page` counts objects.
-
-    `silence`: a watch that brings nothing for so long, not even a bookmark (the API server sends one a minute), is
-    opened again: a connection that died without a word looks the same. `answer`: the same for a list; the API server
-    gives up after a minute. `missing`: how soon to look again for a resource that is not installed and that nobody says
-    is (`wake`), twice as late each time up to `last_missing`. `doubt`: how soon one that has just come to be served is
-    listed again, twice as late each time up to `silence`: the API server makes the store of a definition anew when its
-    names are accepted, and who watches the old one hears nothing more. `unsynced_retry`: the longest pause before all
-    has been listed once; nobody is served meanwhile. `overloaded`: how long a server that answers nothing to the point
-    is waited for before the resource counts as tried: an aggregated API may be down for good.
-    """
-
-    page: int = 500
-    watch: float = 240.0
-    silence: float = 90.0
-    answer: float = 60.0
-    connect: float = 5.0
-    missing: float = 3.0
-    last_missing: float = 120.0
-    doubt: float = 5.0
-    first_retry: float = 1.0
-    unsynced_retry: float = 5.0
-    last_retry: float = 30.0
-    overloaded: float = 30.0
-
-
-DEFAULT_TIMING = ReflectorTiming()
 _STORE_IS_MADE = "(re)initializing"
 """Says the API server (1.37) while it makes the store of a definition, with the status of too many requests."""
 
@@ -87,7 +60,7 @@ class _StaleError(Exception):
 
 
 class Reflector(Generic[T]):
-    """Copies one resource into a sink, in a thread of its own.
+    """Copies one resource into a sink. `start` drives it in a thread; a simulation calls `list_once` and `take`.
 
     :param paths: where the resource may be served, best first: the first that exists is used.
     :param kind: type of its objects (a Struct, or `dict[str, Any]`).
@@ -111,8 +84,10 @@ class Reflector(Generic[T]):
         timing: ReflectorTiming = DEFAULT_TIMING,
         on_change: Callable[[], None] | None = None,
         of_kind: str = "",
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.name = paths[0]
+        self._clock = clock
         self._on_change = on_change
         self.relists = 0
         self._transport = transport
@@ -125,21 +100,22 @@ class Reflector(Generic[T]):
         self._field_selector = field_selector
         self._optional = optional
         self._of_kind = of_kind
-        self._began = time.monotonic()
+        self._began = clock.monotonic()
         self.trouble = ""
         """Why nothing is copied at present; "" where all is well."""
         self.tried = threading.Event()
         """Whether the API server has said what there is, be it that nobody may know; or could not for long."""
         self._timing = timing
         self._version: str | None = None
-        self._retry = timing.first_retry
-        self._missing = timing.missing
+        self._retry = 0.0
+        """The pause after the last failure in a row; 0 if there was none. `_missing` and `_fault_retry` alike."""
+        self._missing = 0.0
         self._doubt = 0.0
         """After so many seconds of a watch all is listed again; 0: only when the server says so."""
-        self._fault_retry = timing.first_retry
+        self._fault_retry = 0.0
         self._faulty_until = 0.0
         """Until when another fault of ours counts as the same one."""
-        self._heard = time.monotonic()
+        self._heard = clock.monotonic()
         self._synced = threading.Event()
         self._stopping = threading.Event()
         self._woken = threading.Event()
@@ -148,7 +124,7 @@ class Reflector(Generic[T]):
 
     def start(self) -> None:
         """Begin."""
-        self._began = time.monotonic()
+        self._began = self._clock.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
@@ -182,31 +158,53 @@ class Reflector(Generic[T]):
     @property
     def last_event_age(self) -> float:
         """Seconds since the API server was last heard of: a list, an event or a bookmark."""
-        return time.monotonic() - self._heard
+        return self._clock.monotonic() - self._heard
+
+    @property
+    def listed(self) -> bool:
+        """Whether a watch can go on from `seen`; if not, `list_once` comes first."""
+        return self._version is not None
+
+    def list_once(self) -> Rest:
+        """List everything and hand it to the sink. A failure changes `trouble` and the pause that is returned."""
+        return self._attempt(self._list)
+
+    def take(self, line: bytes) -> Rest:
+        """Hand one line of a watch to the sink. `listed` is false afterwards if the watch cannot go on."""
+        return self._attempt(partial(self._take, line))
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            try:
-                if self._version is None:
-                    self._list()
-                self._watch()
-            except _StoppedError:
-                return
-            except _StaleError as reason:
-                self._start_over(str(reason))
-            except _UnfitError as reason:
-                self._empty(str(reason))
-            except ApiException as error:
-                self._refused(error)
-            except (*UNREACHABLE, msgspec.MsgspecError) as error:
-                self._failed(str(getattr(error, "reason", error)))
-            except Exception as error:
-                # A fault in a sink must not end the copy: the picture would stay old without anybody knowing.
-                log.exception("%s: starting over", self.name)
-                self._faulty(error)
+            rest = self._attempt(self._watch) if self.listed else self.list_once()
+            if rest.until_woken:
+                if self._clock.wait(self._woken, rest.seconds):
+                    self._missing = 0.0
+                self._woken.clear()
+            else:
+                self._pause(rest.seconds)
 
-    def _list(self) -> None:
-        """List everything in pages and hand it over as one."""
+    def _attempt(self, act: Callable[[], float]) -> Rest:
+        """Return the pause that `act` returns, or the pause that its failure demands."""
+        try:
+            return Rest(act())
+        except _StoppedError:
+            rest = Rest()
+        except _StaleError as reason:
+            rest = self._start_over(str(reason))
+        except _UnfitError as reason:
+            rest = self._empty(str(reason))
+        except ApiException as error:
+            rest = self._refused(error)
+        except (*UNREACHABLE, msgspec.MsgspecError) as error:
+            rest = self._failed(str(getattr(error, "reason", error)))
+        except Exception as error:
+            # If a fault in a sink ended the thread, the snapshot would stay old and no log would say so.
+            log.exception("%s: starting over", self.name)
+            rest = self._faulty(error)
+        return rest
+
+    def _list(self) -> float:
+        """List everything in pages and hand it over as one. Return 0: the watch begins without a pause."""
         if self._of_kind:
             self._check_kind()
         objects: list[T] = []
@@ -221,8 +219,9 @@ class Reflector(Generic[T]):
         self._sink.replace(objects, page.api_version)
         self._version = page.metadata.resource_version
         self._heard_of_it()
-        self._synced.set()  # before anybody is told of it, who looks at both
+        self._synced.set()  # before `on_change`, whose callee reads both
         self._settled("")
+        return 0.0
 
     def _check_kind(self) -> None:
         """Raises `_UnfitError` where objects of another kind are served there, or such as are in no namespace."""
@@ -252,8 +251,8 @@ class Reflector(Generic[T]):
             response.release_conn()
         return page
 
-    def _watch(self) -> None:
-        """Follow the changes until the server ends the watch."""
+    def _watch(self) -> float:
+        """Follow the changes until the server ends the watch. Return how long to pause before the next one."""
         doubt = self._doubt
         query = {
             "watch": "true",
@@ -262,7 +261,7 @@ class Reflector(Generic[T]):
             "fieldSelector": self._field_selector,
             "timeoutSeconds": max(1, int(doubt or self._timing.watch * random.uniform(1.0, 1.2))),  # noqa: S311 - spreads the load
         }
-        opened = time.monotonic()
+        opened = self._clock.monotonic()
         silence = min(self._timing.silence, doubt or self._timing.silence)
         response = self._transport.open("GET", self._path, query=query, timeout=(self._timing.connect, silence))
         self._response = response
@@ -273,29 +272,30 @@ class Reflector(Generic[T]):
             burst = Burst()
             for line in lines_of(response, drained=True):
                 if line:
-                    burst.came(time.monotonic())
-                    self._take(msgspec.json.decode(line, type=WatchEvent))
+                    burst.came(self._clock.monotonic())
+                    self._take(line)
                 else:
-                    self._pause(burst.pause(time.monotonic()))
+                    self._pause(burst.pause(self._clock.monotonic()))
         except urllib3.exceptions.ReadTimeoutError:
             if not doubt:
                 log.info("%s: silent for %.0f s, watching again", self.name, silence)
         finally:
             self._response = None
         if doubt:
-            self._doubt = 2 * doubt if 2 * doubt <= self._timing.silence else 0.0
+            longer = Backoff(self._timing.doubt, float("inf")).after(doubt)
+            self._doubt = longer if longer <= self._timing.silence else 0.0
             self._version = None
-        if time.monotonic() - opened < self._timing.first_retry:
-            self._pause(self._timing.first_retry)
+        return self._timing.first_retry if self._clock.monotonic() - opened < self._timing.first_retry else 0.0
 
     @property
     def seen(self) -> int:
         """The resource version up to which everything has been copied (comparable numbers, KEP-5504); 0 if none."""
         return int(self._version or 0)
 
-    def _take(self, event: WatchEvent) -> None:
+    def _take(self, line: bytes) -> float:
         if self._stopping.is_set():
             raise _StoppedError
+        event = msgspec.json.decode(line, type=WatchEvent)
         match event.type:
             case "ADDED" | "MODIFIED":
                 thing = self._decode_object(event.object)
@@ -311,53 +311,54 @@ class Reflector(Generic[T]):
                 version = msgspec.json.decode(event.object, type=Versioned).metadata.resource_version
         self._version = version or self._version
         self._heard_of_it()
+        return 0.0
 
     def _heard_of_it(self) -> None:
-        self._heard = time.monotonic()
-        self._retry = self._timing.first_retry
+        self._heard = self._clock.monotonic()
+        self._retry = 0.0
 
-    def _start_over(self, reason: str) -> None:
+    def _start_over(self, reason: str) -> Rest:
         log.info("%s: listing again: %s", self.name, reason)
         self.relists += 1
         self._version = None
-        self._pause(self._retry * random.uniform(0.0, 0.5))  # noqa: S311 - spreads the load
+        return Rest(max(self._retry, self._timing.first_retry) * random.uniform(0.0, 0.5))  # noqa: S311 - spreads the load
 
-    def _faulty(self, error: Exception) -> None:
+    def _faulty(self, error: Exception) -> Rest:
         """A fault of ours: what is there is most often there the next time, and each try costs a full list."""
-        longest, again = self._timing.last_retry, time.monotonic() < self._faulty_until
-        self._fault_retry = min(self._fault_retry * 2, longest) if again else self._timing.first_retry
+        longest, again = self._timing.last_retry, self._clock.monotonic() < self._faulty_until
+        backoff = Backoff(self._timing.first_retry, longest)
+        self._fault_retry = backoff.after(self._fault_retry if again else 0.0)
         self._settled(f"failed in Phalanx itself ({type(error).__name__}); its log says where")
         self.relists += 1
         self._version = None
-        self._pause(self._fault_retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load
-        self._faulty_until = time.monotonic() + 2 * longest
+        pause = self._fault_retry * random.uniform(0.8, 1.2)  # noqa: S311 - spreads the load
+        self._faulty_until = self._clock.monotonic() + pause + 2 * longest
+        return Rest(pause)
 
-    def _refused(self, error: ApiException) -> None:
+    def _refused(self, error: ApiException) -> Rest:
         if error.status == HTTPStatus.NOT_FOUND:
-            self._not_there()
-        elif error.status == HTTPStatus.GONE:
-            self._start_over(message_of(error))
-        else:
-            if error.status != HTTPStatus.TOO_MANY_REQUESTS:
-                self._version = None
-            elif _STORE_IS_MADE in message_of(error):
-                self._doubt = self._timing.doubt
-            answered = error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
-            self._failed(message_of(error), answered=answered and error.status != HTTPStatus.TOO_MANY_REQUESTS)
+            return self._not_there()
+        if error.status == HTTPStatus.GONE:
+            return self._start_over(message_of(error))
+        if error.status != HTTPStatus.TOO_MANY_REQUESTS:
+            self._version = None
+        elif _STORE_IS_MADE in message_of(error):
+            self._doubt = self._timing.doubt
+        answered = error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+        return self._failed(message_of(error), answered=answered and error.status != HTTPStatus.TOO_MANY_REQUESTS)
 
-    def _not_there(self) -> None:
+    def _not_there(self) -> Rest:
         """Not served at this path: try the next; after the last, there is none of it for now."""
         self._version = None
         position = self._paths.index(self._path) + 1
         self._path = self._paths[position % len(self._paths)]
         if position < len(self._paths):
-            return
+            return Rest()
         if not self._optional:
-            self._failed("not served", answered=True)
-            return
-        self._empty("is not served by this API server")
+            return self._failed("not served", answered=True)
+        return self._empty("is not served by this API server")
 
-    def _empty(self, trouble: str) -> None:
+    def _empty(self, trouble: str) -> Rest:
         """There is none of it for now; it is looked for ever more seldom."""
         self._version = None
         self._sink.replace([], "")
@@ -365,19 +366,19 @@ class Reflector(Generic[T]):
         self._synced.set()
         self._settled(trouble)
         self._doubt = self._timing.doubt
-        woken = self._woken.wait(self._missing)
-        self._woken.clear()
-        self._missing = self._timing.missing if woken else min(self._missing * 2, self._timing.last_missing)
+        self._missing = Backoff(self._timing.missing, self._timing.last_missing).after(self._missing)
+        return Rest(self._missing, until_woken=True)
 
-    def _failed(self, message: str, *, answered: bool = False) -> None:
+    def _failed(self, message: str, *, answered: bool = False) -> Rest:
         """`answered`: whether to ask again soon is no use."""
         if self._stopping.is_set():
-            return
-        log.warning("%s: %s; again in about %.0f s", self.name, message, self._retry)
-        self._settled(message, answered=answered or time.monotonic() - self._began > self._timing.overloaded)
-        self._pause(self._retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load
+            return Rest()
         longest = self._timing.last_retry if self.synced else self._timing.unsynced_retry
-        self._retry = min(self._retry * 2, longest)
+        self._retry = Backoff(self._timing.first_retry, longest).after(self._retry)
+        log.warning("%s: %s; again in about %.0f s", self.name, message, self._retry)
+        waited = self._clock.monotonic() - self._began
+        self._settled(message, answered=answered or waited > self._timing.overloaded)
+        return Rest(self._retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load
 
     def _settled(self, trouble: str, *, answered: bool = True) -> None:
         changed = trouble != self.trouble or (answered and not self.tried.is_set())
@@ -389,7 +390,7 @@ class Reflector(Generic[T]):
 
     def _pause(self, seconds: float) -> None:
         if seconds > 0:
-            self._stopping.wait(seconds)
+            self._clock.wait(self._stopping, seconds)
 
 
 def _version_of(thing: Any) -> str:

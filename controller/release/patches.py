@@ -56,7 +56,7 @@ def _beyond_minimum(gang: Gang) -> frozenset[str]:
 
 
 def release_patch(
-    pod: Pod, node: Node | None, *, domain: Labels | None, now: str, tolerating: bool = False, noting: bool = False
+    pod: Pod, node: Node | None, *, domain: Labels | None, now: str, tolerating: bool = False
 ) -> Mapping[str, Any]:
     """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
 
@@ -65,19 +65,18 @@ def release_patch(
     :param now: RFC 3339; with it the pod's last words before its release are noted (`kube.scheduling`).
     :param tolerating: whether `pod` has tolerations that are to be written, beside those that stand. A pod may always
         be given more (core/v1 validation), and a merge patch replaces the whole list.
-    :param noting: whether to note where the pin stands: its gang may be restarted as a whole (docs/decisions/0030).
     """
     gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != GATE]
     spec: dict[str, Any] = {"schedulingGates": gates, **(_pin(pod, node, domain or ()) if node else {})}
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     meta = pod.metadata
-    pinned_in = {PINNED_IN: pin_note(pod, spec)} if noting else {}
     return {
         "metadata": {
             "resourceVersion": meta.resource_version,
             "uid": meta.uid,
-            "annotations": {RELEASED: release_note(pod, now), **pinned_in},
+            # The pin is noted because a recreated pod comes without it (restarts: docs/decisions/0030; what-if).
+            "annotations": {RELEASED: release_note(pod, now), PINNED_IN: pin_note(pod, spec)},
         },
         "spec": spec,
     }

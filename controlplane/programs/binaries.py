@@ -1,4 +1,4 @@
-"""The programs of the control plane: taken from `KUBEBUILDER_ASSETS` where they are there, else built once and kept.
+"""The programs of the control plane: those in `KUBEBUILDER_ASSETS`, else official releases, else built once and kept.
 
 They are built from the modules pinned in `controlplane/build`, one go.mod each because their dependencies clash, into
 the user's cache directory, under a name that changes with the pins.
@@ -8,12 +8,17 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from controlplane.programs import official
+from controlplane.programs.compiling import BuildError, Remaining, Report, go_build
 from controlplane.programs.toolchain import find_go
 from controlplane.progress import Progress
 
@@ -31,6 +36,9 @@ def version_flags(version: str) -> str:
 
 
 _FLAGS = version_flags(VERSION)
+_VERSION_SECONDS = 10.0
+"""How long a program may take to say its version."""
+_GIT_VERSION = re.compile(r"gitVersion=(v[\d.]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +51,13 @@ class Recipe:
     flags: tuple[str, ...] = ("-ldflags", _FLAGS)
 
 
+RELEASED = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+"""Programs that Kubernetes' own releases have."""
 PROGRAMS = (
     Recipe("etcd", _BUILD / "etcd", "go.etcd.io/etcd/server/v3"),
-    Recipe("kubectl", _BUILD / "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
-    Recipe("kube-apiserver", _BUILD / "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
-    Recipe("kube-scheduler", _BUILD / "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
-    Recipe("kube-controller-manager", _BUILD / "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    *(Recipe(name, _BUILD / "kubernetes", f"k8s.io/kubernetes/cmd/{name}") for name in RELEASED),
     Recipe("kwok", _BUILD / "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
 )
-
-
-class BuildError(Exception):
-    """A program could not be built; the text is the end of what the toolchain said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,53 @@ def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / "lock", progress):
         wanted = [each for each in recipes if not (folder / each.name).exists()]
+        for find in (_linked, _downloaded):
+            found = find(wanted, folder, progress)
+            wanted = [each for each in wanted if each.name not in found]
         if wanted:
             _build(find_go(cache_directory(), progress), wanted, folder, progress)
+
+
+def _linked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:
+    """Return the names of the programs that PATH has in the wanted version; `folder` refers to them."""
+    version, found = next(_versions(recipes), ""), dict[str, str]()
+    for each in recipes:
+        path = shutil.which(each.name) if version and each.name in RELEASED else None
+        if path is not None and _version_of(path) == version:
+            found[each.name] = path
+    for name, path in found.items():
+        (folder / name).symlink_to(path)
+    if found:
+        progress.say(f"found {', '.join(found)} of Kubernetes {version} on PATH")
+    return found
+
+
+def _version_of(path: str) -> str:
+    """Return the version that a program of Kubernetes says of itself; "" if it does not."""
+    asked = ["version", "--client"] if Path(path).name == "kubectl" else ["--version"]
+    try:
+        answer = subprocess.run([path, *asked], capture_output=True, text=True, check=False, timeout=_VERSION_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(r"v\d+\.\d+\.\d+\S*", answer.stdout)
+    return found[0] if found is not None else ""
+
+
+def _downloaded(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:
+    """Return the names of the programs that an official release has brought into `folder`."""
+    version = next(_versions(recipes), "")
+    names = [each.name for each in recipes if each.name in RELEASED]
+    found = official.download(names, version, folder) if version and names else []
+    if found:
+        progress.say(f"downloaded {', '.join(found)} of Kubernetes {version} (kept in {folder})")
+    return found
+
+
+def _versions(recipes: Sequence[Recipe]) -> Iterator[str]:
+    """Yield the Kubernetes versions that the linker's flags of these programs name."""
+    for each in recipes:
+        if each.name in RELEASED and (found := _GIT_VERSION.search(" ".join(each.flags))) is not None:
+            yield found[1]
 
 
 def module_files(pins: Path, *module: str) -> Path:
@@ -157,23 +205,38 @@ def _locked(path: Path, progress: Progress) -> Iterator[None]:
 
 def _build(go: str, programs: Sequence[Recipe], folder: Path, progress: Progress) -> None:
     progress.say(f"building {', '.join(each.name for each in programs)}, once (kept in {folder})")
-    for number, program in enumerate(programs, start=1):
-        with progress.step(f"{number}/{len(programs)} {program.name}"):
-            partial = folder / f"{program.name}.partial"
-            _go_build(go, program, partial)
-            partial.rename(folder / program.name)
+    runs = _runs(programs)
+    for number, recipes in enumerate(runs, start=1):
+        remaining = Remaining(time.monotonic)
+        names = ", ".join(each.name for each in recipes)
+        with progress.step(f"{number}/{len(runs)} {names}", remaining):
+            _build_together(go, recipes, folder, remaining.report)
 
 
-def _go_build(go: str, program: Recipe, target: Path) -> None:
-    """Build one program. The user's GOPROXY, GOFLAGS and the like hold; what is said here goes before GOFLAGS."""
-    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", *program.flags]
-    answer = subprocess.run(
-        [go, "build", *flags, "-o", str(target), program.package],
-        cwd=program.module,
-        env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if answer.returncode != 0:
-        raise BuildError(f"{program.name} could not be built:\n{answer.stderr.strip()[-2000:]}")
+def _runs(programs: Sequence[Recipe]) -> list[list[Recipe]]:
+    """Return what each run of `go build` builds: programs of one module and flags together.
+
+    One run links a program while it compiles another one, which keeps a second processor busy.
+    """
+    found: dict[object, list[Recipe]] = {}
+    for each in programs:
+        by_package = each.package.rpartition("/")[2] == each.name
+        found.setdefault((each.module, each.flags) if by_package else each.name, []).append(each)
+    return list(found.values())
+
+
+def _build_together(go: str, recipes: Sequence[Recipe], folder: Path, report: Report) -> None:
+    """Build programs of one module. They appear in `folder` when all of them are built."""
+    first, names = recipes[0], ", ".join(each.name for each in recipes)
+    partial = folder / f"{first.name}.partial"
+    alone = len(recipes) == 1
+    if not alone:
+        partial.mkdir(exist_ok=True)
+    try:
+        go_build(go, first.module, [each.package for each in recipes], flags=first.flags, target=partial, report=report)
+    except BuildError as error:
+        raise BuildError(f"{names} could not be built:\n{error}") from None
+    for each in recipes:
+        (partial if alone else partial / each.name).rename(folder / each.name)
+    if not alone:
+        partial.rmdir()

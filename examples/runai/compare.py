@@ -16,10 +16,12 @@ from typing import Any
 
 import yaml
 
-from cli.installation.local import Deployment
-from controlplane.control_plane import ControlPlane, wait_until
-
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1]))  # the control plane is no part of the installed package
+
+from controlplane.control_plane import ControlPlane, wait_until  # noqa: E402
+from controlplane.deployment import Deployment  # noqa: E402
+
 RACK = "cloud.provider.com/topology-rack"
 PODS = 6
 PATIENCE = 60.0

@@ -40,12 +40,13 @@ def _placed(
     levels = _levels(gang, framing, plan)
     evictions = tuple(_eviction(framing, position, running) for position in plan.victims)
     message = wording.placed(gang, assignments, levels, evictions, plan.proof, in_turn=in_turn)
+    shortfall = wording.no_room(*left_out(framing, plan))
     return Decision(
         gang=gang,
         key=gang.key,
         outcome=Outcome.PLACED,
         message=message
-        + wording.no_room(*left_out(framing, plan))
+        + shortfall
         + _and(wording.stranded(_still_stranded(framing, assignments)))
         + wording.unmodelled(framing.unmodelled),
         assignments=assignments,
@@ -55,6 +56,7 @@ def _placed(
         proof=plan.proof.value,
         topology=framing.topology.name,
         notes=framing.unmodelled,
+        shortfall=shortfall,
         naming=tuple(wording.nameless(evictions)),
         seconds=seconds,
     )

@@ -85,6 +85,22 @@ def refused(
     return text
 
 
+def never_fits(largest: NearDomain, required: str) -> str:
+    """Say that a gang fits nowhere even without other pods, with the largest domain and its size.
+
+    :param required: the level of which one domain must hold the gang, "" for none.
+    """
+    nodes = "1 node" if largest.nodes == 1 else f"{largest.nodes} nodes"
+    where = f"the largest {required}, {domain(largest.path)} ({nodes})," if required else f"the cluster ({nodes})"
+    need = f"needs {pods(largest.needed)}" + (f" in one {required}" if required else "")
+    if largest.fits < largest.needed:
+        reasons = _because(largest.excluded)
+        holds = f"{where} holds {largest.fits}" + (f" ({reasons})" if reasons else "")
+    else:
+        holds = f"{where} does not hold the pods of all its sets"
+    return f"never fits this cluster, even without other pods: {need}, and {holds}"
+
+
 def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
     """What keeps pods there, by name, and the same without the names."""
     if budgets:

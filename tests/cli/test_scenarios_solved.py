@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from refusal_cases import defaulted, sources_of
 
 from cli.main import group
-from cli.scenarios import Act, folders, read
+from controlplane.scenarios import Act, folders, read
 from gangs.dialects.expanding import expanded
 from gangs.manifests import key_of
 from gangs.sources import ObjectKey

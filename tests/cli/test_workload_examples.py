@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from contract_report import report_of
 
 from cli.main import group
-from cli.scenarios import files_of, read, scenarios
+from controlplane.scenarios import files_of, read, scenarios
 from gangs.manifests import group_of
 from gangs.workloads.kind_table import WORKLOADS
 

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
+from watched_kind import WatchedKind
 
 from cluster.api.connecting import connect
-from cluster.caches.cache import ClusterCache, WatchedKind
+from cluster.caches.cache import ClusterCache
 from cluster.caches.discovery import LOOK_SECONDS
-from cluster.caches.reflector import ReflectorTiming
+from cluster.caches.reflector_timing import ReflectorTiming
 from controlplane.control_plane import ControlPlane
 from kube.objects import Pod
 
@@ -47,13 +49,6 @@ def caching(
     finally:
         cache.stop()
     assert not [each for each in threading.enumerate() if each.name.startswith(("reflector", "discovery"))]
-
-
-def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
 
 
 def node(name: str) -> dict[str, Any]:
@@ -88,19 +83,19 @@ def test_it_shows_nodes_and_pods_as_they_come_and_go(cluster: ControlPlane) -> N
     with caching(cluster) as cache:
         assert names(cache) == []
         cluster.request("POST", "/api/v1/nodes", node("n1"))
-        until(lambda: names(cache) == ["n1"])
+        wait_for(lambda: names(cache) == ["n1"])
         cluster.await_nodes(["n1"])
         cluster.request("POST", "/api/v1/namespaces/default/pods", pod("bound"))
         cluster.request("POST", "/api/v1/namespaces/default/pods", pod("gated", schedulingGates=[{"name": GATE}]))
-        until(lambda: tenants(cache) == {"bound": False})
+        wait_for(lambda: tenants(cache) == {"bound": False})
         nominated = {"status": {"nominatedNodeName": "n1"}}
         cluster.kubectl("patch", "pod", "gated", "--subresource=status", "--type=merge", "-p", json.dumps(nominated))
-        until(lambda: tenants(cache) == {"bound": False, "gated": True})
+        wait_for(lambda: tenants(cache) == {"bound": False, "gated": True})
         assert cache.snapshot().nodes[0].tenants[0].requests == {"cpu": 1000, "pods": 1}
         assert cache.snapshot().namespaces["default"]["kubernetes.io/metadata.name"] == "default"
         assert "system-node-critical" in cache.snapshot().priority_classes
         cluster.kubectl("delete", "pod", "bound", "--wait=false")
-        until(lambda: tenants(cache) == {"gated": True})
+        wait_for(lambda: tenants(cache) == {"gated": True})
 
 
 def test_pods_are_sorted_into_groups_as_they_come_change_and_go(cluster: ControlPlane) -> None:
@@ -117,40 +112,40 @@ def test_pods_are_sorted_into_groups_as_they_come_change_and_go(cluster: Control
             made = pod(name, schedulingGates=[{"name": GATE}])
             made["metadata"]["labels"] = {"team": group} if group else {}
             cluster.request("POST", "/api/v1/namespaces/default/pods", made)
-        until(lambda: len(cache.pods()) == 4)
+        wait_for(lambda: len(cache.pods()) == 4)
         assert (named("red"), named("blue"), named("green")) == (["a1", "a2"], ["b"], [])
         cluster.kubectl("label", "pod", "a1", "team=blue", "--overwrite")
         cluster.kubectl("label", "pod", "b", "team-")
-        until(lambda: (named("red"), named("blue")) == (["a2"], ["a1"]))
+        wait_for(lambda: (named("red"), named("blue")) == (["a2"], ["a1"]))
         cluster.kubectl("label", "pod", "a1", "second=green")
-        until(lambda: (named("green"), named("blue")) == (["a1"], ["a1"]))
+        wait_for(lambda: (named("green"), named("blue")) == (["a1"], ["a1"]))
         assert cache.alike("blue", "default/a1") == 1
         cluster.kubectl("label", "pod", "c", "team=blue", "--overwrite")
-        until(lambda: named("blue") == ["a1", "c"])
+        wait_for(lambda: named("blue") == ["a1", "c"])
         assert (cache.alike("blue", "default/a1"), [each.metadata.name for each in cache.each_kind_of("blue")]) == (
             2,
             ["a1"],
         )
         cluster.kubectl("label", "pod", "c", "kind=other")
-        until(lambda: [each.metadata.name for each in cache.each_kind_of("blue")] == ["a1", "c"])
+        wait_for(lambda: [each.metadata.name for each in cache.each_kind_of("blue")] == ["a1", "c"])
         cluster.kubectl("delete", "pod", "a2", "--force", "--grace-period=0")
-        until(lambda: named("red") == [])
+        wait_for(lambda: named("red") == [])
 
 
 def test_finished_pods_stay_known(cluster: ControlPlane) -> None:
     with caching(cluster) as cache:
         cluster.request("POST", "/api/v1/namespaces/default/pods", pod("ends", schedulingGates=[{"name": GATE}]))
-        until(lambda: [each.metadata.name for each in cache.pods()] == ["ends"])
+        wait_for(lambda: [each.metadata.name for each in cache.pods()] == ["ends"])
         cluster.kubectl(
             "patch", "pod", "ends", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Failed"}}'
         )
-        until(lambda: [each.finished for each in cache.pods()] == [True])
+        wait_for(lambda: [each.finished for each in cache.pods()] == [True])
 
 
 def test_a_snapshot_stays_the_same_object_until_something_in_it_changes(cluster: ControlPlane) -> None:
     with caching(cluster, JOBS) as cache:
         cluster.kubectl("create", "namespace", "quiet")
-        until(lambda: "quiet" in cache.namespaces())
+        wait_for(lambda: "quiet" in cache.namespaces())
         time.sleep(1.0)  # what follows the creation of a namespace
         before, labelled, version = cache.snapshot(), cache.namespaces(), cache.version()
         job = {"spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", **pod("j")["spec"]}}}}
@@ -163,7 +158,7 @@ def test_a_snapshot_stays_the_same_object_until_something_in_it_changes(cluster:
         assert (manifest["apiVersion"], manifest["kind"]) == ("batch/v1", "Job")
         assert "managedFields" not in manifest["metadata"]
         cluster.request("POST", "/api/v1/nodes", node("n1"))
-        until(lambda: cache.snapshot() is not before)
+        wait_for(lambda: cache.snapshot() is not before)
 
 
 def test_those_who_wait_are_told_of_each_change(cluster: ControlPlane) -> None:
@@ -175,7 +170,7 @@ def test_those_who_wait_are_told_of_each_change(cluster: ControlPlane) -> None:
         cluster.request("POST", "/api/v1/nodes", node("n1"))
         later = cache.wait_for_change(version, 60)
         assert later > version
-        until(lambda: later in calls)
+        wait_for(lambda: later in calls)
 
 
 def test_items_of_a_list_know_their_kind_as_those_of_a_watch_do(cluster: ControlPlane) -> None:
@@ -195,9 +190,9 @@ def test_of_a_kind_only_the_named_objects_are_watched(cluster: ControlPlane) -> 
     with caching(cluster, CONFIG, OTHER) as cache:
         assert sorted(key[3] for key in cache.objects()) == ["other"]
         cluster.apply([config("config")])
-        until(lambda: sorted(key[3] for key in cache.objects()) == ["config", "other"])
+        wait_for(lambda: sorted(key[3] for key in cache.objects()) == ["config", "other"])
         cluster.kubectl("delete", "configmap", "config", "other", "nobodys")
-        until(lambda: not cache.objects())
+        wait_for(lambda: not cache.objects())
 
 
 def test_a_kind_that_is_installed_later_is_found_and_one_taken_away_is_forgotten(cluster: ControlPlane) -> None:
@@ -206,10 +201,10 @@ def test_a_kind_that_is_installed_later_is_found_and_one_taken_away_is_forgotten
         install_widgets(cluster)
         try:
             create_widget(cluster)
-            until(lambda: list(cache.objects()) == [("test.phalanx.dev", "Widget", "default", "w")], 5)
+            wait_for(lambda: list(cache.objects()) == [("test.phalanx.dev", "Widget", "default", "w")], 5)
         finally:
             cluster.kubectl("delete", "crd", "widgets.test.phalanx.dev")
-        until(lambda: not cache.objects(), 5)
+        wait_for(lambda: not cache.objects(), 5)
 
 
 def test_a_kind_that_is_installed_is_looked_for_though_it_was_missing_for_long(cluster: ControlPlane) -> None:
@@ -219,18 +214,18 @@ def test_a_kind_that_is_installed_is_looked_for_though_it_was_missing_for_long(c
             install_widgets(cluster)
             try:
                 create_widget(cluster)
-                until(lambda: list(cache.objects()) == [("test.phalanx.dev", "Widget", "default", "w")])
+                wait_for(lambda: list(cache.objects()) == [("test.phalanx.dev", "Widget", "default", "w")])
             finally:
                 cluster.kubectl("delete", "crd", "widgets.test.phalanx.dev")
-            until(lambda: not cache.objects())
-            until(lambda: "test.phalanx.dev" not in str(cluster.request("GET", "/apis")))
+            wait_for(lambda: not cache.objects())
+            wait_for(lambda: "test.phalanx.dev" not in str(cluster.request("GET", "/apis")))
             time.sleep(2 * LOOK_SECONDS)  # who goes and comes between two looks is found by asking for it alone
 
 
 def create_widget(plane: ControlPlane) -> None:
     """As soon as it is taken: the store of a kind is made anew when its definition has been accepted."""
     path = "/apis/test.phalanx.dev/v1alpha1/namespaces/default/widgets"
-    until(lambda: plane.request("POST", path, WIDGET).get("kind") == "Widget")
+    wait_for(lambda: plane.request("POST", path, WIDGET).get("kind") == "Widget")
 
 
 def install_widgets(plane: ControlPlane) -> None:
@@ -262,7 +257,7 @@ def restart(plane: ControlPlane, meanwhile: Callable[[], None] = lambda: None) -
     plane.program("kube-apiserver").kill()
     meanwhile()
     plane.program("kube-apiserver").start()
-    until(lambda: answers(plane), 30)
+    wait_for(lambda: answers(plane))
 
 
 def answers(plane: ControlPlane) -> bool:
@@ -275,33 +270,34 @@ def answers(plane: ControlPlane) -> bool:
 def test_it_goes_on_when_the_api_server_comes_back(fragile: ControlPlane) -> None:
     with caching(fragile) as cache:
         fragile.request("POST", "/api/v1/nodes", node("before"))
-        until(lambda: "before" in names(cache))
-        restart(fragile, lambda: until(lambda: cache.age() > 0.5))
+        wait_for(lambda: "before" in names(cache))
+        restart(fragile, lambda: wait_for(lambda: cache.age() > 0.5))
         assert "before" in names(cache)
         fragile.request("POST", "/api/v1/nodes", node("after"))
-        until(lambda: {"before", "after"} <= set(names(cache)))
-        until(lambda: cache.age() < 10)
+        wait_for(lambda: {"before", "after"} <= set(names(cache)))
+        wait_for(lambda: cache.age() < 10)
 
 
 def test_it_lists_again_when_history_was_thrown_away(fragile: ControlPlane) -> None:
     with caching(fragile) as cache:
         for name in ("kept", "removed"):
             fragile.request("POST", "/api/v1/nodes", node(name))
-        until(lambda: {"kept", "removed"} <= set(names(cache)))
+        wait_for(lambda: {"kept", "removed"} <= set(names(cache)))
         relists = cache.relists()
         restart(fragile, lambda: forget(fragile, "/registry/minions/removed"))
-        until(lambda: "removed" not in names(cache))
+        wait_for(lambda: "removed" not in names(cache))
         assert "kept" in names(cache)
         assert cache.relists() > relists
 
 
+@pytest.mark.long
 def test_it_goes_on_when_etcd_comes_back(fragile: ControlPlane) -> None:
     with caching(fragile) as cache:
         fragile.program("etcd").kill()
         time.sleep(1)
         fragile.program("etcd").start()
-        until(lambda: fragile.request("POST", "/api/v1/nodes", node("later")).get("kind") == "Node")
-        until(lambda: "later" in names(cache))
+        wait_for(lambda: fragile.request("POST", "/api/v1/nodes", node("later")).get("kind") == "Node")
+        wait_for(lambda: "later" in names(cache))
 
 
 def forget(plane: ControlPlane, key: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.programs import official
 from controlplane.programs.binaries import PROGRAMS, cache_directory, find_binaries
 from controlplane.programs.toolchain import NoToolchainError, find_go, toolchain_pin
 from controlplane.progress import Progress
@@ -19,8 +20,9 @@ NOWHERE = {
     "PIP_RETRIES": "0",
     "PIP_NO_CACHE_DIR": "1",
     "PIP_CONFIG_FILE": os.devnull,
+    official.VARIABLE: "",
 }
-"""No registry answers."""
+"""No registry answers, and no release is downloaded."""
 
 
 def programs(folder: Path, names: list[str]) -> Path:
@@ -98,8 +100,8 @@ def test_a_build_that_fails_is_told_in_go_s_words(tmp_path: Path, environment: d
     (tmp_path / "phalanx").mkdir()
     if own.exists():
         (tmp_path / "phalanx" / "go").symlink_to(own)
-    empty = {"XDG_CACHE_HOME": str(tmp_path), "GOMODCACHE": str(tmp_path / "modules"), "KUBEBUILDER_ASSETS": ""}
-    child = command({**empty, **environment})
+    modules = {"XDG_CACHE_HOME": str(tmp_path), "GOMODCACHE": str(tmp_path / "modules")}
+    child = command({**modules, "KUBEBUILDER_ASSETS": "", official.VARIABLE: "", **environment})
     output, _ = child.communicate(timeout=120)
     assert child.returncode == 1
     assert "error: etcd could not be built:" in output

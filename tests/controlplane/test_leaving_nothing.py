@@ -80,7 +80,7 @@ def longer(*others: object) -> list[Any]:
     return [pytest.param(each, marks=pytest.mark.long) for each in others]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, *longer(signal.SIGTERM, signal.SIGHUP)])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *longer(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)])
 def test_nothing_is_left_after_a_signal(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -94,7 +94,8 @@ def test_nothing_is_left_after_a_signal(
     await_nothing(tmp_path, directory)
 
 
-@pytest.mark.parametrize("seconds", [0.7, *longer(0.2, 1.5)])
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [0.7, 0.2, 1.5])
 def test_nothing_is_left_when_it_is_killed_while_it_starts(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path, seconds: float
 ) -> None:
@@ -113,8 +114,8 @@ def test_nothing_is_left_when_it_is_killed_while_it_starts(
         pytest.param("pass", 0, id="leaving it"),
         pytest.param("sys.exit(5)", 5, id="leaving the program", marks=pytest.mark.long),
         pytest.param("raise ValueError", 1, id="an error", marks=pytest.mark.long),
-        pytest.param("import os; os._exit(4)", 4, id="an exit without any end"),
-        pytest.param("running.program('kube-apiserver').freeze()", 0, id="a frozen component"),
+        pytest.param("import os; os._exit(4)", 4, id="an exit without any end", marks=pytest.mark.long),
+        pytest.param("running.program('kube-apiserver').freeze()", 0, id="a frozen component", marks=pytest.mark.long),
         pytest.param(
             "running.program('etcd').kill()", 0, id="a component that is gone already", marks=pytest.mark.long
         ),
@@ -154,6 +155,7 @@ def test_a_component_that_there_is_not_is_refused() -> None:
         Options(components=["kubelet"])
 
 
+@pytest.mark.long
 def test_only_what_is_asked_for_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with ControlPlane(Options(components=["kwok"])) as running:
@@ -164,6 +166,7 @@ def test_only_what_is_asked_for_is_started(tmp_path: Path, monkeypatch: pytest.M
     assert not runs(tmp_path)
 
 
+@pytest.mark.long
 def test_the_native_gang_scheduling_can_be_switched_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     gates = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}

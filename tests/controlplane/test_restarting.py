@@ -36,14 +36,14 @@ def pod(name: str) -> dict[str, Any]:
     ("component", "end"),
     [
         ("kube-scheduler", "kill"),
-        ("kube-scheduler", "stop"),
-        ("kube-controller-manager", "kill"),
-        ("kube-controller-manager", "stop"),
+        pytest.param("kube-scheduler", "stop", marks=pytest.mark.long),
+        pytest.param("kube-controller-manager", "kill", marks=pytest.mark.long),
+        pytest.param("kube-controller-manager", "stop", marks=pytest.mark.long),
         pytest.param("kwok", "kill", marks=pytest.mark.long),
         ("kube-apiserver", "kill"),
-        ("kube-apiserver", "stop"),
+        pytest.param("kube-apiserver", "stop", marks=pytest.mark.long),
         ("etcd", "kill"),
-        ("etcd", "stop"),
+        pytest.param("etcd", "stop", marks=pytest.mark.long),
     ],
 )
 def test_each_component_can_be_ended_and_started_again(fragile: ControlPlane, component: str, end: str) -> None:

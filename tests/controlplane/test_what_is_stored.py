@@ -7,7 +7,7 @@ from emptying import empty, files, kinds, path_of
 
 from controlplane.control_plane import ControlPlane, wait_until
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 PATIENCE = 60.0
 NAME = "filed"

@@ -2,11 +2,11 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from rooms import PAGE, ROOT, drawn
-from test_sizes import PACKAGES as ROOT_PACKAGES
 
 PAGES = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md")
 MADE = "dist/"
@@ -17,7 +17,8 @@ NO_MODULES = {"phalanx", "kubectl"}
 
 def packages() -> list[Path]:
     """All that the product has."""
-    return sorted(each.parent for name in ROOT_PACKAGES for each in (ROOT / name).rglob("__init__.py"))
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    return sorted(each.parent for name in contracts["root_packages"] for each in (ROOT / name).rglob("__init__.py"))
 
 
 def test_the_rooms_are_those_of_the_code() -> None:

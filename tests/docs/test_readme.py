@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from controller.defaults import LEASE_SECONDS
-
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -47,23 +45,6 @@ def test_every_make_target_of_the_readme_exists(target: str) -> None:
 @pytest.mark.parametrize("folder", re.findall(r"`(\w+)/`", README))
 def test_every_folder_of_the_readme_exists(folder: str) -> None:
     assert (ROOT / folder).is_dir()
-
-
-def test_the_window_that_the_readme_promises_is_the_usual_lease_and_two_seconds() -> None:
-    promise = " ".join(re.findall(r"- \*\*All or none\.\*\*.*?(?=\n- \*\*)", README, re.DOTALL)[0].split())
-    assert f"within the lease, {LEASE_SECONDS:g} s, and reaches the same end" in promise
-    assert "runs in part for at most the lease and 2 s" in promise
-    longest = re.search(r"kept to it, ([\d.]+) s at most", promise)
-    assert longest is not None
-    assert float(longest[1]) <= LEASE_SECONDS + 2
-
-
-@pytest.mark.parametrize(
-    ("page", "said"),
-    [("operations.md", "its lease, {} s (`--lease-seconds`)"), ("how-to/run-ha.md", "its lease, {} s;")],
-)
-def test_the_pages_name_the_usual_lease(page: str, said: str) -> None:
-    assert said.format(f"{LEASE_SECONDS:g}") in (ROOT / "docs" / page).read_text()
 
 
 def test_ci_runs_the_readmes_test_command() -> None:

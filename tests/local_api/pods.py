@@ -1,11 +1,12 @@
 """What the API server itself knows of pods: gates, pins, bindings, evictions, graceful ends."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from local_api.resources import BUDGETS, CLASSES, Address
-from local_api.store import Object, RefusedError, Store, about, check, invalid, not_found, now
+from local_api.store import Object, RefusedError, Store, about, check, invalid, not_found
+from timing.clock import rfc3339
 
 _DEFAULT_GRACE = 30
 _ENDED = ("Succeeded", "Failed")
@@ -37,7 +38,7 @@ def prepared(store: Store, at: Address, given: Mapping[str, Any]) -> Object:
     }
     status: Object = {"phase": "Pending"}
     if spec.get("schedulingGates"):
-        status["conditions"] = [{**_GATED, "lastTransitionTime": now()}]
+        status["conditions"] = [{**_GATED, "lastTransitionTime": store.now()}]
     return {**given, "spec": spec, "status": status}
 
 
@@ -109,7 +110,7 @@ def bind(store: Store, at: Address, given: Mapping[str, Any]) -> Object:
             raise _unbound(at, f'pod {at.name} is already assigned to node "{pod["spec"]["nodeName"]}"')
         pod["spec"]["nodeName"] = given["target"]["name"]
         others = [each for each in pod["status"].get("conditions", []) if each["type"] != "PodScheduled"]
-        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now()}
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": store.now()}
         pod["status"] |= {"conditions": [*others, scheduled]}
         pod["status"].pop("nominatedNodeName", None)
         return pod
@@ -136,7 +137,7 @@ def evict(store: Store, at: Address, given: Mapping[str, Any], *, dry_run: bool)
 
     def targeted(old: Object) -> Object:
         others = [each for each in old["status"].get("conditions", []) if each["type"] != _TARGET["type"]]
-        old["status"]["conditions"] = [*others, {**_TARGET, "lastTransitionTime": now()}]
+        old["status"]["conditions"] = [*others, {**_TARGET, "lastTransitionTime": store.now()}]
         return old
 
     store.update(at, targeted)
@@ -163,24 +164,24 @@ def _charge(store: Store, at: Address, pod: Object, *, dry_run: bool) -> None:
             message = "Cannot evict pod as it would violate the pod's disruption budget."
             causes = [{"reason": "DisruptionBudget", "message": why}]
             raise RefusedError(429, "TooManyRequests", message, causes=causes)
-        left = _left(budget, at.name)
+        left = _left(store, budget, at.name)
         if not dry_run:
             spent = Address(BUDGETS, at.namespace, name)
             store.update(spent, lambda old, left=left: {**old, "status": {**old["status"], **left}})
 
 
-def _left(budget: Object, name: str) -> Object:
+def _left(store: Store, budget: Object, name: str) -> Object:
     """What the budget's status says once that pod was taken from it."""
     allowed = budget["status"]["disruptionsAllowed"] - 1
     condition = {
         "type": "DisruptionAllowed",
         "status": "True" if allowed else "False",
         "observedGeneration": budget["metadata"]["generation"],
-        "lastTransitionTime": now(),
+        "lastTransitionTime": store.now(),
         "reason": "SufficientPods" if allowed else "InsufficientPods",
         "message": "",
     }
-    taken = {**budget["status"].get("disruptedPods", {}), name: now()}
+    taken = {**budget["status"].get("disruptedPods", {}), name: store.now()}
     return {"disruptionsAllowed": allowed, "disruptedPods": taken, "conditions": [condition]}
 
 
@@ -195,14 +196,18 @@ def _covers(budget: Object, labels: Mapping[str, str]) -> bool:
 
 
 def end(store: Store, at: Address, options: Mapping[str, Any], *, dry_run: bool) -> Object:
-    """Delete a pod: at once, or, where a kubelet has it, when that says so (`gone`)."""
+    """Delete a pod at once. If a node runs it, mark it only: its kubelet deletes it without grace later. If it has
+    finalizers, it goes with the last one (`finalized`).
+    """
     if (at.resource, at.namespace, at.name) not in store.objects:
         raise not_found(at)
     pod = store.get(at)
     check(at, pod, options.get("preconditions") or {})
     grace = options.get("gracePeriodSeconds", pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE))
     if not pod["spec"].get("nodeName") or pod["status"]["phase"] in _ENDED or grace == 0:
-        at_once = {"deletionTimestamp": now(), "deletionGracePeriodSeconds": 0}
+        at_once = {"deletionTimestamp": store.now(), "deletionGracePeriodSeconds": 0}
+        if pod["metadata"].get("finalizers"):
+            return store.update(at, lambda old: {**old, "metadata": {**old["metadata"], **at_once}}, dry_run=dry_run)
         if "deletionTimestamp" in pod["metadata"] and not dry_run:
             store.update(at, lambda old: {**old, "metadata": {**old["metadata"], **at_once}})
         return store.remove(at, dry_run=dry_run, ended=at_once)
@@ -210,7 +215,7 @@ def end(store: Store, at: Address, options: Mapping[str, Any], *, dry_run: bool)
         return pod
 
     def ending(old: Object) -> Object:
-        time = (datetime.now(UTC) + timedelta(seconds=grace)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        time = rfc3339(store.clock.wall() + timedelta(seconds=grace))
         generation = old["metadata"]["generation"] + 1
         old["metadata"] |= {
             "deletionTimestamp": time,
@@ -220,6 +225,13 @@ def end(store: Store, at: Address, options: Mapping[str, Any], *, dry_run: bool)
         return old
 
     return store.update(at, ending, dry_run=dry_run)
+
+
+def finalized(store: Store, at: Address, pod: Object) -> None:
+    """Remove a pod whose deletion waited for the finalizer that this update removed."""
+    meta = pod["metadata"]
+    if meta.get("deletionGracePeriodSeconds") == 0 and not meta.get("finalizers"):
+        store.remove(at)
 
 
 def _success() -> Object:

@@ -58,6 +58,7 @@ RESOURCES = (
     Resource("phalanx.dev", "v1alpha1", "topologies", "Topology", namespaced=False, status=True, counted=True),
     Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", status=True, counted=True),
     Resource("apps", "v1", "statefulsets", "StatefulSet", status=True, counted=True),
+    Resource("batch", "v1", "jobs", "Job", status=True, counted=True),
     Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob", status=True, counted=True),
     Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup", counted=True),
     Resource(_KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False, counted=True),

@@ -1,6 +1,5 @@
 """The store behind real HTTP, and faults on cue."""
 
-import copy
 import json
 import re
 import threading
@@ -20,7 +19,7 @@ from cluster.api.transport import Transport
 from local_api import pods
 from local_api.patches import patched
 from local_api.resources import BUDGETS, PODS, RESOURCES, Address, address
-from local_api.store import Event, Object, RefusedError, Store, check, not_found
+from local_api.store import Event, Object, RefusedError, Store, check, copied, not_found
 
 PATIENCE = 60.0
 """Seconds. Only a test that fails takes so long."""
@@ -84,7 +83,7 @@ class LocalApi:
     ) -> Object:
         """Ask as somebody else. Raises `RefusedError`."""
         with self.store.lock:
-            return copy.deepcopy(self._answer(Request(method, path, query, body, content_type)))
+            return copied(self._answer(Request(method, path, query, body, content_type)))
 
     def create(self, path: str, *objects: Object) -> None:
         """Create objects in the collection at `path`."""
@@ -194,7 +193,10 @@ class LocalApi:
             case "POST", True, "eviction" if at.resource == PODS:
                 return pods.evict(self.store, at, body, dry_run=dry_run)
             case (("PUT" | "PATCH"), True, ("" | "status")):
-                return self.store.update(at, lambda old: _changed(at, old, request), dry_run=dry_run)
+                new = self.store.update(at, lambda old: _changed(at, old, request), dry_run=dry_run)
+                if at.resource == PODS and not dry_run:
+                    pods.finalized(self.store, at, new)
+                return new
             case "DELETE", True, "":
                 return self._deleted(at, body, dry_run=dry_run)
         raise NotImplementedError(str(request))
@@ -269,7 +271,7 @@ def _only(query: Mapping[str, str]) -> str:
 def _changed(at: Address, old: Object, request: Request) -> Object:
     """The object as the request wants it, as far as its path may write that."""
     given = request.body
-    new = given if request.method == "PUT" else patched(copy.deepcopy(old), given, request.content_type)
+    new = given if request.method == "PUT" else patched(copied(old), given, request.content_type)
     if at.part == "status":
         meta = new["metadata"] if at.resource == PODS else {**old["metadata"], **_identity(new)}
         kept = {key: each for key, each in old.items() if key != "status"}

@@ -1,15 +1,16 @@
 """Objects, their versions and what is told of them: what is the same for every kind."""
 
-import copy
-import secrets
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from random import Random, SystemRandom
 from typing import Any
 
+import msgspec
+
 from local_api.resources import Address, Resource
+from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 Object = dict[str, Any]
 
@@ -50,12 +51,21 @@ class Event:
 
 @dataclass(slots=True)
 class Store:
-    """Everything there is. To be used under its `lock`, which also tells of changes."""
+    """Everything there is. Callers hold its `lock`, which is notified of every change.
+
+    `clock` gives the times in objects, `random` their uids and the ends of generated names.
+    """
 
     objects: dict[tuple[Resource, str, str], Object] = field(default_factory=dict)
     history: list[Event] = field(default_factory=list)
     version: int = _FIRST_VERSION
     lock: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
+    clock: Clock = SYSTEM_CLOCK
+    random: Random = field(default_factory=SystemRandom)
+
+    def now(self) -> str:
+        """The present time as Kubernetes writes it."""
+        return rfc3339(self.clock.wall())
 
     def get(self, at: Address) -> Object:
         """One object."""
@@ -72,15 +82,16 @@ class Store:
 
     def create(self, at: Address, given: Mapping[str, Any], *, dry_run: bool = False) -> Object:
         """Make a new one."""
-        new = copy.deepcopy(dict(given))
+        new = copied(given)
         meta = new.setdefault("metadata", {})
         if "generateName" in meta and not meta.get("name"):
             meta["name"] = meta["generateName"] + "".join(
-                secrets.choice(_SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH)
+                self.random.choice(_SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH)
             )
         if at.resource.namespaced:
             meta["namespace"] = at.namespace
-        meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
+        uid = uuid.UUID(int=self.random.getrandbits(128), version=4)
+        meta |= {"uid": str(uid), "creationTimestamp": self.now()}
         if at.resource.counted:
             meta["generation"] = 1
         key = at.resource, at.namespace if at.resource.namespaced else "", meta["name"]
@@ -95,7 +106,7 @@ class Store:
     ) -> Object:
         """Change one. `make`: from what it was, what it should be. `counts`: whether a new spec is a new generation."""
         old = self.get(at)
-        new = make(copy.deepcopy(old))
+        new = make(copied(old))
         meta, before = new.setdefault("metadata", {}), old["metadata"]
         version = meta.get("resourceVersion") or before["resourceVersion"]
         if version != before["resourceVersion"]:
@@ -118,7 +129,7 @@ class Store:
 
     def remove(self, at: Address, *, dry_run: bool = False, ended: Mapping[str, Any] | None = None) -> Object:
         """Take one away. `ended`: what its metadata say then, of a kind whose objects end in their time."""
-        old = copy.deepcopy(self.get(at))
+        old = copied(self.get(at))
         if ended:
             known = "deletionTimestamp" in old["metadata"]
             old["metadata"] |= {**ended, "generation": old["metadata"]["generation"] + (not known)}
@@ -179,6 +190,7 @@ def about(at: Address, name: str = "") -> dict[str, str]:
     return {"name": name or at.name, **group, "kind": at.resource.plural}
 
 
-def now() -> str:
-    """The present time as Kubernetes writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def copied(thing: Mapping[str, Any]) -> Object:
+    """Return a deep copy of a JSON object. `copy.deepcopy` takes ten times as long."""
+    copy: Object = msgspec.json.decode(msgspec.json.encode(thing))
+    return copy

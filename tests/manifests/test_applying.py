@@ -1,12 +1,11 @@
-"""The manifests on the real API server: strictly valid, applied again without a change, and over an older version."""
+"""The manifests on the real API server: strictly valid, and applied again without a change."""
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from rendered import Identity, by_identity, identity, overlay
+from rendered import Identity, identity, overlay
 
 from controlplane.checkers import source
 from controlplane.control_plane import ControlPlane, wait_until
@@ -14,7 +13,6 @@ from controlplane.rendering import INSTALL, MANIFESTS
 
 pytestmark = pytest.mark.controlplane
 
-BEFORE_OVERLAYS = Path(__file__).parent / "data" / "before-overlays.yaml"
 PATIENCE = 60.0
 
 
@@ -50,15 +48,6 @@ def test_the_default_is_strictly_valid_and_applied_twice_changes_nothing(cluster
     assert first.keys() == overlay("default").keys()
     assert versions(cluster, "-k", folder) == first
     assert versions(cluster, "-f", str(INSTALL)) == first
-
-
-def test_it_is_applied_over_an_older_version(cluster: ControlPlane) -> None:
-    older = by_identity(BEFORE_OVERLAYS.read_text())
-    assert older.keys() <= overlay("default").keys(), "what is not installed any more would be left behind"
-    server_side(cluster, "--force-conflicts", "-f", str(BEFORE_OVERLAYS))
-    server_side(cluster, "-k", str(MANIFESTS / "default"))
-    shown = cluster.kubectl_result("diff", "--server-side", "-k", str(MANIFESTS / "default"))
-    assert (shown.returncode, shown.stdout) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from image_bundle import ACCOUNT, Bundle, mark
 from image_steps import ROOT, Image, build, context
 from installation import Installation
 
-from cli.scenarios import folders
+from controlplane.scenarios import folders
 from image.leave_out import DISTRIBUTIONS, FILES, normalised
 from kube.keys import SYSTEM_NAMESPACE
 

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 import yaml
 
+from cli.demo import NO_CONTROL_PLANE
 from controlplane.checkers import checker
 from controlplane.programs.binaries import find_binaries
 from krew.__main__ import archive, manifest
@@ -81,6 +83,21 @@ def test_an_archive_that_is_another_one_is_not_installed(served: Path, programs:
     answer = subprocess.run(command, env=programs, capture_output=True, text=True, check=False)
     assert answer.returncode != 0
     assert "checksum does not match" in answer.stderr
+
+
+def test_the_wheel_holds_the_product_alone(wheel: Path) -> None:
+    with ZipFile(wheel) as content:
+        folders = {name.partition("/")[0] for name in content.namelist()}
+    tools = {"benchmarks", "controlplane", "image", "krew", "tests"}
+    assert {"cli", "controller", "manifests", "timing", "webhook"} <= folders
+    assert not folders & tools
+
+
+def test_the_demo_of_an_installed_package_says_where_it_runs(wheel: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from cli.main import main; main()", "demo"]
+    environment = {**os.environ, "PYTHONPATH": str(wheel)}
+    answer = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (1, f"Error: {NO_CONTROL_PLANE}\n")
 
 
 def test_the_same_files_give_the_same_archive(wheel: Path) -> None:

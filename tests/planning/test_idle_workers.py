@@ -4,12 +4,13 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from manual_clock import ManualClock
+from waiting import wait_for
 
 from planning.solver_pool.idle import IdleWorkers
 from planning.solver_pool.process import COMMAND, Worker
 
 MOMENT = 0.2
-PATIENCE = 30.0
 
 
 @pytest.fixture
@@ -23,20 +24,12 @@ def runs(worker: Worker) -> bool:
     return worker.process.poll() is None
 
 
-def within_patience(worker: Worker) -> bool:
-    end = time.monotonic() + PATIENCE
-    while runs(worker) and time.monotonic() < end:
-        time.sleep(MOMENT / 10)
-    return not runs(worker)
-
-
 def test_the_last_to_come_is_the_one_that_stays(idle: IdleWorkers) -> None:
     first, second, third = (Worker(COMMAND) for _ in range(3))
     for each in (first, second, third):
         idle.put(each)
-    assert within_patience(first)
-    assert within_patience(second)
-    time.sleep(2 * MOMENT)
+    wait_for(lambda: not runs(first) and not runs(second))
+    time.sleep(2 * MOMENT)  # a fault would end the third one, too
     assert runs(third)
     assert idle.take() is third
     third.close()
@@ -45,21 +38,22 @@ def test_the_last_to_come_is_the_one_that_stays(idle: IdleWorkers) -> None:
 def test_one_alone_is_not_ended(idle: IdleWorkers) -> None:
     worker = Worker(COMMAND)
     idle.put(worker)
-    time.sleep(3 * MOMENT)
+    time.sleep(3 * MOMENT)  # a fault would end it
     assert runs(worker)
     assert len(idle) == 1
 
 
 def test_those_that_callers_take_turns_with_stay() -> None:
     """Two callers at a time, again and again: none is ended and started anew."""
-    idle = IdleWorkers(idle_seconds=5 * MOMENT)
+    clock = ManualClock()
+    idle = IdleWorkers(idle_seconds=5 * MOMENT, clock=clock)
     both = {Worker(COMMAND), Worker(COMMAND)}
     for each in both:
         idle.put(each)
     for _ in range(20):
         taken = [idle.take(), idle.take()]
         assert set(taken) == both
-        time.sleep(MOMENT / 2)
+        clock.sleep(MOMENT / 2)
         for worker in taken:
             assert worker is not None
             idle.put(worker)

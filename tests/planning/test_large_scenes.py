@@ -1,10 +1,7 @@
-"""Whatever is asked of clusters of thousands of nodes, there is a verified plan or a proven no within the limit that
-the caller gave, and no worker has to be stopped for that.
+"""Clusters of thousands of nodes: every problem gets a verified plan or a proven infeasible result.
 
-In the normal suite the clock is this process's own time, which is longer on a busy machine, where caches are cold: what
-a second is enough for has two there, and may take what a worker keeps back as well. Where
-`PHALANX_BRUTE_FORCE_INSTANCES` asks for the long suite the clock is the wall's, with workers, and the machine should be
-idle.
+`make test` checks the answer. `make bench-solver` checks on an idle machine that an answer comes within the caller's
+limit (marker `timed`).
 """
 
 import gc
@@ -16,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from thorough import LONG
 
 from planning.solver_pool.pool import SOLVER_SHARE, WORKER_SHARE, Workers
 from planning.solver_pool.worker import EXPLAINING
@@ -33,12 +29,13 @@ from large_scenes import HARD, SCENES, Scene, problem_of
 pytestmark = pytest.mark.thorough
 
 LATE = 1.1
+"""The share of the limit in which a worker's answer has to arrive."""
 TRIES = 10
 """A machine may have so much more to do that caches are cold, but hardly every time."""
-KEPT = WORKER_SHARE if LONG else 1.0
-"""The share of the caller's time in which an answer is there."""
-SLOWER = 1.0 if LONG else 2.0
-"""A machine that has other tests to run beside takes up to twice as long for the same work, in its own time, too."""
+PATIENCE = (2.0, 20.0)
+"""Limits to try in turn, in multiples of the scene's own. A machine under load needs several times the processor time
+of an idle one. A longer limit costs more, because the solver uses its rest to improve the plan.
+"""
 AGAIN = {
     "thousands, mixed",
     "ten thousand, mixed",
@@ -48,8 +45,8 @@ AGAIN = {
     "slices of mixed requests, three times as many nodes",
     "budgets that forbid nearly all, three times as many nodes",
 }
-"""More of what other scenes ask for, too: the long suite has them. They took half as long as all others."""
-USUAL = [each for each in SCENES if LONG or each.name not in AGAIN]
+"""Larger scenes of what other scenes ask for, too. They took half as long as all others."""
+USUAL = [pytest.param(each, id=each.name, marks=pytest.mark.long if each.name in AGAIN else []) for each in SCENES]
 
 
 @pytest.fixture(autouse=True)
@@ -61,26 +58,29 @@ def _collected_between_answers() -> Iterator[None]:
     gc.enable()
 
 
-@pytest.mark.parametrize("scene", USUAL, ids=lambda scene: scene.name)
-def test_a_second_is_enough_for_a_plan_or_a_proven_no(scene: Scene) -> None:
-    problem, seconds = problem_of(scene), SLOWER * scene.seconds
-    for _ in range(TRIES):
-        answer, took = answered(problem, seconds)
-        if took <= KEPT * seconds and answer.proof is not Proof.UNPROVEN:
+@pytest.mark.parametrize("scene", USUAL)
+def test_every_problem_gets_a_plan_or_a_proven_no(scene: Scene) -> None:
+    problem = problem_of(scene)
+    for patience in PATIENCE:
+        answer, _ = answered(problem, patience * scene.seconds)
+        if answer.proof is not Proof.UNPROVEN:
             break
     assert isinstance(answer, Plan) == scene.possible, answer
+    assert answer.proof is not Proof.UNPROVEN
     assert answer.proof is Proof.INFEASIBLE or (isinstance(answer, Plan) and verify(problem, answer) == ())
-    assert took <= KEPT * seconds, took
 
 
-@pytest.mark.parametrize("scene", HARD, ids=lambda scene: scene.name)
-def test_a_second_is_kept_where_it_is_not_enough(scene: Scene) -> None:
+@pytest.mark.timed
+@pytest.mark.parametrize("scene", [*SCENES, *HARD], ids=lambda scene: scene.name)
+def test_a_second_is_kept(scene: Scene) -> None:
+    """In this process's own time. A hard scene need not be solved in it."""
     problem = problem_of(scene)
     for _ in range(TRIES):
         answer, took = answered(problem, scene.seconds)
-        if took <= KEPT * scene.seconds:
+        if took <= WORKER_SHARE * scene.seconds and (scene in HARD or answer.proof is not Proof.UNPROVEN):
             break
-    assert took <= KEPT * scene.seconds, took
+    assert took <= WORKER_SHARE * scene.seconds, took
+    assert scene in HARD or answer.proof is not Proof.UNPROVEN
     assert not isinstance(answer, Plan) or verify(problem, answer) == ()
 
 
@@ -99,37 +99,36 @@ def own_time(end: float) -> Deadline:
     return Deadline(lambda: end - time.process_time())
 
 
-if LONG:
-
-    @pytest.mark.parametrize("longest", [1.0, 10.0])
-    @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-    def test_workers_keep_the_limit_by_themselves(
-        scene: Scene, longest: float, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        problem, seconds = problem_of(scene), max(longest, scene.seconds)
-        with closing(Workers(1)) as workers:
-            for _ in range(TRIES):
-                caplog.clear()
-                workers.await_started()
-                with caplog.at_level(logging.WARNING):
-                    began = time.monotonic()
-                    answer = workers.solve(problem, Limits(seconds=seconds))
-                    took = time.monotonic() - began
-                if took <= LATE * seconds and not caplog.messages and answer.proof is not Proof.UNPROVEN:
-                    break
-        assert took <= LATE * seconds, took
-        assert caplog.messages == []
-        assert isinstance(answer, Plan) == scene.possible
-
-    @pytest.mark.parametrize("scene", HARD, ids=lambda scene: scene.name)
-    def test_callers_get_their_limit_where_it_is_not_enough(scene: Scene) -> None:
-        problem = problem_of(scene)
-        with closing(Workers(1)) as workers:
-            for _ in range(TRIES):
-                workers.await_started()
+@pytest.mark.timed
+@pytest.mark.parametrize("longest", [1.0, 10.0])
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_workers_keep_the_limit_by_themselves(scene: Scene, longest: float, caplog: pytest.LogCaptureFixture) -> None:
+    problem, seconds = problem_of(scene), max(longest, scene.seconds)
+    with closing(Workers(1)) as workers:
+        for _ in range(TRIES):
+            caplog.clear()
+            workers.await_started()
+            with caplog.at_level(logging.WARNING):
                 began = time.monotonic()
-                workers.solve(problem, Limits(seconds=scene.seconds))
+                answer = workers.solve(problem, Limits(seconds=seconds))
                 took = time.monotonic() - began
-                if took <= LATE * scene.seconds:
-                    break
-        assert took <= LATE * scene.seconds, took
+            if took <= LATE * seconds and not caplog.messages and answer.proof is not Proof.UNPROVEN:
+                break
+    assert took <= LATE * seconds, took
+    assert caplog.messages == []
+    assert isinstance(answer, Plan) == scene.possible
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("scene", HARD, ids=lambda scene: scene.name)
+def test_callers_get_their_limit_where_it_is_not_enough(scene: Scene) -> None:
+    problem = problem_of(scene)
+    with closing(Workers(1)) as workers:
+        for _ in range(TRIES):
+            workers.await_started()
+            began = time.monotonic()
+            workers.solve(problem, Limits(seconds=scene.seconds))
+            took = time.monotonic() - began
+            if took <= LATE * scene.seconds:
+                break
+    assert took <= LATE * scene.seconds, took

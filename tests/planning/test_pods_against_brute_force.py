@@ -1,6 +1,6 @@
 """Gangs of pods that mind each other and those that run, planned from manifests, against a judge that looks at each.
 
-`PHALANX_BRUTE_FORCE_INSTANCES` says how many (620 by default).
+`PHALANX_BRUTE_FORCE_INSTANCES` says how many there are (620 by default).
 """
 
 import copy
@@ -161,6 +161,7 @@ def bests() -> list[tuple[Cluster, Best | None]]:
     return [(cluster, best(cluster)) for cluster in map(random_cluster, range(SAMPLE))]
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", FEATURES)
 def test_the_feature_decides_in_a_hundredth_of_the_instances(name: str) -> None:

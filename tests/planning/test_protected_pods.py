@@ -54,6 +54,7 @@ def evicting() -> Counter[int]:
     return Counter(sum(bool(each.evictions) for each in found) for found in plans)
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_several_plans_evict_often_enough() -> None:
     assert sum(count for several, count in evicting().items() if several > 1) >= INSTANCES / 10
@@ -72,6 +73,7 @@ BLIND: Mapping[str, tuple[str, Callable[..., object]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 @pytest.mark.parametrize("what", BLIND)
 def test_a_planner_blind_to_it_does_wrong(what: str) -> None:

@@ -184,8 +184,10 @@ def edited(plane: ControlPlane) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [missing, expired, expired_leaf, corrupt, half_written, mismatched, foreign],
-    ids=lambda each: each.__name__.replace("_", " "),
+    [
+        pytest.param(each, id=each.__name__.replace("_", " "), marks=[] if each is half_written else pytest.mark.long)
+        for each in (missing, expired, expired_leaf, corrupt, half_written, mismatched, foreign)
+    ],
 )
 def test_a_secret_heals_within_seconds_and_no_admission_fails(
     plane: ControlPlane, leader: Replica, looks: Looks, spoil: Break
@@ -205,7 +207,13 @@ def test_a_secret_heals_within_seconds_and_no_admission_fails(
     leader.await_ready()
 
 
-@pytest.mark.parametrize("spoil", [applied_again, edited], ids=lambda each: each.__name__.replace("_", " "))
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(applied_again, id="applied again"),
+        pytest.param(edited, id="edited", marks=pytest.mark.long),
+    ],
+)
 def test_bundles_heal_within_seconds_and_nothing_else_changes(
     plane: ControlPlane, leader: Replica, looks: Looks, spoil: Break
 ) -> None:
@@ -218,6 +226,7 @@ def test_bundles_heal_within_seconds_and_nothing_else_changes(
     wait_until(lambda: gated(plane), PATIENCE, "the API server to trust the webhook")
 
 
+@pytest.mark.long
 def test_a_leader_follows_its_own_schedule(plane: ControlPlane, replica: Replica) -> None:
     """With twelve seconds to live, a certificate is replaced within as many."""
     quick = Schedule(leaf_lifetime=timedelta(seconds=12), introduction=timedelta(), retirement=timedelta(seconds=1))
@@ -236,6 +245,7 @@ def test_a_leader_follows_its_own_schedule(plane: ControlPlane, replica: Replica
     wait_until(lambda: replica.shown() == held, PATIENCE, "the replica to show the one that lasts")
 
 
+@pytest.mark.long
 def test_given_certificates_are_left_alone_and_trusted_by_the_given_bundle(
     plane: ControlPlane, replica: Replica, tmp_path: Path
 ) -> None:
@@ -253,6 +263,7 @@ def test_given_certificates_are_left_alone_and_trusted_by_the_given_bundle(
     put(plane, tls_crt=held["tls.crt"], tls_key=held["tls.key"])
 
 
+@pytest.mark.long
 def test_where_somebody_else_tells_api_servers_whom_to_trust_nothing_is_written(
     plane: ControlPlane, replica: Replica
 ) -> None:

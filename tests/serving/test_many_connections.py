@@ -9,7 +9,7 @@ import time
 import pytest
 from replica import MEMBER, PATIENCE, Replica
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800), pytest.mark.long]
 
 IDLE = 200
 BUSY = 100

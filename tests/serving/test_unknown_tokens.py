@@ -19,7 +19,7 @@ from test_many_connections import REVIEW
 
 from controlplane.control_plane import ControlPlane, wait_until
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800), pytest.mark.timed]
 
 PATHS = (("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("POST", "/v1/solve"), ("GET", "/metrics"), ("GET", "/"))
 HONEST, EACH, PAUSE_SECONDS = 4, 100, 0.02
@@ -129,7 +129,7 @@ def memory(pid: int) -> float:
 
 @pytest.mark.parametrize(
     "sources",
-    [pytest.param(1, marks=pytest.mark.long, id="from one address"), pytest.param(ATTACKERS, id="each from its own")],
+    [pytest.param(1, id="from one address"), pytest.param(ATTACKERS, id="each from its own")],
 )
 def test_unknown_tokens_delay_no_admission_and_leave_nothing_behind(
     replica: Replica, sources: int, capsys: pytest.CaptureFixture[str]

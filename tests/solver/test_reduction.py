@@ -3,7 +3,7 @@
 import pytest
 from brute_force import best
 from random_problems import random_problem
-from thorough import chunks
+from thorough import chunks, has_rare_cases
 
 from solver.branch_and_bound.reduction import compact, spread_of
 from solver.cp_sat.lexicographic import time_budget_of
@@ -12,7 +12,7 @@ from solver.instance import instance_of
 from solver.problem import Limits
 
 
-@pytest.mark.parametrize("seeds", chunks(1200, 100, fast=60, usual=460))
+@pytest.mark.parametrize("seeds", chunks(1200, 100, fast=60, usual=150))
 def test_the_best_plan_is_among_the_most_compact_ones(seeds: range) -> None:
     narrowed = 0
     for seed in seeds:
@@ -29,4 +29,4 @@ def test_the_best_plan_is_among_the_most_compact_ones(seeds: range) -> None:
         assert (solved.nodes, ()) == expected, f"seed {seed}"
         assert found.spread in (None, spread_of(instance, solved)), f"seed {seed}"
         narrowed += int(found.instance.capacity.sum()) < int(instance.capacity.sum())
-    assert narrowed
+    assert narrowed or not has_rare_cases(seeds)

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from brute_force import best
-from thorough import chunks
+from thorough import chunks, has_rare_cases
 
 from solver.branch_and_bound.by_domain import solve_by_domains
 from solver.cp_sat.lexicographic import Found
@@ -86,7 +86,7 @@ def roles_in_three_levels(draw: Random) -> Problem:
     return Problem(levels, resources, nodes_of(nodes), shapes, sets, sum(sizes), spreads=tuple(rules))
 
 
-@pytest.mark.parametrize("seeds", chunks(600, 100, usual=200))
+@pytest.mark.parametrize("seeds", chunks(600, 100, fast=60, usual=100))
 def test_plans_of_few_members_are_those_of_brute_force(seeds: range) -> None:
     counted = 0
     for seed in seeds:
@@ -101,10 +101,10 @@ def test_plans_of_few_members_are_those_of_brute_force(seeds: range) -> None:
             assert expected is None, f"seed {seed}"
         else:
             assert mixtures_of(instance) is None, f"seed {seed}"
-    assert counted > 80
+    assert counted > len(seeds) * 3 // 4 or not has_rare_cases(seeds)
 
 
-@pytest.mark.parametrize("seeds", chunks(200, 50, usual=100))
+@pytest.mark.parametrize("seeds", chunks(200, 50, fast=20, usual=40))
 def test_plans_by_counting_are_those_of_the_model(seeds: range) -> None:
     """The same nodes, goals and proof, name by name."""
     for seed in seeds:

@@ -34,7 +34,11 @@ def _runais(workload: Object) -> None:
 
 DIALECTS: Mapping[str, Callable[[Object], None]] = {"ours": _ours, "Kueue's": _kueues, "Run:ai's": _runais}
 """Whose keys a workload has, and how they ask for one rack."""
-dialects = pytest.mark.parametrize("dialect", DIALECTS)
+_OURS, *_OTHERS = DIALECTS
+dialects = pytest.mark.parametrize(
+    "dialect", [_OURS, *(pytest.param(each, marks=pytest.mark.long) for each in _OTHERS)]
+)
+"""Each operator runs once in `make test`: fast tests read the keys of other systems on every kind."""
 
 _GROUPS = {"ours": "phalanx.dev/v1alpha1", "Kueue's": "kueue.x-k8s.io/v1beta1", "Run:ai's": "kai.scheduler/v1alpha1"}
 

@@ -4,8 +4,8 @@ To make it anew takes a moment each time, until the API server asks the webhook 
 """
 
 from certs.cluster_edge import CONFIGURATIONS
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 
 NAMES = tuple(name for _, name in CONFIGURATIONS)
 

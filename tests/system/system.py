@@ -13,10 +13,10 @@ from urllib.request import urlopen
 import yaml
 from node_manifests import node_manifest
 
-from cli.installation.local import Deployment
 from controlplane.api import Answer
 from controlplane.applying import UnknownKindError
 from controlplane.control_plane import ControlPlane, wait_until
+from controlplane.deployment import Deployment
 from controlplane.recording import Recorder, WatchEvent, bound
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

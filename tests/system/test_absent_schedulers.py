@@ -10,8 +10,8 @@ from node_manifests import node_manifest
 from system import Object, Phalanx, one_line
 from test_doctor import doctor
 
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 from controlplane.rendering import MANIFESTS
 
 pytestmark = pytest.mark.controlplane
@@ -166,7 +166,9 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("file", ["own-kai", "kueue-kai", "kai-podgroup-runai", "runai-volcano"])
+@pytest.mark.parametrize(
+    "file", [pytest.param(each, marks=[] if each == "own-kai" else pytest.mark.long) for each in SAID]
+)
 def test_a_job_that_names_an_absent_scheduler_starts(soon: Phalanx, file: str) -> None:
     if BESIDE[file]:
         soon.submit(*BESIDE[file])
@@ -180,6 +182,7 @@ def test_a_job_that_names_an_absent_scheduler_starts(soon: Phalanx, file: str) -
     assert {each["spec"]["schedulerName"] for each in soon.pods()} == {"default-scheduler"}
 
 
+@pytest.mark.long
 def test_a_job_of_an_automatic_namespace_starts_too(soon: Phalanx) -> None:
     soon.cluster.kubectl("label", "namespace", "default", "phalanx.dev/automatic=true")
     try:
@@ -189,7 +192,10 @@ def test_a_job_of_an_automatic_namespace_starts_too(soon: Phalanx) -> None:
         soon.cluster.kubectl("label", "namespace", "default", "phalanx.dev/automatic-")
 
 
-@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param((), id="client-side"), pytest.param(("--server-side",), marks=pytest.mark.long, id="server-side")],
+)
 def test_a_pod_that_names_one_can_be_applied_again(soon: Phalanx, how: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     file.write_text(yaml.safe_dump_all([gang("twice", 1), member("twice-0", "twice", "kai-scheduler")]))
@@ -207,6 +213,7 @@ def test_a_pod_that_names_one_can_be_applied_again(soon: Phalanx, how: tuple[str
     assert soon.cluster.kubectl_result("diff", *how, "-f", str(file)).returncode == 0
 
 
+@pytest.mark.long
 def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon: Phalanx) -> None:
     seen_to_bind(soon, "volcano")
     soon.submit(gang("silent", 2), member("silent-0", "silent", "volcano"), member("silent-1", "silent", "volcano"))
@@ -231,6 +238,7 @@ def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon
     soon.await_bound(names)
 
 
+@pytest.mark.long
 def test_a_silent_schedulers_members_are_made_again_where_that_is_free(soon: Phalanx) -> None:
     seen_to_bind(soon, "volcano")
     labels = {"app": "set", "phalanx.dev/gang": "set"}
@@ -263,7 +271,8 @@ def test_a_silent_schedulers_members_are_made_again_where_that_is_free(soon: Pha
     assert noted(soon)["volcano"].split()[2] == "1"
 
 
-@pytest.mark.parametrize(("limit", "free"), [pytest.param(6, True, marks=pytest.mark.long), (1, False)])
+@pytest.mark.long
+@pytest.mark.parametrize(("limit", "free"), [(6, True), (1, False)])
 def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Phalanx, limit: int, free: bool) -> None:  # noqa: FBT001
     seen_to_bind(soon, "volcano")
     job = yaml.safe_load((FILES / "own-kai.yaml").read_text())
@@ -285,6 +294,7 @@ def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Pha
     soon.wait(lambda: schedulers(soon) == {("volcano", True), ("default-scheduler", True)}, "its pods to be bound")
 
 
+@pytest.mark.long
 def test_what_a_person_has_said_of_a_scheduler_holds(soon: Phalanx) -> None:
     soon.cluster.request("PUT", CONFIG, config(**{"my-profile": "runs"}))
     soon.apply_once_told('"my-profile" runs here', gang("said", 1), member("said-0", "said", "my-profile"))
@@ -305,6 +315,7 @@ def unscheduled(phalanx: Phalanx) -> list[str]:
     return sorted(line.split()[1] for line in lines if line.startswith("SchedulerAbsent"))
 
 
+@pytest.mark.long
 def test_pods_of_no_gang_are_told_that_their_scheduler_is_not_there(soon: Phalanx) -> None:
     soon.apply_files(
         *(FILES / f"{name}.yaml" for name in ("kai-quickstart-pod", "runai-notebook", "lone-koord-deploy"))

@@ -116,6 +116,7 @@ def delete_job(phalanx: Phalanx) -> None:
     phalanx.wait(lambda: not phalanx.pods(), "the old pods to be gone")
 
 
+@pytest.mark.long
 def test_numbers_that_disagree_are_refused_naming_all_three(lingjun: Phalanx) -> None:
     lingjun.apply_files(GUIDE / "sample-network-topology.yaml")
     wrong = yaml.safe_load((GUIDE / "pi.yaml").read_text().replace("parallelism: 2", "parallelism: 4"))
@@ -127,6 +128,7 @@ def test_numbers_that_disagree_are_refused_naming_all_three(lingjun: Phalanx) ->
     )
 
 
+@pytest.mark.long
 def test_a_job_that_comes_before_its_network_waits_for_it(lingjun: Phalanx) -> None:
     job = yaml.safe_load((GUIDE / "pi.yaml").read_text())
     lingjun.apply_once_told("waits for JobNetworkTopology sample-network-topology/sample-network-topology", job)

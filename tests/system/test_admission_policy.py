@@ -9,8 +9,8 @@ import yaml
 from system import EXAMPLES, Object, Phalanx, pod, scheduled_message
 from test_five_dialects import SIZE, SYSTEMS, cluster_objects, job, node, requests
 
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 from controlplane.rendering import MANIFESTS
 from kube import keys
 
@@ -209,6 +209,7 @@ def bound_members(phalanx: Phalanx) -> list[str]:
     return [each["metadata"]["name"] for each in phalanx.pods() if each["spec"].get("nodeName")]
 
 
+@pytest.mark.long
 def test_a_wrong_request_is_told_by_its_pods_which_stay_gated(by_policy: Phalanx) -> None:
     by_policy.cluster.add_nodes(node(number) for number in range(2))
     by_policy.apply(*cluster_objects())

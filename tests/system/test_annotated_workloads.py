@@ -81,6 +81,7 @@ def running(phalanx: Phalanx) -> dict[str, str]:
     return {name: node for name, node in pods if node}
 
 
+@pytest.mark.long
 @as_a_whole
 @pytest.mark.parametrize("row", OPERATED.values(), ids=OPERATED)
 def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, row: Row, dialect: str) -> None:
@@ -131,7 +132,7 @@ def test_a_stateful_set_is_one_gang_and_stays_one_when_it_is_written_anew(racks:
 
 
 @as_a_whole
-@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet"])
+@pytest.mark.parametrize("kind", ["Deployment", pytest.param("ReplicaSet", marks=pytest.mark.long)])
 def test_pods_without_numbers_start_together_and_are_replaced_beside_each_other(
     racks: Phalanx, kind: str, dialect: str
 ) -> None:
@@ -153,6 +154,7 @@ def test_pods_without_numbers_start_together_and_are_replaced_beside_each_other(
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
 
 
+@pytest.mark.long
 @as_a_whole
 def test_a_deployment_that_has_no_room_waits_as_a_whole_until_it_is_smaller(racks: Phalanx, dialect: str) -> None:
     manifest = filling(ROWS["Deployment"], dialect)

@@ -37,8 +37,15 @@ def whoever_binds_starts_anew(phalanx: Phalanx) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("whoever_binds_starts_anew")
-@pytest.mark.parametrize("how", ["stands still", "is killed"])
-@pytest.mark.parametrize("what", ["kube-apiserver", "etcd"])
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [
+        ("kube-apiserver", "is killed"),
+        pytest.param("kube-apiserver", "stands still", marks=pytest.mark.long),
+        pytest.param("etcd", "is killed", marks=pytest.mark.long),
+        pytest.param("etcd", "stands still", marks=pytest.mark.long),
+    ],
+)
 def test_a_gang_that_is_being_let_go_is_whole_once_it_is_back(
     phalanx: Phalanx, tmp_path: Path, what: str, how: str
 ) -> None:
@@ -75,6 +82,7 @@ def test_a_gang_that_is_being_let_go_is_whole_once_it_is_back(
         phalanx.await_phase("llm", "Placed")
 
 
+@pytest.mark.long
 def test_the_next_test_does_not_go_on_with_a_controller_behind_this_proxy(phalanx: Phalanx, tmp_path: Path) -> None:
     """It would, by the connections that it had, until it needed another: for a kind that is served later, say."""
     phalanx.cluster.program("controller").kill()

@@ -73,7 +73,13 @@ def test_kubectl_says_at_each_pod_what_becomes_of_its_gang(phalanx: Phalanx) -> 
     assert set(phalanx.await_bound(numbered("told", 4)).values()) == {f"node-{i}" for i in (5, 6, 7, 8)}
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["a plain pod", "a pod with a required affinity of its own"])
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param(False, id="a plain pod"),
+        pytest.param(True, marks=pytest.mark.long, id="a pod with a required affinity of its own"),
+    ],
+)
 def test_a_replacement_carries_its_siblings_domain_while_it_is_gated(phalanx: Phalanx, *, own: bool) -> None:
     phalanx.guide_nodes()
     terms = [{"matchExpressions": [{"key": SPINE, "operator": "Exists"}]}]
@@ -112,6 +118,7 @@ def spine_nodes(first: int, spine: str, count: int) -> list[dict[str, Any]]:
     return [node(f"node-{number}", spine, f"{spine}-block") for number in range(first, first + count)]
 
 
+@pytest.mark.long
 def test_a_replacement_that_finds_its_room_taken_waits_for_it_and_says_where(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("full", 4, MUST_SPINE), *(pod(name, "full") for name in numbered("full", 4)))
@@ -126,6 +133,7 @@ def test_a_replacement_that_finds_its_room_taken_waits_for_it_and_says_where(pha
     assert phalanx.await_bound(["full-new"])["full-new"] == nodes["full-0"]
 
 
+@pytest.mark.long
 def test_members_whose_siblings_all_go_are_set_free_and_planned_elsewhere(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(*replica_set("moved", 4))
@@ -160,6 +168,7 @@ def test_members_whose_siblings_all_go_are_set_free_and_planned_elsewhere(phalan
     assert {each["involvedObject"]["name"] for each in json.loads(freed)["items"]} == tied
 
 
+@pytest.mark.long
 def test_a_gated_member_cannot_be_taken_out_of_its_gang_but_let_go(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("loyal", 4, MUST_SPINE), *(pod(name, "loyal") for name in numbered("loyal", 2)))

@@ -5,7 +5,7 @@ import json
 import pytest
 from system import Object, Phalanx, one_line, pod, pod_group, scheduled_message
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 
 def test_members_of_a_gang_that_cannot_be_read_say_why_and_start_nothing(phalanx: Phalanx) -> None:

@@ -17,7 +17,7 @@ from system import Phalanx
 
 from controlplane.control_plane import wait_until
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(crowd().patience)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(crowd().patience), pytest.mark.timed]
 
 ROUND_SECONDS = 0.1
 """What a round without work may take on a machine that has a core for it."""
@@ -89,7 +89,6 @@ def start_of(phalanx: Phalanx, name: str, patience: float = START_SECONDS * PATI
     return time.monotonic() - began
 
 
-@pytest.mark.long
 def test_gangs_for_which_nothing_changes_cost_nothing(phalanx: Phalanx) -> None:
     of = crowd()
     fill(phalanx.cluster, of)

@@ -70,6 +70,7 @@ def test_an_elastic_job_starts_with_fewer_and_takes_up_more_beside_them(racks: P
     racks.await_phase("w", "Placed")
 
 
+@pytest.mark.long
 def test_a_worker_more_waits_for_the_rack_and_one_less_gives_its_room_back(racks: Phalanx) -> None:
     racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", job(elasticPolicy=ELASTIC))
     full = dict(zip(PODS, R1, strict=True))
@@ -93,6 +94,7 @@ def test_a_worker_more_waits_for_the_rack_and_one_less_gives_its_room_back(racks
     racks.await_phase("w", "Placed")
 
 
+@pytest.mark.long
 def test_a_pod_that_fails_is_made_again_in_its_place(racks: Phalanx) -> None:
     """The operator deletes a pod that ends by a signal and makes another; a rival of equal priority waits for the node
     from before, and does not get it.

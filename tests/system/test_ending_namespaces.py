@@ -19,6 +19,7 @@ def events_of(phalanx: Phalanx, name: str, reason: str) -> list[str]:
     return [each["message"] for each in found]
 
 
+@pytest.mark.long
 def test_a_gang_that_waits_for_members_says_so_once(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("slow", 6))

@@ -22,7 +22,7 @@ from controlplane.recording import WatchEvent, bound
 from controlplane.running.processes import Program
 from kube.keys import PLAN, SYSTEM_NAMESPACE
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 GANGS = "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"
 MEMBERS = numbered("hp-training-pod", 4)
@@ -118,13 +118,9 @@ HELD: dict[str, tuple[Callable[[Request], bool], int]] = {
     **{step: (STEPS[step], 1) for step in ("plan", "first nomination", "last nomination", "eviction")},
     "all releases": (releases_any, len(MEMBERS)),
 }
-ALWAYS = ("plan", "eviction", "all releases")
-"""What every run has: a first write, one that harms others, and several at a time."""
 
 
-@pytest.mark.parametrize(
-    "step", [*ALWAYS, *(pytest.param(each, marks=pytest.mark.long) for each in HELD if each not in ALWAYS)]
-)
+@pytest.mark.parametrize("step", HELD)
 def test_a_leader_that_stood_still_writes_nothing_of_its_old_plan(
     phalanx: Phalanx, busy: list[str], tmp_path: Path, step: str
 ) -> None:

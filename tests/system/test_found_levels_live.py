@@ -9,7 +9,7 @@ import pytest
 from node_manifests import node_manifest
 from system import Phalanx
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -7,7 +7,7 @@ super-node-2: node-4 … node-6, and node-7, whose driver is not ready        th
 import pytest
 from system import EXAMPLES, Object, Phalanx, one_line
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 GUIDE = EXAMPLES / "kueue"
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"

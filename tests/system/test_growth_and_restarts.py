@@ -103,11 +103,22 @@ GROWING = (
 )
 
 
-@pytest.mark.usefixtures("kuberay")
-@pytest.mark.parametrize("growing", GROWING, ids=[f"{each.kind}{' of Kueue' * each.in_a_queue}" for each in GROWING])
+@pytest.mark.parametrize(
+    "growing",
+    [
+        pytest.param(
+            each,
+            id=f"{each.kind}{' of Kueue' * each.in_a_queue}",
+            marks=[] if each.kind == "StatefulSet" else pytest.mark.long,
+        )
+        for each in GROWING
+    ],
+)
 def test_more_pods_come_beside_their_siblings_or_wait_and_fewer_give_room_back(
-    racks: Phalanx, growing: Growing
+    racks: Phalanx, growing: Growing, request: pytest.FixtureRequest
 ) -> None:
+    if growing.kind == "RayCluster":
+        request.getfixturevalue("kuberay")
     if growing.in_a_queue:
         racks.submit(KUEUE_RACKS)
     racks.apply_once_told("gang default/w: 3 pods fit", of(growing))
@@ -137,6 +148,7 @@ def test_more_pods_come_beside_their_siblings_or_wait_and_fewer_give_room_back(
     assert racks.status("w")["members"]["expected"] == 3
 
 
+@pytest.mark.long
 def test_a_group_more_is_a_gang_more_and_moves_nobody(racks: Phalanx, lws: Running) -> None:
     lws.register()
     manifest = filling(ROWS["LeaderWorkerSet"].manifest(required="rack"))

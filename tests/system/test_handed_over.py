@@ -22,7 +22,7 @@ from controlplane.recording import WatchEvent, bound
 from kube.keys import GATE
 
 TIMES = int(os.environ.get("PHALANX_HANDOVERS", "6"))
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300 + 20 * TIMES)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300 + 20 * TIMES), pytest.mark.long]
 
 ONE, OTHER = "one-candidate", "other-candidate"
 GANGS = "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"

@@ -3,7 +3,7 @@
 import pytest
 from system import Object, Phalanx, numbered, pod, scheduled_message
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 
 def gang(name: str, minimum: int) -> Object:

@@ -26,8 +26,8 @@ from workload_operators import described
 
 from certs.cluster_edge import DEFAULT_PLACE
 from cli.installation.installed_objects import system_objects
-from cli.scenarios import folders
 from controlplane.control_plane import wait_until
+from controlplane.scenarios import folders
 from gangs.workloads.kind_table import WATCHED
 from gangs.workloads.train_jobs import RUNTIMES
 from kube.keys import MIRRORS, SYSTEM_NAMESPACE

@@ -167,6 +167,7 @@ def told_of_topology(phalanx: Phalanx, *words: str) -> list[str]:
     return [line for line in listed if "topology" in line.lower() and all(each in line for each in words)]
 
 
+@pytest.mark.long
 def test_the_configmap_is_read_live(phalanx: Phalanx) -> None:
     guide = Guide(phalanx)
     guide.configure("enabled: true", "enabled: false")
@@ -204,6 +205,7 @@ NETWORK = {
 """zone > rack > node."""
 
 
+@pytest.mark.long
 def test_subgroups_have_minimums_and_places_of_their_own(phalanx: Phalanx) -> None:
     guide = Guide(phalanx)
     rack = {"topology": "network", "requiredTopologyLevel": "rack"}
@@ -264,6 +266,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long
 def test_wrong_groups_are_refused_by_kubectl_in_both_versions(phalanx: Phalanx) -> None:
     job = next(yaml.safe_load_all((KAI / "benchmark-topology.yaml").read_text()))
     annotations = job["spec"]["template"].pop("metadata")["annotations"]

@@ -28,7 +28,7 @@ from controlplane.recording import Recorder, WatchEvent, bound
 from kube.keys import GATE, SYSTEM_NAMESPACE
 
 KILLS = int(os.environ.get("PHALANX_RELEASE_KILLS", "6"))
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300 + 60 * KILLS)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300 + 60 * KILLS), pytest.mark.timed]
 
 LONG = KILLS >= 100
 PROMISED = LEASE_SECONDS + 2

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from system import Object, Phalanx, numbered, pod, pod_group, priority_class
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 GANG = "gang.scheduling.koordinator.sh/"
 MUST_SPINE = ("SpineLayer", "MustGather")

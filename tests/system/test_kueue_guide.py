@@ -107,6 +107,7 @@ def test_the_guides_job_fills_the_super_node_that_holds_it_and_the_quota_holds_a
     assert await_job(phalanx, "llm-tune", 1) == ["node-10"]
 
 
+@pytest.mark.long
 def test_in_a_queue_of_strict_order_a_job_that_fits_waits_for_an_older_one_that_does_not(phalanx: Phalanx) -> None:
     """The quota is 72; six pods of 8 run, four more wait, and two would fit."""
     start(phalanx)
@@ -126,6 +127,7 @@ def test_in_a_queue_of_strict_order_a_job_that_fits_waits_for_an_older_one_that_
     await_job(phalanx, "younger", 2)
 
 
+@pytest.mark.long
 def test_a_job_written_suspended_is_started_and_can_be_applied_again(phalanx: Phalanx) -> None:
     start(phalanx)
     apply_job(phalanx, "llm-pretrain")
@@ -139,6 +141,7 @@ def test_a_job_written_suspended_is_started_and_can_be_applied_again(phalanx: Ph
     assert not any(pod["metadata"].get("deletionTimestamp") for pod in phalanx.pods())
 
 
+@pytest.mark.long
 def test_files_come_in_any_order_and_what_is_not_there_yet_is_waited_for(phalanx: Phalanx) -> None:
     start(phalanx)
     phalanx.cluster.kubectl("delete", "clusterqueue,resourceflavor,topology.kueue.x-k8s.io", "--all")
@@ -151,6 +154,7 @@ def test_files_come_in_any_order_and_what_is_not_there_yet_is_waited_for(phalanx
     assert await_job(phalanx, "early", 2) == ["node-4", "node-5"]
 
 
+@pytest.mark.long
 def test_a_flavors_tolerations_come_with_the_release_and_its_labels_bound_the_nodes(phalanx: Phalanx) -> None:
     start(phalanx)
     for number in (4, 5, 6):
@@ -208,6 +212,7 @@ def test_a_flavors_tolerations_come_with_the_release_and_its_labels_bound_the_no
     )
 
 
+@pytest.mark.long
 def test_plain_pods_of_a_group_start_together(phalanx: Phalanx) -> None:
     start(phalanx)
 
@@ -252,6 +257,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("annotations", "answer"), REFUSED.values(), ids=REFUSED)
 def test_kubectl_shows_what_is_wrong(phalanx: Phalanx, annotations: dict[str, str], answer: str) -> None:
     start(phalanx)

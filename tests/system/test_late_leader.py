@@ -10,7 +10,7 @@ import pytest
 import yaml
 from system import Object, Phalanx, numbered, pod
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 HERE = Path(__file__).parents[1] / "faults" / "what_a_no_says"
 GANGS = "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"

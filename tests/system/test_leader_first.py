@@ -57,6 +57,7 @@ def await_known(phalanx: Phalanx) -> None:
     phalanx.wait(lambda: phalanx.cluster.request("GET", QUOTA)["status"]["used"] == used, "nothing to be charged")
 
 
+@pytest.mark.long
 def test_no_room_is_held_for_pods_that_a_quota_of_their_namespace_would_refuse(racks: Phalanx) -> None:
     """The first of three pods is there: of a quota of two, one is left."""
     apply_quota(racks, 2)
@@ -69,6 +70,7 @@ def test_no_room_is_held_for_pods_that_a_quota_of_their_namespace_would_refuse(r
     await_held(racks)
 
 
+@pytest.mark.long
 def test_gangs_of_one_namespace_hold_no_more_room_together_than_its_quota_has(racks: Phalanx) -> None:
     """Three first pods are there: of a quota of five, two are left, which are what each of the three gangs needs."""
     apply_quota(racks, 5)
@@ -83,6 +85,7 @@ def test_gangs_of_one_namespace_hold_no_more_room_together_than_its_quota_has(ra
     assert len({name.partition("-")[0] for name in held(racks)}) == 1
 
 
+@pytest.mark.long
 def test_room_is_given_back_when_a_quota_comes_that_refuses_the_pods_for_which_it_is_held(racks: Phalanx) -> None:
     """The first pod runs; it was promised to run with the others or not at all."""
     racks.submit(stateful_set("w"))
@@ -112,6 +115,7 @@ def await_unwanted(phalanx: Phalanx, told: str) -> None:
     assert not placeholders(phalanx)
 
 
+@pytest.mark.long
 def test_where_a_workload_wants_no_placeholders_its_gang_waits_and_is_told_what_to_do(racks: Phalanx) -> None:
     """At `kubectl apply` already. Without the annotation it goes on."""
     unwanted = stateful_set("w")
@@ -128,6 +132,7 @@ def test_where_a_workload_wants_no_placeholders_its_gang_waits_and_is_told_what_
     await_held(racks)
 
 
+@pytest.mark.long
 def test_where_the_controller_is_to_hold_no_room_all_gangs_wait_and_what_was_held_is_given_back(
     racks: Phalanx,
 ) -> None:
@@ -182,6 +187,7 @@ def test_a_pod_of_higher_priority_takes_the_room_and_it_is_held_elsewhere(racks:
     assert set(racks.await_bound(NAMES).values()) == {"n0", "n1", "n2", "n3"} - {taken}
 
 
+@pytest.mark.long
 def test_a_gang_whose_room_is_taken_for_good_is_taken_back_as_a_whole(racks: Phalanx) -> None:
     racks.submit(priority_class("high", 1000), rival(3), stateful_set("w"))
     planned = await_held(racks)
@@ -252,6 +258,7 @@ def of_the_queue(name: str) -> Object:
     return made
 
 
+@pytest.mark.long
 def test_room_that_is_held_is_charged_to_a_queue_of_kueues_once(racks: Phalanx) -> None:
     """Three pods of 6 cpu, of which one exists, and a quota of 19: 1 is left, at every moment of the way."""
     apply_queue(racks, 19)
@@ -320,6 +327,7 @@ def releases_heir(request: Request) -> bool:
 WRITES = (makes_placeholder, nominates_placeholder, records_heir, nominates_heir, frees, probes, releases_heir)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("write", WRITES, ids=lambda each: each.__name__)
 def test_a_controller_killed_after_a_write_loses_no_room_and_leaves_no_placeholder(
     racks: Phalanx, tmp_path: Path, write: Callable[[Request], bool]

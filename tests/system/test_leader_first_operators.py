@@ -17,7 +17,7 @@ from controlplane.operator_processes import Running, running
 from controlplane.recording import bound
 from controlplane.running.stages import NOT_READY
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 LEADERS = {
     "LeaderWorkerSet": ("leaderWorkerTemplate", "leaderTemplate"),

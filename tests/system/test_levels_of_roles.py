@@ -13,7 +13,7 @@ from workload_operators import ROWS
 
 from controlplane.operator_processes import Running
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 TOPOLOGY = {"kai.scheduler/topology": "network"}
 ONE_RACK = {"kai.scheduler/topology-required-placement": "rack"}

@@ -3,8 +3,8 @@
 import pytest
 from system import Object, Phalanx
 
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 
 pytestmark = pytest.mark.controlplane
 
@@ -20,6 +20,7 @@ def gang(name: str, **spec: object) -> Object:
     return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": spec}
 
 
+@pytest.mark.long
 def test_a_gang_of_no_number_is_refused_and_one_that_exists_is_told_how_to_be_mended(
     deployment: Deployment, cluster: ControlPlane
 ) -> None:

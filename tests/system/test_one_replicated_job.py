@@ -75,6 +75,7 @@ def test_its_pods_start_together_in_a_rack_and_the_driver_does_not_wait(racks: P
     racks.wait(lambda: not racks.pods(), "its pods to go")
 
 
+@pytest.mark.long
 def test_one_too_many_and_none_of_them_starts_but_the_driver_does(racks: Phalanx) -> None:
     with racks.record() as recorder:
         racks.submit(gang(5), job_set(5))

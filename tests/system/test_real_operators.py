@@ -166,6 +166,7 @@ def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, cas
     delete_and_await_nothing(phalanx, lambda: phalanx.cluster.request("DELETE", path_of(case), background))
 
 
+@pytest.mark.long
 @dialects
 def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case, dialect: str) -> None:
     gang = ROWS[case.kind].gang

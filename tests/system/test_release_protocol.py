@@ -25,6 +25,7 @@ def members(stem: str, count: int, **spec: object) -> list[dict[str, object]]:
     return [pod(name, stem, **spec) for name in numbered(stem, count)]
 
 
+@pytest.mark.long
 def test_a_gang_one_pod_short_waits_and_starts_when_the_pod_comes(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     *first, last = members("short", 4)
@@ -39,6 +40,7 @@ def test_a_gang_one_pod_short_waits_and_starts_when_the_pod_comes(phalanx: Phala
     assert set(phalanx.await_bound(numbered("short", 4)).values()) == {f"node-{i}" for i in (5, 6, 7, 8)}
 
 
+@pytest.mark.long
 def test_a_gang_that_fits_nowhere_says_where_how_many_fit_and_starts_when_room_appears(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(*(pod(f"busy-{i}", nodeName=f"node-{i}") for i in (0, 1, 5)))
@@ -112,6 +114,7 @@ def test_a_pod_of_higher_priority_takes_the_room_and_nothing_has_been_let_go(pha
     assert "held" in lost
 
 
+@pytest.mark.long
 def test_a_replacement_is_placed_beside_its_siblings(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("team", 4, MUST_SPINE), *members("team", 4))
@@ -122,6 +125,7 @@ def test_a_replacement_is_placed_beside_its_siblings(phalanx: Phalanx) -> None:
     assert phalanx.await_bound(numbered("team", 4)) == first
 
 
+@pytest.mark.long
 def test_a_budget_that_forbids_an_eviction_leaves_everything_as_it_was(phalanx: Phalanx) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(2))
     phalanx.submit(topology(), priority_class("high", 100_000))

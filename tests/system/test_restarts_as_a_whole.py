@@ -155,6 +155,7 @@ def test_a_gang_that_cannot_be_mended_starts_anew_where_all_of_it_has_a_place(ra
     racks.wait(lambda: {"GangRestarted", "MemberRestarted"} <= reasons(racks), "the events")
 
 
+@pytest.mark.long
 def test_a_gang_is_not_restarted_for_nothing(racks: Phalanx) -> None:
     racks.submit(gang(), stateful_set())
     rack = in_one_rack(racks)
@@ -169,6 +170,7 @@ def test_a_gang_is_not_restarted_for_nothing(racks: Phalanx) -> None:
     in_one_rack(racks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("objects", "why"),
     [
@@ -195,6 +197,7 @@ def test_a_gang_stays_as_it_is_where_it_may_not_be_restarted(racks: Phalanx, obj
     assert "restarts" not in status
 
 
+@pytest.mark.long
 def test_a_gang_that_can_be_mended_soon_is_not_restarted(racks: Phalanx) -> None:
     """The node of the lost member comes back before the gang has waited long enough."""
     racks.cluster.program("controller").kill()
@@ -210,6 +213,7 @@ def test_a_gang_that_can_be_mended_soon_is_not_restarted(racks: Phalanx) -> None
     assert placed(racks) == before
 
 
+@pytest.mark.long
 def test_two_gangs_are_not_promised_the_same_room(racks: Phalanx) -> None:
     """r1 and r2 hold one gang each, both lose a node, and the third rack holds one of them."""
     racks.submit(*(node_manifest(f"n{number}", {RACK: "r3"}) for number in range(7, 10)))
@@ -266,6 +270,7 @@ def controller_dies_at(phalanx: Phalanx, number: int, folder: Path) -> Iterator[
     phalanx.deployment.start_controller(options=SOON)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_controller_that_dies_amid_a_restart_leaves_no_half_gang(racks: Phalanx, number: int, tmp_path: Path) -> None:
     racks.submit(gang(), stateful_set())

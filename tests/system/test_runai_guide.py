@@ -72,6 +72,7 @@ def test_workload_3_lands_wholly_in_rack_a(racks: Phalanx) -> None:
     assert levels == {"zone": ("required", 1), "block": ("none", 1), "rack": ("preferred", 1), "node": ("none", 6)}
 
 
+@pytest.mark.long
 def test_a_job_of_three_nodes_leaves_rack_a_whole(racks: Phalanx) -> None:
     racks.submit(job("three", 3))
     await_nodes(racks, "three", FREE_IN_B)
@@ -79,6 +80,7 @@ def test_a_job_of_three_nodes_leaves_rack_a_whole(racks: Phalanx) -> None:
     await_nodes(racks, "six", FREE_IN_A)
 
 
+@pytest.mark.long
 def test_seven_nodes_escalate_above_the_rack_and_never_start_in_part_where_they_may_not(racks: Phalanx) -> None:
     racks.submit(job("strict", 7, required="topology-rack", preferred="hostname"))
     status = racks.await_phase("strict", "Unplaceable")
@@ -91,6 +93,7 @@ def test_seven_nodes_escalate_above_the_rack_and_never_start_in_part_where_they_
     assert (rack["mode"], sorted(each["pods"] for each in rack["domains"])) == ("preferred", [1, 6])
 
 
+@pytest.mark.long
 def test_an_automatic_namespace_prefers_the_node_in_the_topology_of_the_pool(racks: Phalanx) -> None:
     racks.submit(*written("automatic/job.yaml")[:1])
     racks.submit(topology("other", "example.com/pool=other"))
@@ -108,6 +111,7 @@ def test_an_automatic_namespace_prefers_the_node_in_the_topology_of_the_pool(rac
     racks.cluster.kubectl("delete", "namespace", "team-a", "--wait=false")
 
 
+@pytest.mark.long
 def test_a_detached_topology_is_used_on_and_a_deleted_one_leaves_what_runs_and_holds_back_what_does_not(
     racks: Phalanx,
 ) -> None:
@@ -140,6 +144,7 @@ def topology(name: str, pools: str = "") -> dict[str, Any]:
     return {**manifest, "metadata": {"name": name, "annotations": annotations}}
 
 
+@pytest.mark.long
 def test_wrong_requests_are_refused_at_kubectl_apply(racks: Phalanx) -> None:
     at = "metadata.annotations[kai.scheduler/topology-"
     racks.await_refusal(
@@ -176,6 +181,7 @@ def test_wrong_requests_are_refused_at_kubectl_apply(racks: Phalanx) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_pods_of_any_workload_are_a_gang_by_their_own_annotations(racks: Phalanx) -> None:
     (manifest,) = written()
     metadata = {"labels": {"app": "w"}, "annotations": {**manifest["metadata"]["annotations"]}}

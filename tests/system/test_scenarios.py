@@ -10,7 +10,7 @@ import pytest
 from documented_examples import happens_as_documented
 from system import Phalanx
 
-from cli.scenarios import scenarios
+from controlplane.scenarios import scenarios
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 

@@ -26,7 +26,14 @@ def guarded(name: str, on: str) -> Object:
     return made
 
 
-@pytest.mark.parametrize("priorities", [("high", "middle"), ("middle", "high"), ("high", "high")])
+@pytest.mark.parametrize(
+    "priorities",
+    [
+        ("high", "middle"),
+        pytest.param(("middle", "high"), marks=pytest.mark.long),
+        pytest.param(("high", "high"), marks=pytest.mark.long),
+    ],
+)
 def test_two_gangs_spend_a_budget_once(phalanx: Phalanx, priorities: tuple[str, str]) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(2))
     phalanx.submit(topology(), priority_class("high", 100_000), priority_class("middle", 50_000))

@@ -17,7 +17,7 @@ from controlplane.recording import bound
 from controlplane.running.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 MUST_SPINE = ("SpineLayer", "MustGather")
 HOG = 5

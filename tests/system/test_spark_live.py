@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from asking import DIALECTS
+from asking import DIALECTS, dialects
 from foreign_kinds import served
 from system import Object, Phalanx
 from two_racks import apply_two_racks
@@ -66,7 +66,7 @@ def make(phalanx: Phalanx, pod: Object) -> Object:
     return answer
 
 
-@pytest.mark.parametrize("dialect", ["ours", "Kueue's", "Run:ai's"])
+@dialects
 def test_the_driver_starts_and_its_executors_run_where_room_was_held(racks: Phalanx, dialect: str) -> None:
     by_label = ROW.manifest()
     by_label["spec"]["executor"]["labels"] = {"kueue.x-k8s.io/queue-name": "nobody"}

@@ -23,7 +23,7 @@ from test_release_protocol import MUST_SPINE, topology
 from controlplane.control_plane import free_ports
 from kube.keys import GATE, SYSTEM_NAMESPACE
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 LAGS = (0.0, 2.0, 4.0)
 GANGS = 12

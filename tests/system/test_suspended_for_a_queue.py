@@ -53,7 +53,12 @@ CASES = (
 )
 
 
-@pytest.fixture(scope="module", params=CASES, ids=[each.kind for each in CASES])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(each, id=each.kind, marks=[] if each.kind == "JobSet" else pytest.mark.long) for each in CASES
+    ],
+)
 def operated(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[tuple[Case, list[Running]]]:
     """A kind with its operators running."""
     with ExitStack() as stack:

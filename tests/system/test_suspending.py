@@ -64,7 +64,10 @@ def apply_again(phalanx: Phalanx, *how: str) -> str:
     return one_line(answer.stdout + answer.stderr)
 
 
-@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param((), id="client-side"), pytest.param(("--server-side",), marks=pytest.mark.long, id="server-side")],
+)
 def test_a_users_own_suspension_holds_and_the_manifests_is_lifted_once(phalanx: Phalanx, how: tuple[str, ...]) -> None:
     start(phalanx, *how)
     before = {each["metadata"]["uid"] for each in phalanx.pods()}
@@ -88,6 +91,7 @@ def test_a_users_own_suspension_holds_and_the_manifests_is_lifted_once(phalanx: 
     assert before.isdisjoint(each["metadata"]["uid"] for each in phalanx.pods())
 
 
+@pytest.mark.long
 def test_a_dry_run_of_a_suspension_changes_nothing(phalanx: Phalanx) -> None:
     start(phalanx)
     answer = phalanx.cluster.kubectl_result("patch", "job", "j4", "--dry-run=server", "-p", '{"spec":{"suspend":true}}')
@@ -95,6 +99,7 @@ def test_a_dry_run_of_a_suspension_changes_nothing(phalanx: Phalanx) -> None:
     assert not suspended(phalanx)
 
 
+@pytest.mark.long
 def test_a_suspended_job_leaves_its_room_to_others(phalanx: Phalanx) -> None:
     start(phalanx)
     (job,) = yaml.safe_load_all((FILES / "job.yaml").read_text())

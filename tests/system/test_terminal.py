@@ -159,6 +159,7 @@ def names_of(report: Object) -> dict[str, str]:
     return {each["name"]: each["outcome"] for each in report["gangs"]}
 
 
+@pytest.mark.long
 def test_a_gang_that_waits_its_place_in_line_and_what_if(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("filler", 1), pod("filler-0", "filler"))

@@ -126,6 +126,7 @@ def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, dia
     delete_and_await_nothing(racks, lambda: racks.cluster.request("DELETE", PATH, {"propagationPolicy": "Background"}))
 
 
+@pytest.mark.long
 @dialects
 def test_one_pod_too_many_and_none_starts(racks: Phalanx, dialect: str) -> None:
     wanted = train_job(5, dialect)
@@ -139,6 +140,7 @@ def test_one_pod_too_many_and_none_starts(racks: Phalanx, dialect: str) -> None:
     assert all(each["spec"]["schedulingGates"] for each in racks.pods())
 
 
+@pytest.mark.long
 def test_a_queue_for_its_job_set_is_none_but_that_on_itself(racks: Phalanx) -> None:
     wanted = train_job(4, "Kueue's")
     wanted["spec"]["labels"] = {"kueue.x-k8s.io/queue-name": "other"}

@@ -75,6 +75,7 @@ def test_it_starts_whole_in_order_and_goes(racks: Phalanx, kind: str, dialect: s
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go")
 
 
+@pytest.mark.long
 @dialects
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_pod_too_many_and_none_starts(racks: Phalanx, kind: str, dialect: str) -> None:
@@ -88,6 +89,7 @@ def test_one_pod_too_many_and_none_starts(racks: Phalanx, kind: str, dialect: st
     assert all(each["spec"]["schedulingGates"] for each in racks.pods())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", ["ours"])
 @pytest.mark.parametrize("kind", MENDED)
 def test_one_that_is_deleted_comes_back_to_its_place_beside_the_others(racks: Phalanx, kind: str) -> None:

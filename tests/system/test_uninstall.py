@@ -8,8 +8,8 @@ import pytest
 from system import Phalanx, node, numbered, pod, pod_group, priority_class
 
 from cli.installation.installed_objects import custom_resource_definitions
-from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.deployment import Deployment
 from controlplane.programs.previous_version import asked_for
 from kube.keys import GATE
 

@@ -37,7 +37,7 @@ def test_a_gang_pod_is_refused_while_the_webhook_is_down(phalanx: Phalanx) -> No
     assert not phalanx.pods()
 
 
-@pytest.mark.parametrize("when", ["gated", "bound"])
+@pytest.mark.parametrize("when", [pytest.param("gated", marks=pytest.mark.long), "bound"])
 def test_applying_the_same_files_again_changes_nothing_and_the_diff_is_empty(phalanx: Phalanx, when: str) -> None:
     phalanx.guide_nodes()
     if when == "gated":
@@ -53,6 +53,7 @@ def test_applying_the_same_files_again_changes_nothing_and_the_diff_is_empty(pha
     assert (difference.returncode, difference.stdout) == (0, "")
 
 
+@pytest.mark.long
 def test_a_server_side_dry_run_warns_and_changes_nothing(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     answer = phalanx.cluster.kubectl_result("apply", "--dry-run=server", "-f", str(GUIDE / "topology-demo-job.yaml"))

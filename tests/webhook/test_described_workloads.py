@@ -120,7 +120,6 @@ def test_kinds_that_nobody_describes_cost_one_list_a_second_whoever_asks(api: Co
     for each in threads:
         each.join()
     assert api.asked <= 2 + (time.monotonic() - start) / EVERY
-    assert time.monotonic() - start < EVERY * 3
 
 
 def test_what_was_described_before_the_request_is_found_though_a_list_was_made_just_before(api: Counted) -> None:

@@ -60,7 +60,7 @@ ATTACKS = {
 """By name: whether over TLS, what each connection begins with, and what it goes on with, twice a second."""
 
 
-@pytest.mark.thorough
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("sources", "pause"),
     [(1, 0.5), (1, 0.0), (ATTACKERS, 0.5)],

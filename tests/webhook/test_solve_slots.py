@@ -1,28 +1,29 @@
 """Whose turn it is to solve, where one solve is made at a time: nobody has it all."""
 
 import threading
-import time
 from contextlib import suppress
 
 import pytest
+from waiting import PATIENCE_SECONDS, wait_for
 
 from webhook.forecasts.slots import MOST_KNOWN, BusyError, SolveSlot
 
 
 def test_who_asks_again_and_again_goes_after_those_who_solved_longer_ago() -> None:
     """Greedy is being solved and waits with one more; modest comes later."""
-    slot, order = SolveSlot(), list[str]()
+    slot, order, all_came = SolveSlot(), list[str](), threading.Event()
     threads = []
 
     def ask(who: str, name: str) -> None:
-        with slot.taken(10, who):
+        with slot.taken(PATIENCE_SECONDS, who):
             order.append(name)
-            time.sleep(0.2)
+            all_came.wait(PATIENCE_SECONDS)
 
-    for who, name in (("greedy", "first"), ("greedy", "second"), ("modest", "third")):
+    for came, (who, name) in enumerate((("greedy", "first"), ("greedy", "second"), ("modest", "third")), start=1):
         threads.append(threading.Thread(target=ask, args=(who, name)))
         threads[-1].start()
-        time.sleep(0.05)
+        wait_for(lambda came=came: len(order) + len(slot._queue) == came, name)  # type: ignore[misc] # noqa: SLF001
+    all_came.set()
     for each in threads:
         each.join()
     assert order == ["first", "third", "second"]
@@ -32,13 +33,13 @@ def test_nobody_takes_all_the_places_of_those_who_wait() -> None:
     slot, over = SolveSlot(waiting=4, most_each=2), threading.Event()
 
     def ask(who: str) -> None:
-        with suppress(BusyError), slot.taken(10, who):
-            over.wait(10)
+        with suppress(BusyError), slot.taken(PATIENCE_SECONDS, who):
+            over.wait(PATIENCE_SECONDS)
 
     crowd = [threading.Thread(target=ask, args=("greedy",)) for _ in range(2)]
     for each in crowd:
         each.start()
-    time.sleep(0.1)
+    wait_for(lambda: slot._of_each["greedy"] == 2)  # noqa: SLF001 -- who waits is not told
     with (
         pytest.raises(BusyError, match="2 of your requests are being solved or wait"),
         slot.taken(1, "greedy"),
@@ -49,8 +50,8 @@ def test_nobody_takes_all_the_places_of_those_who_wait() -> None:
     over.set()
     for each in crowd:
         each.join()
-    with slot.taken(1, "greedy") as left:
-        assert left > 0.9
+    with slot.taken(PATIENCE_SECONDS, "greedy") as left:
+        assert 0 < left <= PATIENCE_SECONDS
 
 
 def test_admission_is_one_of_those_who_take_turns() -> None:
@@ -58,13 +59,13 @@ def test_admission_is_one_of_those_who_take_turns() -> None:
     slot, over = SolveSlot(waiting=4), threading.Event()
 
     def ask() -> None:
-        with slot.taken(10):
-            over.wait(10)
+        with slot.taken(PATIENCE_SECONDS):
+            over.wait(PATIENCE_SECONDS)
 
     crowd = [threading.Thread(target=ask) for _ in range(5)]
     for each in crowd:
         each.start()
-    time.sleep(0.1)
+    wait_for(lambda: slot._of_each.total() == 5)  # noqa: SLF001 -- who waits is not told
     with pytest.raises(BusyError, match="too many requests wait"), slot.taken(1):
         pass
     over.set()

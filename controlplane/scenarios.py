@@ -1,6 +1,6 @@
 """The examples as they are documented, played on a real control plane: expected beside seen.
 
-`python -m cli.scenarios [NAME …]` (or `make examples`) plays `examples/scenarios/NAME.yaml` with the files of
+`python -m controlplane.scenarios [NAME …]` (or `make examples`) plays `examples/scenarios/NAME.yaml` with the files of
 `examples/NAME`, each on a control plane of its own, and ends with status 1 where anything differs. Other projects'
 operators run beside it where a scenario says so: the real ones, built where they are not there yet.
 """
@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.installation.local import Deployment
 from controlplane import operators
 from controlplane.control_plane import ControlPlane, Options
+from controlplane.deployment import Deployment
 from controlplane.operator_processes import running
 from controlplane.programs.binaries import Binaries, find_binaries
 from controlplane.recording import Recorder, WatchEvent

@@ -1,0 +1,87 @@
+"""One run of `go build`, which says how far it is and how long it may still take."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+_LAST_CHARACTERS = 2000
+"""So much of what the toolchain says last is kept for the error."""
+
+_NOTICE = "go: "
+"""With this begin lines about downloads; `-v` prints every other line when it begins to compile the package."""
+
+Report = Callable[[int, int], None]
+"""Called with how many packages are compiled, of how many."""
+
+
+class BuildError(Exception):
+    """A program could not be built; the text is the end of what the toolchain said."""
+
+
+def go_build(
+    go: str, module: Path, packages: Sequence[str], *, flags: Sequence[str], target: Path, report: Report
+) -> None:
+    """Build packages of the module in the folder `module` into `target`.
+
+    The user's GOPROXY, GOFLAGS and the like hold; what is said here goes before GOFLAGS.
+
+    :param target: a file for one package; for several a folder that exists, in which each program is named like the
+        last element of its package.
+    :raises BuildError: with the toolchain's last words.
+    """
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    common = ["-mod=readonly", "-trimpath", "-buildvcs=false", *flags]
+    total = _packages(go, module, packages, environment)
+    command = [go, "build", "-v", *common, "-o", str(target), *packages]
+    with subprocess.Popen(command, cwd=module, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        said, compiled = "", 0
+        assert process.stderr is not None  # noqa: S101 - for the type checker
+        for line in process.stderr:
+            said = (said + line)[-_LAST_CHARACTERS:]
+            compiled += not line.startswith(_NOTICE)
+            report(min(compiled, total), total)
+    if process.returncode != 0:
+        raise BuildError(said.strip())
+
+
+def _packages(go: str, module: Path, packages: Sequence[str], environment: dict[str, str]) -> int:
+    """Return how many packages the programs are made of, at least 1. A build from an empty cache compiles them all."""
+    answer = subprocess.run(
+        [go, "list", "-mod=readonly", "-deps", "-f", "{{.ImportPath}}", *packages],
+        cwd=module,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return max(1, len(answer.stdout.splitlines()))
+
+
+class Remaining:
+    """Estimates how long a build may still take, from the packages that are compiled by now. Safe for threads.
+
+    :param clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began = clock()
+        self._done, self._total = 0, 1
+
+    def report(self, done: int, total: int) -> None:
+        """Note that `done` of `total` packages are compiled."""
+        with self._lock:
+            self._done, self._total = done, total
+
+    def __str__(self) -> str:
+        """Share and estimate, such as "40 %, about 12 min left"; only the share while too little is known."""
+        with self._lock:
+            done, total = self._done, self._total
+        share = f"{100 * done // total} %"
+        if done * 20 < total:  # the first twentieth says little: small packages come first
+            return share
+        seconds = (self._clock() - self._began) * (total - done) / done
+        return f"{share}, about {max(1, round(seconds / 60))} min left"

@@ -1,0 +1,385 @@
+"""The invariants that hold after every step, and those at the end of a schedule.
+
+The letters are those of docs/decisions/0036.
+
+The invariants read the API server's store and the requests of the controllers, and no product code.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from local_api.resources import GANGS, PODS
+from local_api.store import Event, Object
+
+from simulation.models.scheduler import NODES
+from simulation.network import Sent
+from simulation.objects import (
+    allocatable,
+    gang_of,
+    gates_of,
+    is_finished,
+    is_selected,
+    is_terminating,
+    is_tolerated,
+    name_of,
+    node_of,
+    nominated,
+    priority_of,
+    requests_of,
+    used,
+)
+
+if TYPE_CHECKING:
+    from simulation.world import World
+
+PARTLY_SECONDS = 6.0
+"""(a) The lease of 4 s, and 2 s (docs/decisions/0015)."""
+PARTLY_BEHIND_VICTIMS_SECONDS = 62.0
+"""(a) The same for a gang whose plan has victims: a minute more for them to go (docs/decisions/0015)."""
+SETTLED_SECONDS = 30.0
+"""(g) Within this after the last disturbance a gang that fits is bound."""
+GRACE_SECONDS = 30.0
+"""A terminating pod counts as gone if it ends within this, and is not overdue by more (contract, section 4)."""
+STATUS_LOST = "its status was lost"
+_RACE_SECONDS = 0.1
+"""(d) What became true so shortly before a request was sent, the controller could not know."""
+_SLACK = 0.02
+"""Logical seconds of rounding in the bounds above."""
+RACK = "example.com/rack"
+SYSTEM = "phalanx-system"
+
+
+@dataclass
+class GangState:
+    """A gang as the invariants remember it.
+
+    `partly_since`: when the first of its members was bound, if fewer than the minimum have run since then; else None.
+    `whole_since`: since when the minimum runs; None if fewer run.
+    """
+
+    members: dict[str, Object] = field(default_factory=dict)
+    partly_since: float | None = None
+    whole_since: float | None = None
+    ever_whole: bool = False
+    status_lost: bool = False
+    """Whether its Gang was deleted, or the status wiped, while members ran."""
+    last_whole: float = -1.0
+
+    @property
+    def lost(self) -> str:
+        """A remark for violations that a lost status may explain."""
+        return f" ({STATUS_LOST})" if self.status_lost else ""
+
+
+@dataclass(frozen=True)
+class Eviction:
+    """(c) A pod that a controller evicted for a gang."""
+
+    time: float
+    victim: str
+    gang: str
+
+
+class Invariants:
+    """Watches the store."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.violations: list[str] = []
+        self.gangs: defaultdict[str, GangState] = defaultdict(GangState)
+        self.last_disturbance = 0.0
+        """When the last fault or user action was over."""
+        self._released: dict[str, str] = {}
+        """By the uid of a pod: the controller whose request has removed its gate."""
+        self._pods: dict[str, Object] = {}
+        """All pods that exist, by namespace and name."""
+        self._evictions: list[Eviction] = []
+
+    def disturbed(self, until: float | None = None) -> None:
+        """Note a fault or a user action: bounds on time count from its end."""
+        self.last_disturbance = max(self.last_disturbance, self._world.engine.now if until is None else until)
+
+    def violated(self, letter: str, text: str) -> None:
+        """Note a broken invariant."""
+        violation = f"({letter}) {text}"
+        if violation not in self.violations:
+            self._world.note(f"*** {violation}")
+            self.violations.append(violation)
+
+    def see(self, event: Event) -> None:
+        """Check one change."""
+        if event.resource == GANGS:
+            state = self.gangs[name_of(event.object)]
+            lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
+            state.status_lost |= lost and any(map(_runs, state.members.values()))
+        if event.resource != PODS:
+            return
+        pod, name = event.object, name_of(event.object)
+        before = self._pods.get(name)
+        if event.kind == "DELETED":
+            self._pods.pop(name, None)
+        else:
+            self._pods[name] = pod
+        gang = gang_of(pod)
+        if node_of(pod) and (before is None or not node_of(before)):
+            self._bound(pod, gang)
+        if gang:
+            state = self.gangs[gang]
+            if event.kind == "DELETED":
+                state.members.pop(pod["metadata"]["uid"], None)
+            else:
+                state.members[pod["metadata"]["uid"]] = pod
+            self._count(gang, state)
+
+    def _bound(self, pod: Object, gang: str) -> None:
+        name, node = pod["metadata"]["name"], node_of(pod)
+        if gang and pod["metadata"]["uid"] not in self._released:
+            self.violated("e", f"pod {name} of gang {gang} is bound, though no controller released it")
+        found = self._world.api.store.objects.get((NODES, "", node))
+        if found is None:
+            return
+        there = [each for each in self._pods.values() if node_of(each) == node and not is_finished(each)]
+        free = allocatable(found)
+        free.subtract(used(there))
+        if any(amount < 0 for amount in free.values()):
+            names = ", ".join(sorted(each["metadata"]["name"] for each in there))
+            self.violated("b", f"node {node} is over-committed by {names}")
+
+    def _reserved(self, pod: Object, process: str, *, is_released: bool) -> None:
+        """(r) A controller gives no capacity to two gangs: neither reserves what it has released, nor the reverse."""
+        node, gang = nominated(pod), gang_of(pod)
+        found = self._world.api.store.objects.get((NODES, "", node))
+        if found is None or not gang:
+            return
+        victims = {each.get("uid") for each in self._status(gang).get("victims") or ()}
+        others = [each for each in self._pods.values() if self._holds(each, pod, process, is_released=is_released)]
+        free = allocatable(found)
+        free.subtract(used(each for each in others if each["metadata"]["uid"] not in victims))
+        if any(free[resource] < amount for resource, amount in requests_of(pod).items()):
+            names = ", ".join(sorted(each["metadata"]["name"] for each in others))
+            what = "is released to" if is_released else "has capacity reserved on"
+            self.violated("r", f"{pod['metadata']['name']} {what} {node}, which {process} gave to {names}")
+
+    def _holds(self, other: Object, pod: Object, process: str, *, is_released: bool) -> bool:
+        """Whether this controller has given the pod's node to another gang's pod, of no lower priority if reserved."""
+        if gang_of(other) in ("", gang_of(pod)) or is_terminating(other) or is_finished(other):
+            return False
+        if self._released.get(other["metadata"]["uid"]) == process:
+            return nominated(pod) in (node_of(other), nominated(other))
+        is_reserved = bool(gates_of(other)) and nominated(other) == nominated(pod)
+        return is_released and is_reserved and priority_of(other) >= priority_of(pod)
+
+    def _count(self, gang: str, state: GangState) -> None:
+        now, minimum = self._world.engine.now, self.minimum(gang)
+        running = [each for each in state.members.values() if _runs(each)]
+        racks = {rack for each in running if (rack := self._rack(node_of(each)))}
+        if self.is_level_required(gang) and self._gang(gang)["metadata"]["generation"] == 1 and len(racks) > 1:
+            names = ", ".join(f"{each['metadata']['name']} on {node_of(each)}" for each in running)
+            self.violated("b", f"gang {gang} requires one rack, but runs in several: {names}")
+        if not running:
+            state.ever_whole, state.partly_since, state.whole_since = False, None, None
+            state.status_lost = False
+            return
+        if len(running) >= minimum > 0:
+            if state.whole_since is None:
+                state.whole_since = now
+            state.ever_whole, state.partly_since, state.last_whole = True, None, now
+            return
+        state.whole_since = None
+        if not state.ever_whole and state.partly_since is None and minimum:
+            state.partly_since = now
+            self._watch_partly(gang, state, now)
+
+    def _watch_partly(self, gang: str, state: GangState, since: float) -> None:
+        """(a) Look when the bound is over."""
+        plan = self._status(gang)
+        bound = PARTLY_BEHIND_VICTIMS_SECONDS if plan.get("victims") else PARTLY_SECONDS
+        due = max(since, self.last_disturbance) + bound + _SLACK
+
+        def look() -> None:
+            if state.partly_since != since:
+                return
+            if max(since, self.last_disturbance) + bound > self._world.engine.now:
+                self._watch_partly(gang, state, since)
+                return
+            running = sorted(each["metadata"]["name"] for each in state.members.values() if _runs(each))
+            text = f"gang {gang} runs in part for more than {bound:g} s: only {', '.join(running)} run"
+            self.violated("a", text + state.lost)
+
+        self._world.engine.at(due, look)
+
+    def sent(self, sent: Sent) -> None:
+        """Check a request of a controller."""
+        request = sent.request
+        if sent.code >= 300 or "dryRun" in request.query:
+            return
+        self._fenced(sent)
+        parts = request.path.removeprefix("/api/v1/namespaces/").split("/")
+        if len(parts) < 3 or parts[1] != "pods":
+            return
+        namespace, _, name = parts[:3]
+        if request.method == "PATCH":
+            self._patched(f"{namespace}/{name}", sent)
+        if namespace == SYSTEM:
+            return
+        if request.method == "DELETE":
+            self.violated("f", f"{sent.process} deletes pod {name} past the Eviction API")
+        elif parts[-1] == "eviction":
+            self._evicted(f"{namespace}/{name}", sent)
+
+    def _fenced(self, sent: Sent) -> None:
+        """A write of a leader after its successor has the Lease."""
+        if any(each in sent.request.path for each in ("/leases", "/events")):
+            return
+        lease = next(
+            (each for (resource, *_), each in self._world.api.store.objects.items() if resource.plural == "leases"),
+            None,
+        )
+        holder = (lease or {"spec": {}})["spec"].get("holderIdentity", "")
+        if holder not in ("", sent.process):
+            self.violated("fencing", f"{sent.process} writes ({sent.request}) while {holder} has the Lease")
+
+    def _patched(self, name: str, sent: Sent) -> None:
+        now = self._world.api.store.objects.get((PODS, *name.split("/", 1)))
+        before = self._pods.get(name)
+        if now is None or before is None:
+            return
+        is_released = bool(gates_of(before)) and not gates_of(now)
+        if is_released:
+            self._released[now["metadata"]["uid"]] = sent.process
+        if is_released or (nominated(now) and nominated(now) != nominated(before)):
+            self._reserved(now, sent.process, is_released=is_released)
+
+    def _evicted(self, name: str, sent: Sent) -> None:
+        pod = self._pods.get(name)  # as it was before: the store's change is seen after the request
+        if pod is None or is_terminating(pod):
+            return
+        uid, own = pod["metadata"]["uid"], gang_of(pod)
+        state = self.gangs[own] if own else None
+        for gang in self._planned_evictions(uid):
+            members = self.gangs[gang].members.values()
+            if max((priority_of(each) for each in members), default=0) > priority_of(pod):
+                self._evictions.append(Eviction(sent.time, pod["metadata"]["name"], gang))
+                return
+        if state is None:
+            self.violated("f", f"{sent.process} evicts pod {name}, which is a victim of no plan")
+        elif state.whole_since is not None and state.whole_since < sent.begun - _RACE_SECONDS:
+            text = f"{sent.process} evicts {name} of the whole gang {own} for no higher priority"
+            self.violated("d", text + state.lost)
+        elif state.ever_whole and state.last_whole < sent.begun - _RACE_SECONDS and node_of(pod):
+            text = f"{sent.process} evicts {name} of gang {own}, which was whole, for no higher priority"
+            self.violated("d", text + state.lost)
+
+    def _planned_evictions(self, uid: str) -> Iterator[str]:
+        """The gangs whose plan has the pod as a victim."""
+        for (resource, namespace, name), gang in self._world.api.store.objects.items():
+            if resource == GANGS:
+                victims = (gang.get("status") or {}).get("victims") or ()
+                if any(each.get("uid") == uid for each in victims):
+                    yield f"{namespace}/{name}"
+
+    def at_end(self) -> None:
+        """Check what must hold once everything has settled."""
+        for failure in self._world.failures():
+            self.violated("internal error", failure)
+        self._all_fitting_started()
+        self._nothing_left_over()
+        self._evictions_used()
+        for gang, state in self.gangs.items():
+            status = self._status(gang)
+            bound = [each for each in state.members.values() if _runs(each)]
+            if bound and len(bound) == len(state.members) >= self.minimum(gang) and status.get("phase") != "Placed":
+                self.violated("status", f"gang {gang} is whole, but its phase is {status.get('phase')}")
+
+    def _all_fitting_started(self) -> None:
+        """(g) Gangs of which no member runs, all exist, and which first fit places."""
+        if self._world.engine.now < self.last_disturbance + SETTLED_SECONDS:
+            return
+        for gang, state in sorted(self.gangs.items()):
+            members = [each for each in state.members.values() if not is_terminating(each) and not is_finished(each)]
+            minimum = self.minimum(gang)
+            if any(node_of(each) for each in state.members.values()) or not 0 < minimum <= len(members):
+                continue
+            where = self._first_fit(gang, members[:minimum])
+            if where:
+                said = self._status(gang).get("message", "")
+                self.violated("g", f"gang {gang} fits {where}, but has not started: {said}")
+
+    def _first_fit(self, gang: str, members: list[Object]) -> str:
+        """Where the members fit, placed one after another; "" if they do not, or if that is not simple."""
+        nodes = [each for (resource, *_), each in self._world.api.store.objects.items() if resource == NODES]
+        others = [each for each in self._pods.values() if not is_finished(each) and gang_of(each) != gang]
+        racks = sorted({each["metadata"]["labels"].get(RACK, "") for each in nodes})
+        for rack in racks if self.is_level_required(gang) else [""]:
+            free = {}
+            for node in nodes:
+                if rack in ("", node["metadata"]["labels"].get(RACK)):
+                    name = node["metadata"]["name"]
+                    free[name] = allocatable(node)
+                    free[name].subtract(used(each for each in others if name in (node_of(each), nominated(each))))
+            if self._all_placed(members, nodes, free):
+                return f"in rack {rack}" if rack else "in the cluster"
+        return ""
+
+    def _all_placed(self, members: list[Object], nodes: list[Object], free: dict[str, object]) -> bool:
+        for member in members:
+            asked = requests_of(member)
+            for node in nodes:
+                left = free.get(node["metadata"]["name"])
+                if left is None or not is_selected(member, node) or not is_tolerated(member, node):
+                    continue
+                if all(left[resource] >= amount for resource, amount in asked.items()):  # type: ignore[index]
+                    left.subtract(asked)  # type: ignore[attr-defined]
+                    break
+            else:
+                return False
+        return True
+
+    def _nothing_left_over(self) -> None:
+        """(h) Probes, placeholders, nominations and mirrors that no gang needs."""
+        for name, pod in sorted(self._pods.items()):
+            if name.startswith(f"{SYSTEM}/probe-"):
+                self.violated("h", f"{name} is left over")
+            gang = gang_of(pod)
+            if gang and nominated(pod) and not node_of(pod) and gates_of(pod) and not self._status(gang).get("planId"):
+                self.violated("h", f"pod {name} is nominated to {nominated(pod)}, but its gang has no plan")
+            if name.startswith(f"{SYSTEM}/placeholder-"):
+                held = pod["metadata"]["annotations"]["phalanx.dev/held-for-gang"].partition("/")[2]
+                if not self.gangs[held].members and self._world.status_of(held.split("/")[1]) == {}:
+                    self.violated("h", f"{name} is left over from gang {held}")
+
+    def _evictions_used(self) -> None:
+        """(c) Gangs for which pods were evicted, and which then did not start, though nothing intervened."""
+        for eviction in self._evictions:
+            state = self.gangs[eviction.gang]
+            if state.last_whole > eviction.time or self.last_disturbance >= eviction.time - 1.0:
+                continue
+            if self._world.engine.now > eviction.time + SETTLED_SECONDS:
+                text = f"{eviction.victim} was evicted for gang {eviction.gang}, which did not start"
+                self.violated("c", text)
+
+    def minimum(self, gang: str) -> int:
+        """How many members must run together; 0 if its Gang does not say."""
+        spec = self._gang(gang).get("spec") or {}
+        return int(spec.get("minMember") or 0)
+
+    def is_level_required(self, gang: str) -> bool:
+        """Whether all members must be in one rack."""
+        return (self._gang(gang).get("spec") or {}).get("required") == "rack"
+
+    def _gang(self, gang: str) -> Object:
+        return self._world.api.store.objects.get((GANGS, *gang.split("/", 1))) or {}
+
+    def _status(self, gang: str) -> Object:
+        return self._gang(gang).get("status") or {}
+
+    def _rack(self, node: str) -> str:
+        """The rack of a node; "" if the node is gone."""
+        found = self._world.api.store.objects.get((NODES, "", node))
+        return (found or {"metadata": {}})["metadata"].get("labels", {}).get(RACK, "")
+
+
+def _runs(pod: Object) -> bool:
+    return bool(node_of(pod)) and not is_terminating(pod) and not is_finished(pod)

@@ -1,0 +1,17 @@
+"""Faults that schedules find and that another change repairs. An entry goes with the repair."""
+
+from collections.abc import Iterable
+
+from simulation.invariants import STATUS_LOST
+
+KNOWN = (
+    "(busy)",  # issue 37: due times of `StatusSync`, and a late cache beside an answered plan, end no round's wait
+    "(r)",  # issue 38, item 5
+    STATUS_LOST,  # issue 38, item 7
+)
+"""A text in the violations of each fault."""
+
+
+def unknown(violations: Iterable[str]) -> list[str]:
+    """Return the violations that no entry of `KNOWN` explains."""
+    return [each for each in violations if not any(text in each for text in KNOWN)]

@@ -1,0 +1,225 @@
+"""kube-scheduler: binds pods by what its own watches have shown it, and preempts.
+
+The rules are those of Kubernetes 1.37, pkg/scheduler. The queue is ordered by priority, then by age. Nominated pods of
+at least the same priority hold their node (framework/runtime `RunFilterPluginsWithNominatedPods`), gated ones too.
+The nominated node is tried first (`schedule_one.go`, `evaluateNominatedNode`). A preempting pod clears the nominations
+of lower-priority pods on its node (framework/preemption `prepareCandidate`).
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from local_api.resources import PODS, RESOURCES
+from local_api.server import LocalApi
+from local_api.store import Event, Object, RefusedError
+
+from simulation.choices import Choices
+from simulation.network import Process
+from simulation.objects import (
+    allocatable,
+    gates_of,
+    is_finished,
+    is_selected,
+    is_terminating,
+    is_tolerated,
+    node_of,
+    nominated,
+    priority_of,
+    requests_of,
+    used,
+)
+from simulation.watches import PlainFeed, WatchHub
+
+NODES = next(each for each in RESOURCES if each.plural == "nodes")
+CYCLE_SECONDS = (0.002, 0.02, 0.3, 2.5)
+"""How long the scheduler takes until it looks at its queue: usual, busy, very busy, hanging."""
+BIND_SECONDS = (0.003, 0.05, 0.5)
+"""How long a binding takes after the decision."""
+_STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Scheduler:
+    """One scheduler. `preempts`: whether it evicts pods of lower priority."""
+
+    def __init__(self, hub: WatchHub, process: Process, choices: Choices, *, preempts: bool = True) -> None:
+        self.api: LocalApi = hub.api
+        self.process, self.choices, self.preempts = process, choices, preempts
+        self.paused = False
+        self.cycle_weights = (1, 0, 0, 0)
+        self.bind_weights = (1, 0, 0)
+        self._hub = hub
+        self._pods: dict[str, Object] = {}
+        self._nodes: dict[str, Object] = {}
+        self._assumed: dict[str, str] = {}
+        """By uid: the node of a pod whose binding is under way."""
+        self._tried: dict[str, int] = {}
+        """By uid: the number of changes seen when the pod was last found unschedulable."""
+        self._changes = 0
+        self._due = False
+
+    def start(self) -> None:
+        """List and watch."""
+        store = self.api.store
+        for (resource, _, _), thing in store.objects.items():
+            if resource == PODS:
+                self._pods[thing["metadata"]["uid"]] = thing
+            elif resource == NODES:
+                self._nodes[thing["metadata"]["name"]] = thing
+        self._hub.add(PlainFeed(self._hub, self.process, PODS, self._take_pod))
+        self._hub.add(PlainFeed(self._hub, self.process, NODES, self._take_node))
+        self._wake()
+
+    def wake(self) -> None:
+        """Try every pod again."""
+        self._changes += 1
+        self._wake()
+
+    def _take_pod(self, event: Event) -> None:
+        uid = event.object["metadata"]["uid"]
+        if event.kind == "DELETED":
+            self._pods.pop(uid, None)
+            self._assumed.pop(uid, None)
+            self._tried.pop(uid, None)
+        else:
+            self._pods[uid] = event.object
+            if node_of(event.object):
+                self._assumed.pop(uid, None)
+        self._changes += 1
+        self._wake()
+
+    def _take_node(self, event: Event) -> None:
+        name = event.object["metadata"]["name"]
+        if event.kind == "DELETED":
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = event.object
+        self._changes += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._due and not self.paused:
+            self._due = True
+            seconds = self.choices.one_of(f"{self.process.name}/cycle", CYCLE_SECONDS, self.cycle_weights)
+            self.process.later(seconds, self._cycle)
+
+    def _cycle(self) -> None:
+        """Try the pod at the head of the queue, and come again while there are others."""
+        self._due = False
+        if self.paused:
+            return
+        ready = [pod for uid, pod in self._pods.items() if self._is_ready(uid, pod)]
+        if not ready:
+            return
+        pod = min(ready, key=lambda p: (-priority_of(p), p["metadata"]["creationTimestamp"], p["metadata"]["name"]))
+        self._try(pod)
+        if len(ready) > 1:
+            self._wake()
+
+    def _is_ready(self, uid: str, pod: Object) -> bool:
+        return not (
+            node_of(pod)
+            or gates_of(pod)
+            or uid in self._assumed
+            or is_terminating(pod)
+            or is_finished(pod)
+            or pod["spec"].get("schedulerName", "default-scheduler") != "default-scheduler"
+            or self._tried.get(uid) == self._changes
+        )
+
+    def _try(self, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        fitting = [name for name in sorted(self._nodes) if self._fits(pod, name)]
+        if fitting:
+            first = self.choices.number(f"{self.process.name}/node", len(fitting))
+            node = nominated(pod) if nominated(pod) in fitting else fitting[first]
+            self._assumed[uid] = node
+            seconds = self.choices.one_of(f"{self.process.name}/bind", BIND_SECONDS, self.bind_weights)
+            self.process.later(seconds, lambda: self._bind(pod, node))
+            return
+        self._tried[uid] = self._changes
+        node = self._preempt(pod) if self.preempts else ""
+        conditions = pod["status"].get("conditions") or ()
+        said = next((each for each in conditions if each["type"] == "PodScheduled"), {})
+        refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node fits"}
+        if node or any(said.get(key) != value for key, value in refused.items()):
+            status = {"conditions": [refused], **({"nominatedNodeName": node} if node else {})}
+            self._write(pod, status)
+
+    def _write(self, pod: Object, status: Object) -> None:
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+        patch = {"metadata": {"uid": meta["uid"]}, "status": status}
+        with suppress(RefusedError):
+            self.api.ask("PATCH", path, patch, _STRATEGIC)
+
+    def _bind(self, pod: Object, node: str) -> None:
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/binding"
+        try:
+            self.api.ask("POST", path, {"metadata": {"uid": meta["uid"]}, "target": {"name": node}})
+        except RefusedError:
+            self._assumed.pop(meta["uid"], None)
+            self._changes += 1
+            self._wake()
+
+    def _fits(self, pod: Object, name: str, without: Iterable[str] = ()) -> bool:
+        node = self._nodes[name]
+        if not is_selected(pod, node) or not is_tolerated(pod, node):
+            return False
+        there = [each for uid, each in self._holding(pod, name) if uid not in without]
+        free = allocatable(node)
+        free.subtract(used(there))
+        return all(free[resource] >= amount for resource, amount in requests_of(pod).items())
+
+    def _holding(self, pod: Object, name: str) -> Iterable[tuple[str, Object]]:
+        """The pods that use the node, or hold it against this pod by their nomination."""
+        for uid, other in self._pods.items():
+            if uid == pod["metadata"]["uid"] or is_finished(other):
+                continue
+            if (node_of(other) or self._assumed.get(uid, "")) == name:
+                yield uid, other
+            elif node_of(other) or uid in self._assumed or nominated(other) != name:
+                continue
+            elif priority_of(other) >= priority_of(pod):
+                yield uid, other
+
+    def _preempt(self, pod: Object) -> str:
+        """Evict the fewest pods of lower priority for this one; the node, "" if that does not help."""
+        if pod["spec"].get("preemptionPolicy") == "Never":
+            return ""
+        found: list[tuple[int, str, list[str]]] = []
+        for name in sorted(self._nodes):
+            lower = [uid for uid, other in self._pods.items() if self._is_lower(other, pod, name)]
+            if any(is_terminating(self._pods[uid]) for uid in lower) and nominated(pod) == name:
+                return ""  # its victims are on their way out
+            if lower and self._fits(pod, name, lower):
+                victims = self._fewest(pod, name, lower)
+                found.append((len(victims), name, victims))
+        if not found:
+            return ""
+        _, node, victims = min(found)
+        for uid in victims:
+            self._evict(self._pods[uid])
+        for other in list(self._pods.values()):
+            if nominated(other) == node and not node_of(other) and priority_of(other) < priority_of(pod):
+                self._write(other, {"nominatedNodeName": None})
+        return node
+
+    def _is_lower(self, other: Object, pod: Object, name: str) -> bool:
+        """Whether the other pod runs on the node and has a lower priority."""
+        return node_of(other) == name and not is_finished(other) and priority_of(other) < priority_of(pod)
+
+    def _fewest(self, pod: Object, name: str, lower: list[str]) -> list[str]:
+        """The victims that remain when each pod is spared that can be, the most important first."""
+        victims = list(lower)
+        for uid in sorted(lower, key=lambda uid: -priority_of(self._pods[uid])):
+            fewer = [each for each in victims if each != uid]
+            if self._fits(pod, name, fewer):
+                victims = fewer
+        return victims
+
+    def _evict(self, pod: Object) -> None:
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+        with suppress(RefusedError):
+            self.api.ask("DELETE", path, {"preconditions": {"uid": meta["uid"]}})

@@ -1,0 +1,118 @@
+"""One schedule: a cluster, its users and its faults, from a seed to the invariants that were broken."""
+
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from simulation.network import NO_FAULTS, Faults
+from simulation.real_time import no_real_time
+from simulation.solving import solving_inline
+from simulation.users import Users
+from simulation.world import World
+
+ACTIONS = 12
+ACTION_SECONDS = (2.0, 0.1, 0.5, 5.0)
+"""Seconds between two user actions."""
+QUIET_SECONDS = 75.0
+"""How long a schedule goes on once faults have stopped: a stuck pod is gone after 40 s, and then 30 s are promised."""
+PROFILES = (
+    NO_FAULTS,
+    Faults(crash_before=10, crash_after=10),
+    Faults(conflict=30, too_many=10, internal=20, answer_lost=20, unreachable=20),
+    Faults(freeze=10),
+    Faults(conflict=10, internal=10, answer_lost=10, unreachable=10, crash_before=5, crash_after=5, freeze=5),
+)
+_LATE = ((1, 0, 0, 0, 0), (70, 10, 15, 5, 0), (60, 10, 20, 8, 2))
+"""How late watch events are, by how bad that is: weights of `watches.DELAYS`."""
+NODES = (
+    {"n1": ("r1", 4), "n2": ("r1", 4), "n3": ("r2", 4)},
+    {"n1": ("r1", 4), "n2": ("r1", 4), "n3": ("r2", 4), "n4": ("r2", 4)},
+    {"n1": ("r1", 8), "n2": ("r1", 4), "n3": ("r2", 4), "n4": ("r2", 4)},
+    {"n1": ("r1", 4), "n2": ("r1", 4), "n3": ("r2", 4), "n4": ("r2", 4), "n5": ("r3", 4), "n6": ("r3", 4)},
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a schedule. `taken`: the questions that were not answered by the harmless option."""
+
+    seed: int
+    violations: tuple[str, ...]
+    trace: tuple[str, ...]
+    taken: frozenset[str]
+
+
+@contextmanager
+def simulating() -> Iterator[None]:
+    """Within it, schedules can run: product code plans inline, and cannot read the real time."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(solving_inline())
+            stack.enter_context(no_real_time())
+            yield
+    finally:
+        logging.disable(disabled)
+
+
+def run(seed: int, allowed: frozenset[str] | None = None) -> Result:
+    """Run the schedule of a seed. `allowed`: as in `Choices`."""
+    random.seed(seed)  # back-off of product code is spread by the global generator
+    world = World(seed, allowed)
+    with world.watching_for_failures():
+        _play(world)
+    return Result(seed, tuple(world.invariants.violations), tuple(world.trace), frozenset(world.choices.taken))
+
+
+def _play(world: World) -> None:
+    choices, users = world.choices, Users(world)
+    faults = PROFILES[choices.pick("faults", (3, 3, 3, 2, 2))]
+    late = _LATE[choices.pick("late", (3, 3, 2))]
+    _make_slow(world, slow=bool(choices.pick("slow", (1, 1))))
+    world.furnish(NODES[choices.number("nodes", len(NODES))])
+    world.hub.delay_weights = late
+    world.hub.mishap_weights = (1, 0, 0) if late[3] == 0 else (970, 20, 10)
+    for count in range(choices.number("low", 3)):
+        world.pod(f"low{count}", priority="low")
+    world.run(1.0)
+    world.start("c1", "c2") if choices.pick("controllers", (2, 1)) == 0 else world.start("c1")
+    world.run(0.5)
+    world.network.faults = faults
+    users.gang("first")
+    for number in range(ACTIONS):
+        world.run(choices.one_of("between", ACTION_SECONDS))
+        users.act(number)
+    world.run(choices.one_of("between", ACTION_SECONDS))
+    _heal(world)
+    world.run(QUIET_SECONDS)
+    world.invariants.at_end()
+
+
+def _make_slow(world: World, *, slow: bool) -> None:
+    if slow:
+        world.plan_weights = 80, 15, 5
+        world.restart_weights = 5, 3, 2, 1
+        world.scheduler.cycle_weights = 90, 7, 2, 1
+        world.scheduler.bind_weights = 90, 8, 2
+        world.kubelets.end_weights = 50, 20, 20, 10
+        world.kubelets.ready_weights = 80, 15, 5
+        world.jobs.weights = 80, 15, 5
+
+
+def _heal(world: World) -> None:
+    """Stop all faults."""
+    world.note("faults stop")
+    world.network.faults = NO_FAULTS
+    world.hub.delay_weights, world.hub.mishap_weights = (1, 0, 0, 0, 0), (1, 0, 0)
+    _make_quick(world)
+    world.invariants.disturbed()
+
+
+def _make_quick(world: World) -> None:
+    world.plan_weights, world.restart_weights = (1, 0, 0), (1, 0, 0, 0)
+    world.scheduler.cycle_weights, world.scheduler.bind_weights = (1, 0, 0, 0), (1, 0, 0)
+    world.kubelets.end_weights, world.kubelets.ready_weights = (1, 0, 0, 0), (1, 0, 0)
+    world.jobs.weights = 1, 0, 0

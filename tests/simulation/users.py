@@ -1,0 +1,220 @@
+"""Users and accidents: what happens to a cluster from outside, as the seed decides."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from local_api.store import Object
+
+from simulation.models.jobs import JOBS, JOBS_PATH, job
+from simulation.models.kubelets import STUCK, path_of
+from simulation.models.scheduler import NODES
+from simulation.objects import gang_of, is_terminating, name_of, node_of
+from simulation.world import GANGS_PATH, NODES_PATH, World
+
+_DELETE_NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+PRIORITIES = ("", "low", "middle", "high")
+STEP_SECONDS = (0.0, 1.5, -1.5, 30.0, -30.0)
+"""By how much an administrator moves a machine's clock."""
+
+
+@dataclass
+class Users:
+    """The source of every change that no modelled component makes."""
+
+    world: World
+    made: int = 0
+
+    def act(self, number: int) -> None:
+        """Do one thing, or nothing."""
+        actions: tuple[tuple[int, Callable[[str], None]], ...] = (
+            (20, lambda _site: None),
+            (10, self.gang),
+            (8, self.job),
+            (3, self.delete_job),
+            (10, self.delete_pod),
+            (8, self.recreate),
+            (4, self.wipe_status),
+            (3, self.delete_gang),
+            (4, self.edit_gang),
+            (10, self.rival),
+            (6, self.delete_rival),
+            (5, self.lose_node),
+            (4, self.cordon),
+            (4, self.stick),
+            (4, self.step_clock),
+            (5, self.restart_scheduler),
+            (8, self.kill_leader),
+            (6, self.freeze_leader),
+        )
+        site = f"user{number}"
+        chosen = self.world.choices.pick(site, [weight for weight, _ in actions])
+        if chosen:
+            self.world.invariants.disturbed()
+            action = actions[chosen][1]
+            self.world.note(f"user: {getattr(action, '__name__', '')}")
+            action(site)
+            self.world.settle()
+
+    def gang(self, site: str) -> None:
+        """Create a gang with its members."""
+        world, self.made = self.world, self.made + 1
+        name, size = f"g{self.made}", 2 + world.choices.number(f"{site}/size", 3)
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        cpu = 4 if world.choices.pick(f"{site}/cpu", (3, 1)) == 0 else 2
+        spec = {} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}
+        extra = world.choices.pick(f"{site}/extra", (5, 1))
+        world.gang(name, size, **spec)
+        for index in range(size + extra):
+            world.pod(f"{name}-{index}", name, cpu=cpu, priority=priority)
+
+    def job(self, site: str) -> None:
+        """Create a Job that is a gang."""
+        world, self.made = self.world, self.made + 1
+        size = 2 + world.choices.number(f"{site}/size", 3)
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        world.ask("POST", JOBS_PATH, job(f"j{self.made}", size, priority=priority))
+
+    def delete_job(self, site: str) -> None:
+        """Delete a Job."""
+        jobs = sorted(name for (resource, _, name) in self.world.api.store.objects if resource == JOBS)
+        if jobs:
+            self.world.ask("DELETE", f"{JOBS_PATH}/{jobs[self.world.choices.number(f'{site}/which', len(jobs))]}")
+
+    def recreate(self, site: str) -> None:
+        """Create the members that a gang lacks, as their user does who sees them gone."""
+        gangs = sorted({each for (resource, _, each) in self.world.api.store.objects if resource.plural == "gangs"})
+        if not gangs:
+            return
+        name = gangs[self.world.choices.number(f"{site}/which", len(gangs))]
+        state = self.world.invariants.gangs[f"default/{name}"]
+        priorities = [each["spec"].get("priorityClassName", "") for each in state.members.values()]
+        if (JOBS, "default", name) in self.world.api.store.objects:
+            return
+        minimum = self.world.invariants.minimum(f"default/{name}")
+        for index in range(max(0, minimum - len(state.members))):
+            self.made += 1
+            self.world.pod(f"{name}-{index}-{self.made}", name, priority=priorities[0] if priorities else "")
+
+    def delete_pod(self, site: str) -> None:
+        """Delete a pod, with grace or without."""
+        pods = [each for each in self.world.pods() if each["metadata"]["namespace"] == "default"]
+        if pods:
+            pod = sorted(pods, key=name_of)[self.world.choices.number(f"{site}/which", len(pods))]
+            now = self.world.choices.pick(f"{site}/how", (3, 1))
+            self.world.ask("DELETE", path_of(pod), _DELETE_NOW if now else None)
+
+    def wipe_status(self, site: str) -> None:
+        """Delete the status of a Gang."""
+        if gang := self._gang(site):
+            gang = {key: value for key, value in gang.items() if key != "status"} | {"status": {}}
+            gang["metadata"] = {key: gang["metadata"][key] for key in ("name", "uid")}
+            self.world.ask("PUT", f"{GANGS_PATH}/{gang['metadata']['name']}/status", gang, "application/json")
+
+    def delete_gang(self, site: str) -> None:
+        """Delete a Gang and create it again."""
+        if gang := self._gang(site):
+            name, spec = gang["metadata"]["name"], gang["spec"]
+            self.world.ask("DELETE", f"{GANGS_PATH}/{name}")
+            again = {"metadata": {"name": name}, "spec": spec}
+            seconds = self.world.choices.one_of(f"{site}/after", (0.0, 0.5, 5.0))
+            self.world.engine.after(seconds, lambda: self._disturb("POST", GANGS_PATH, again))
+
+    def edit_gang(self, site: str) -> None:
+        """Ask for fewer members, or for another level."""
+        if gang := self._gang(site):
+            least = max(1, int(gang["spec"].get("minMember") or 1) - 1)
+            options: tuple[Object, ...] = ({"required": None}, {"minMember": least}, {"required": "rack"})
+            spec = options[self.world.choices.number(f"{site}/spec", len(options))]
+            self.world.ask("PATCH", f"{GANGS_PATH}/{gang['metadata']['name']}", {"spec": spec})
+
+    def rival(self, site: str) -> None:
+        """Create a pod of no gang."""
+        self.made += 1
+        priority = PRIORITIES[self.world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        self.world.pod(
+            f"r{self.made}", cpu=4 if self.world.choices.pick(f"{site}/cpu", (1, 1)) else 2, priority=priority
+        )
+
+    def delete_rival(self, site: str) -> None:
+        """Delete a pod of no gang."""
+        rivals = [
+            each for each in self.world.pods() if not gang_of(each) and each["metadata"]["namespace"] == "default"
+        ]
+        if rivals:
+            rival = sorted(rivals, key=name_of)[self.world.choices.number(f"{site}/which", len(rivals))]
+            self.world.ask("DELETE", path_of(rival))
+
+    def lose_node(self, site: str) -> None:
+        """Delete a node; it registers again later."""
+        if node := self._node(site):
+            name = node["metadata"]["name"]
+            self.world.ask("DELETE", f"{NODES_PATH}/{name}")
+            again = {**node, "metadata": {key: node["metadata"][key] for key in ("name", "labels")}}
+            seconds = self.world.choices.one_of(f"{site}/after", (8.0, 1.0, 25.0))
+            self.world.engine.after(seconds, lambda: self._disturb("POST", NODES_PATH, again))
+
+    def cordon(self, site: str) -> None:
+        """Cordon a node, and uncordon it later."""
+        if node := self._node(site):
+            path = f"{NODES_PATH}/{node['metadata']['name']}"
+            self.world.ask("PATCH", path, {"spec": {"unschedulable": True}})
+            undo = {"spec": {"unschedulable": None}}
+            self.world.engine.after(10.0, lambda: self._disturb("PATCH", path, undo))
+
+    def stick(self, site: str) -> None:
+        """Delete a pod that has a finalizer; its controller removes that much later."""
+        pods = sorted((each for each in self.world.pods() if node_of(each) and not is_terminating(each)), key=name_of)
+        if pods:
+            pod = pods[self.world.choices.number(f"{site}/which", len(pods))]
+            path = path_of(pod)
+            self.world.ask("PATCH", path, {"metadata": {"finalizers": [STUCK]}})
+            self.world.ask("DELETE", path)
+            undo = {"metadata": {"finalizers": None}}
+            self.world.engine.after(40.0, lambda: self._disturb("PATCH", path, undo))
+
+    def step_clock(self, site: str) -> None:
+        """Set the clock of a controller's machine."""
+        names = sorted(self.world.machines)
+        name = names[self.world.choices.number(f"{site}/which", len(names))]
+        self.world.machines[name].offset = self.world.choices.one_of(f"{site}/by", STEP_SECONDS)
+
+    def restart_scheduler(self, site: str) -> None:
+        """Stop the scheduler for a while."""
+        scheduler = self.world.scheduler
+        scheduler.paused = True
+        seconds = self.world.choices.one_of(f"{site}/for", (1.0, 4.0, 10.0))
+        self.world.invariants.disturbed(self.world.engine.now + seconds)
+
+        def go_on() -> None:
+            scheduler.paused = False
+            scheduler.wake()
+
+        self.world.engine.after(seconds, go_on)
+
+    def kill_leader(self, _site: str) -> None:
+        """Kill the controller that leads."""
+        if (leader := self.world.leader) is not None:
+            leader.process.end()
+
+    def freeze_leader(self, site: str) -> None:
+        """Stop the controller that leads, and let it go on later."""
+        if (leader := self.world.leader) is not None and not leader.process.frozen:
+            leader.process.frozen = True
+            seconds = self.world.choices.one_of(f"{site}/for", (6.0, 2.0, 12.0))
+            self.world.engine.after(seconds, leader.process.thaw)
+
+    def _disturb(self, method: str, path: str, body: Object) -> None:
+        self.world.invariants.disturbed()
+        self.world.ask(method, path, body)
+
+    def _gang(self, site: str) -> Object | None:
+        gangs = [each for (resource, *_), each in self.world.api.store.objects.items() if resource.plural == "gangs"]
+        if not gangs:
+            return None
+        return sorted(gangs, key=name_of)[self.world.choices.number(f"{site}/which", len(gangs))]
+
+    def _node(self, site: str) -> Object | None:
+        nodes = [each for (resource, *_), each in self.world.api.store.objects.items() if resource == NODES]
+        if len(nodes) < 2:
+            return None
+        return sorted(nodes, key=name_of)[self.world.choices.number(f"{site}/which", len(nodes))]
