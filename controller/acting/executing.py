@@ -238,6 +238,8 @@ class PlanExecutor:
         added = any(each.tolerations for each in flavors)
         snapshot, time = picture.snapshot, rfc3339(self._clock.wall())
         members = _in_turn(gang_round, members, snapshot)
+        if not members:
+            return  # siblings that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patch = partial(release_patch, domain=domain, now=time, tolerating=added)
         begun = _begun(gang_round.gang)
