@@ -322,7 +322,7 @@ def _missing(gang: Gang) -> str:
 def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
     if phase is Phase.WAITING:
         if decision is not None and decision.reason is not None:
-            return decision.reason.value
+            return str(decision.reason.value)
         not_planned, members_missing, objects_missing = REASONS[phase][:3]
         return objects_missing if gang.waiting_for else members_missing if _missing(gang) else not_planned
     if phase is Phase.UNPLACEABLE and decision is not None and decision.refusal is not None:

@@ -2,7 +2,7 @@
 
 import sys
 
-from controlplane.programs.binaries import BuildError
+from controlplane.programs.compiling import BuildError
 from controlplane.programs.previous_version import binaries_of
 from controlplane.programs.toolchain import NoToolchainError
 

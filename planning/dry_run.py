@@ -242,8 +242,10 @@ def _applied(objects: Objects, live: Live) -> _Request:
         for key, manifest in objects.manifests.items()
         if key[1] not in topology_kinds
     }
-    runtimes = {(each.group, each.kind) for each in RUNTIMES}
-    neighbours = {key: each for key, each in live.sources.objects.items() if key[0] == ADMISSION or key[:2] in runtimes}
+    of_runtimes = {(each.group, each.kind) for each in RUNTIMES}
+    neighbours = {
+        key: each for key, each in live.sources.objects.items() if key[0] == ADMISSION or key[:2] in of_runtimes
+    }
     standing = {**neighbours, **changed}
     asked, faults = expanded(replace(live.sources, pods=[*live.sources.pods, *coming], objects=standing))
     sources = replace(asked, objects={**live.sources.objects, **asked.objects})
