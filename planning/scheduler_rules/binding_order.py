@@ -81,8 +81,10 @@ class _Bound:
         return member.near < 0 or not self.nears[member.near].refuses(member.node)
 
     def bind(self, member: _Waiting) -> None:
-        for each in (*self.spreads, *self.nears):
-            each.bind(member.pod, member.node)
+        for spread in self.spreads:
+            spread.bind(member.pod, member.node)
+        for near in self.nears:
+            near.bind(member.pod, member.node)
 
 
 class BindingOrder:
