@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ from kube.objects import Node, Pod
 from planning.scheduler_rules.binding_order import BindingOrder
 
 ZONE = "zone"
-SPREAD = {
+SPREAD: dict[str, Any] = {
     "topologySpreadConstraints": [
         {
             "maxSkew": 1,
@@ -35,7 +36,7 @@ def drawn(seed: int) -> tuple[Cluster, list[Place]]:
         if draw.random() < 0.5:
             app = draw.choice("ab")
             constraint = {**SPREAD["topologySpreadConstraints"][0], "topologyKey": draw.choice(("rack", ZONE))}
-            member["spec"]["topologySpreadConstraints"] = [  # type: ignore[index]
+            member["spec"]["topologySpreadConstraints"] = [
                 {**constraint, "labelSelector": {"matchLabels": {"app": app}}}
             ]
     return cluster, [(member, draw.choice(cluster.nodes)) for member in cluster.members]
