@@ -8,13 +8,13 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from cluster.classes import RuntimeClass
 from cluster.evictable_pods import EvictablePods, joined
 from cluster.node_blocks import NODES, NodeBlock, block_at, blocks_of
 from cluster.node_state import NodeState, Tenant
 from cluster.resource_quota_charges import HeldPods
 from cluster.room_columns import RoomColumn, RoomColumns
 from cluster.volumes import Claim
-from kube.classes import RuntimeClass
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 
 _LABEL_KEYS = 16

@@ -246,8 +246,7 @@ def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
     """What the plan has come to: members may have left since, and nobody else came."""
     kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
     bound = [member for member in gang.members if member.pod.bound]
-    levels = _levels_used(kept.get("levels") or (), [member.pod.spec.node_name for member in bound])
-    if levels is not None:
+    if (levels := _levels_used(kept.get("levels") or (), [each.pod.spec.node_name for each in bound])) is not None:
         kept["levels"] = levels
     return {**kept, "assignments": _assigned(bound)}
 
@@ -323,8 +322,7 @@ def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
     if phase is Phase.WAITING:
         if decision is not None and decision.reason is not None:
             return str(decision.reason.value)
-        not_planned, members_missing, objects_missing = REASONS[phase][:3]
-        return objects_missing if gang.waiting_for else members_missing if _missing(gang) else not_planned
+        return REASONS[phase][2 if gang.waiting_for else 1 if _missing(gang) else 0]
     if phase is Phase.UNPLACEABLE and decision is not None and decision.refusal is not None:
         return decision.refusal.value
     if phase is Phase.UNPLACEABLE and decision is not None and decision.proof == Proof.UNPROVEN.value:

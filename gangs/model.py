@@ -224,7 +224,7 @@ class Gang:
     later: Later | None = None
     """Of the pods that its workload makes only when others run; None where there are none such."""
     ignores_claims: bool = False
-    """Whether it is released without a plan for its devices, by an annotation (`gangs.ignored_claims`)."""
+    """Whether it is released without a plan for its devices, by an annotation (`gangs.marked.ignored_claims`)."""
     made_again: frozenset[str] = frozenset()
     """Seats among its members of pods that ran, are lost, and that its workload makes again (docs/decisions/0034)."""
     there_again: frozenset[str] = frozenset()

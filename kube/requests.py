@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kube.objects import Container, ContainerStatus, Pod, ResourceRequirements
+from kube.objects import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
 from kube.quantities import amount
 
 PODS = "pods"
@@ -204,3 +204,16 @@ def _raise_to(total: _Amounts, least: Mapping[str, int]) -> None:
 def shortage(resource: str) -> str:
     """What is said of a node that has too little of a resource, as kube-scheduler words it (noderesources/fit.go)."""
     return "Too many pods" if resource == PODS else f"Insufficient {resource}"
+
+
+def needs_devices(spec: PodSpec) -> bool:
+    """Whether the pod has resource claims, or asks for an extended resource."""
+    return bool(spec.resource_claims) or next(extended_resources(spec), None) is not None
+
+
+def extended_resources(spec: PodSpec) -> Iterator[str]:
+    """The extended resources that containers ask for: their names have a domain other than Kubernetes' own."""
+    for container in (*spec.containers, *spec.init_containers):
+        for name in {**container.resources.limits, **container.resources.requests}:
+            if "/" in name and not name.startswith("kubernetes.io/"):
+                yield name

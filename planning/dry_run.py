@@ -99,12 +99,9 @@ def dry_run(
     deadline.look()
     known, _ = topologies(request.sources)
     asking = [gang for gang in request.gangs(reading) if request.asks_for(gang) or what_if.asks(gang, lost)]
-    found = (*request.faults, *reading.faults, *misspelt_resources(asking, request.snapshot))
-    concerned = (fault for fault in found if request.concerns(fault.object))
     pods = {_pod_key(pod): pod for pod in request.sources.pods}
-    faults = list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
-    invalid = _invalid(faults, request.sources, pods)
-    wrong = {each.key for each in invalid}
+    faults = _faults(reading, asking, request, objects, pods)
+    wrong = {each.key: each for each in _invalid(faults, request.sources, pods)}
     decisions = plan_all(
         [_as_if(each, known, what_if) for each in asking if is_pending(each) and each.key not in wrong],
         with_promised(request.snapshot, promised_by(request.sources.of_kind(GROUP, "Gang"))),
@@ -118,24 +115,25 @@ def dry_run(
             deadline=deadline,
         ),
     )
-    advice = tuple(_advice(reading, request, objects, pods))
+    mistakes = [_mistake(fault, objects) for fault in faults]
+    misplaced, others = _remarks(reading, request, objects, pods)
     return DryRun(
-        decisions=(*decisions, *invalid),
-        mistakes=(
-            *objects.mistakes,
-            *(_mistake(fault, objects) for fault in faults),
-            *(_warning(each, objects) for each in advice if isinstance(each, Misplaced)),
-            *_unasked(what_if, reading.gangs),
-        ),
-        warnings=(
-            *objects.doubtful,
-            *(_warning(each, objects) for each in advice if not isinstance(each, Misplaced)),
-            *_nowhere(decisions, request),
-        ),
+        decisions=(*decisions, *wrong.values()),
+        mistakes=(*objects.mistakes, *mistakes, *misplaced, *_unasked(what_if, reading.gangs)),
+        warnings=(*objects.doubtful, *others, *_nowhere(decisions, request)),
         notes=(*_ignored(objects), *request.notes),
         snapshot=request.snapshot,
         topologies=tuple(known),
     )
+
+
+def _faults(
+    reading: Reading, asking: Sequence[Gang], request: "_Request", objects: Objects, pods: _Pods
+) -> list[Fault]:
+    """The faults of the documents' requests, each once, of the object in the documents that causes it."""
+    found = (*request.faults, *reading.faults, *misspelt_resources(asking, request.snapshot))
+    concerned = (fault for fault in found if request.concerns(fault.object))
+    return list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
 
 
 def _changed(request: "_Request", what_if: WhatIf) -> "tuple[_Request, set[str]]":
@@ -181,6 +179,14 @@ class _Request:
 
     def _has(self, key: ObjectKey) -> bool:
         return self.own is None or key in self.own
+
+
+def _remarks(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
+    """Misplaced keys, and all other remarks on the request."""
+    parts: tuple[list[Mistake], list[Mistake]] = ([], [])
+    for each in _advice(reading, request, objects, pods):
+        parts[not isinstance(each, Misplaced)].append(_warning(each, objects))
+    return parts
 
 
 def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Advice]:

@@ -21,11 +21,11 @@ from cluster.caches.reflector import Reflector, Sink
 from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming
 from cluster.caches.sinks import Grouping, Nodes, Pods, Table, ungrouped
 from cluster.capturing import Capture, Protected, unprotected
+from cluster.classes import DEVICE_CLASSES, DeviceClass, RuntimeClass
 from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.catalog import Catalog, ObjectKey
-from kube.classes import DeviceClass, RuntimeClass
 from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.topology import Topology
 from timing.clock import SYSTEM_CLOCK, Clock
@@ -108,9 +108,8 @@ class ClusterCache:
             ("/apis/node.k8s.io/v1/runtimeclasses", RuntimeClass, self._runtime_classes),
         ):
             yield Reflector(transport, [path], kind, table, timing=timing, clock=clock)
-        device_classes = [f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2")]
         yield Reflector(
-            transport, device_classes, DeviceClass, self._device_classes, optional=True, timing=timing, clock=clock
+            transport, DEVICE_CLASSES, DeviceClass, self._device_classes, optional=True, timing=timing, clock=clock
         )
 
     def _others(
@@ -232,9 +231,7 @@ class ClusterCache:
         return self._version
 
     def wait_for_change(self, since: int, timeout: float) -> int:
-        """Wait until there is a version after `since`; returns the present one, which is `since` after a timeout, or
-        when somebody has called `wake`.
-        """
+        """Wait for a version after `since`. Returns the present one: `since` after a timeout, and after `wake`."""
         with self._changed:
             self._changed.wait_for(lambda: self._version > since or self._woken, timeout)
             self._woken = False

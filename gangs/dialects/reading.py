@@ -12,8 +12,8 @@ from gangs.dialects.table import DIALECTS
 from gangs.dialects.topologies import checked_topologies, known_topologies
 from gangs.findings import Findings
 from gangs.gpu_fractions import without_fractions
-from gangs.ignored_claims import with_ignored_claims
 from gangs.manifests import ref_of
+from gangs.marked.ignored_claims import with_ignored_claims
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Sources
 from gangs.workloads.pod_templates import first_gang

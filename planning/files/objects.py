@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from cluster.classes import DeviceClass, RuntimeClass
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects.table import all_kinds
 from gangs.dialects.unknown_kinds import asking_in_vain
@@ -24,7 +25,6 @@ from gangs.workloads.kind_table import WORKLOADS, WorkloadKind, shape_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.taught_kinds import RESOURCE, rows_of, with_row
-from kube.classes import DeviceClass, RuntimeClass
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,

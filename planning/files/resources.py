@@ -7,9 +7,8 @@ from difflib import SequenceMatcher
 from cluster.snapshot import Snapshot
 from gangs.manifests import pod_ref
 from gangs.model import Fault, Gang
-from kube.classes import extended_resources
 from kube.objects import Pod
-from kube.requests import quantities
+from kube.requests import extended_resources, quantities
 
 _ALIKE = 0.9
 """Similarity (difflib): `nvidia.com/gpus` and `nvidia.com/gpu` have 0.97, `amd.com/gpu` and `nvidia.com/gpu` 0.72."""

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import msgspec
 
+from cluster.classes import RuntimeClass, with_runtime_class
 from cluster.priorities import SYSTEM_CLASSES, priority_of
 from cluster.snapshot import Snapshot
 from gangs.model import Gang
-from kube.classes import RuntimeClass, with_runtime_class
 from kube.objects import Pod, PriorityClass
 from kube.placeholders import to_come
 
@@ -18,7 +18,7 @@ NEVER = "Never"
 
 def admitted(pod: Pod, classes: Mapping[str, PriorityClass], runtime_classes: Mapping[str, RuntimeClass]) -> Pod:
     """The pod as the admission plugins Priority and RuntimeClass would change it: `spec.priority`,
-    `spec.preemptionPolicy`, and what its RuntimeClass adds (`kube.classes`).
+    `spec.preemptionPolicy`, and what its RuntimeClass adds (`cluster.classes`).
 
     A pod with a uid has been stored by the API server, and keeps what its RuntimeClass added then. A priority that the
     spec states stays. Without one, it comes from the named class; without a name, from the class that is the global

@@ -7,10 +7,11 @@ Until devices are planned, the gang stays gated. The annotation `phalanx.dev/ign
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cluster.classes import IMPLICIT_RESOURCE
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, ObjectRef
-from kube.classes import IMPLICIT_RESOURCE, extended_resources
 from kube.objects import Pod
+from kube.requests import extended_resources
 from planning.decision import WaitReason
 
 

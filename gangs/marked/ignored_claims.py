@@ -13,8 +13,8 @@ from gangs.manifests import group_of, pod_ref, ref_of
 from gangs.model import Fault, Gang, Manifest, ObjectRef, Reading
 from gangs.sources import Sources
 from gangs.workloads.jobs import controller_of
-from kube.classes import needs_devices
 from kube.keys import IGNORE_CLAIMS
+from kube.requests import needs_devices
 
 FIELD = f"metadata.annotations[{IGNORE_CLAIMS}]"
 

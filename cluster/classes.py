@@ -1,13 +1,15 @@
 """RuntimeClasses and DeviceClasses, decoded by msgspec: what they add to pods, and which resources they provide."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
-from kube.objects import ObjectMeta, Pod, PodSpec, Struct, Toleration
+from kube.objects import ObjectMeta, Pod, Struct, Toleration
 
 IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """Prefix of the extended resource that each DeviceClass provides under its own name (KEP 5004)."""
+DEVICE_CLASSES = tuple(f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2"))
+"""Where they are listed, the best version first. An API server before 1.34 serves no v1."""
 
 
 class Overhead(Struct, frozen=True):
@@ -60,16 +62,3 @@ def with_runtime_class(pod: Pod, classes: Mapping[str, RuntimeClass]) -> Pod:
         tolerations=(*spec.tolerations, *added),
     )
     return msgspec.structs.replace(pod, spec=spec)
-
-
-def needs_devices(spec: PodSpec) -> bool:
-    """Whether the pod has resource claims, or asks for an extended resource."""
-    return bool(spec.resource_claims) or next(extended_resources(spec), None) is not None
-
-
-def extended_resources(spec: PodSpec) -> Iterator[str]:
-    """The extended resources that containers ask for: their names have a domain other than Kubernetes' own."""
-    for container in (*spec.containers, *spec.init_containers):
-        for name in {**container.resources.limits, **container.resources.requests}:
-            if "/" in name and not name.startswith("kubernetes.io/"):
-                yield name
