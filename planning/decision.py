@@ -8,6 +8,13 @@ from gangs.model import Fault, Gang, GangKey, Member
 from solver.plan import Goal, NearDomain
 
 
+class WaitReason(Enum):
+    """Why a gang waits although its members and the objects that it names exist. The value is a condition's reason."""
+
+    RESOURCE_CLAIMS = "ResourceClaims"
+    """Its pods need devices, and no plan is made for devices yet (`planning.scheduler_rules.resource_claims`)."""
+
+
 class Outcome(Enum):
     """What may have become of a gang, in the words of reports."""
 
@@ -95,6 +102,8 @@ class Decision:
     levels: tuple[LevelUse, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     goals: tuple[Goal, ...] = ()
+    reason: WaitReason | None = None
+    """Why it waits, where neither a member nor an object is missing."""
     proof: str = ""
     flavors: tuple[str, ...] = ()
     """Names of the flavors whose quotas and nodes the plan uses."""

@@ -24,6 +24,7 @@ from planning.framing.gang_problem import Framing, UnknownLevelError, frame, fra
 from planning.framing.priorities import missing_class, with_priorities
 from planning.gang_order import in_order
 from planning.messages import wording
+from planning.messages.devices import unplanned
 from planning.messages.never_fits import with_never_fits
 from planning.messages.outcomes import decided
 from planning.messages.takers import with_takers
@@ -34,6 +35,7 @@ from planning.quota.queueing import charged, decide_in_queue, open_choices, take
 from planning.quota.strict_order import behind_others, strict_queue, waits_behind
 from planning.scheduler_rules.holdups import holdups
 from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
+from planning.scheduler_rules.resource_claims import unplanned_devices
 from planning.scheduler_rules.resource_quotas import quotas_in_the_way
 from planning.solver_pool.known_answers import KnownAnswers
 from planning.solver_pool.pool import shared_workers
@@ -63,7 +65,7 @@ def plan_gang(
     """
     if options.deadline.over:
         return _too_late(gang)
-    full_gang = with_priorities(gang, snapshot.priority_classes)
+    full_gang = with_priorities(gang, snapshot)
     gang = staying(full_gang, snapshot)
 
     def placed(charged_to_nobody: Gang) -> Decision:
@@ -71,8 +73,8 @@ def plan_gang(
 
     if gang.account is None:
         decision = with_never_fits(placed(gang), gang, snapshot, topologies)
-    elif reasons := _reasons_to_wait(gang, snapshot, None):
-        decision = _waiting(gang, reasons)
+    elif (held := _waiting(gang, snapshot, None)) is not None:
+        decision = held
     else:
         decision = decide_in_queue(gang, options.usage, snapshot, placed)
     return with_evicted(decision, full_gang, snapshot)
@@ -127,12 +129,12 @@ def _framed(
     topology = topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
-    if reasons := _reasons_to_wait(gang, snapshot, topology):
-        return _waiting(gang, reasons)
+    if (held := _waiting(gang, snapshot, topology)) is not None:
+        return held
     try:
         return frame(gang, snapshot, topology, running=options.running_gangs, preemption=options.preemption)
     except UnknownLevelError as error:
-        return _waiting(gang, [f'a topology with the level "{error.name}"'])
+        return _waiting_for(gang, [f'a topology with the level "{error.name}"'])
 
 
 def plan_all(
@@ -164,7 +166,7 @@ def plan_in_turn(
     """
     each_gang, taken = _EachGang(topologies, options), Taken(snapshot, options.usage, {})
     before = sorted(standing, key=_priority_of)
-    ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
+    ordered = in_order(with_priorities(each, snapshot) for each in gangs)
     for priority, same_priority in groupby(ordered, key=lambda each: each.priority):
         while before and _priority_of(before[-1]) >= priority:
             taken = _carried_out(before.pop(), taken)
@@ -239,27 +241,27 @@ def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
     account = gang.account
     if account is None or not takes_namespace(account, gang.key.namespace, snapshot):
         return False
-    return not _reasons_to_wait(staying(gang, snapshot), snapshot, None)
+    return _waiting(staying(gang, snapshot), snapshot, None) is None
 
 
 def behind_in_line(
     gangs: Iterable[Gang], snapshot: Snapshot, stands: Callable[[Gang, Snapshot], bool] = stands_in_line
 ) -> Iterator[Decision]:
     """The decisions for gangs before which another one of their strict queue has to have its place."""
-    strict = [with_priorities(each, snapshot.priority_classes) for each in gangs if strict_queue(each)]
+    strict = [with_priorities(each, snapshot) for each in gangs if strict_queue(each)]
     line = [each for each in in_order(strict) if stands(each, snapshot)] if len(strict) > 1 else []
     return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))
 
 
 def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:
     """The decision for a gang of which nothing needs to be solved: what it names, or a member, is not there."""
-    full_gang = with_priorities(gang, snapshot.priority_classes)
+    full_gang = with_priorities(gang, snapshot)
     gang = staying(full_gang, snapshot)
     topology = None if gang.account is not None else topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
-    reasons = _reasons_to_wait(gang, snapshot, topology)
-    return with_evicted(_waiting(gang, reasons), full_gang, snapshot) if reasons else None
+    held = _waiting(gang, snapshot, topology)
+    return None if held is None else with_evicted(held, full_gang, snapshot)
 
 
 def _answer(
@@ -317,8 +319,20 @@ def missing_members(gang: Gang) -> list[str]:
     return [wording.more_pods(total, least)] if total < least else []
 
 
-def _waiting(gang: Gang, reasons: Sequence[str]) -> Decision:
-    message = f"waits for {wording.listed(reasons)}"
+def _waiting(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> Decision | None:
+    """The decision that the gang waits, with every reason; None where nothing keeps it from being planned."""
+    missing, devices = _reasons_to_wait(gang, snapshot, topology), unplanned_devices(gang, snapshot)
+    if devices is None:
+        return _waiting_for(gang, missing) if missing else None
+    if missing:
+        decision = _waiting_for(gang, missing)
+        return replace(decision, message=f"{decision.message}; {unplanned(devices)}")
+    return Decision(gang, gang.key, Outcome.WAITING, unplanned(devices), reason=devices.code)
+
+
+def _waiting_for(gang: Gang, missing: Sequence[str]) -> Decision:
+    """`missing`: what has to come, as ends of a sentence."""
+    message = f"waits for {wording.listed(missing)}"
     if missing_members(gang):
         message += wording.one_by_one(gang)
     return Decision(gang=gang, key=gang.key, outcome=Outcome.WAITING, message=message)

@@ -12,14 +12,14 @@ import msgspec
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, PodSet
-from kube.keys import PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK
+from kube.keys import PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, TAKEN_BACK, WHOLE_MARK
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodStatus
 from kube.topology import HOSTNAME_LABEL, Topology
 from planning.framing.ties import made_new
 
 DAEMON = "DaemonSet"
-_OURS = (PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK)
+_OURS = (PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, TAKEN_BACK, WHOLE_MARK)
 """Annotations that Phalanx writes on a pod with a plan and a release."""
 
 

@@ -41,7 +41,8 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
     """
     namespaces = {} if snapshot is None else snapshot.namespaces
     among = among_members(pod, siblings, namespaces)
-    return tuple(dict.fromkeys((*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot))))
+    found = (*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot), *_of_runtime_class(pod, snapshot))
+    return tuple(dict.fromkeys(found))
 
 
 def _of_the_pod(pod: Pod) -> Iterator[str]:
@@ -69,6 +70,13 @@ def among_members(pod: Pod, siblings: Sequence[Pod], namespaces: Namespaces) -> 
         counted = any(selects(constraint.label_selector, each.metadata.labels) for each in (pod, *siblings))
         if constraint.when_unsatisfiable == "DoNotSchedule" and counted:
             yield f"topology spread of the gang's own members ({constraint.topology_key})"
+
+
+def _of_runtime_class(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
+    """The pod's RuntimeClass, if nothing shows which overhead the API server adds for it."""
+    name = pod.spec.runtime_class_name
+    if name and not pod.metadata.uid and snapshot is not None and name not in snapshot.runtime_classes:
+        yield f"the overhead of RuntimeClass {name}, which is not known"
 
 
 def _of_volumes(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:

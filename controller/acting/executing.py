@@ -17,6 +17,7 @@ from controller.release.next_step import (
     NeedPlan,
     Nominate,
     Planned,
+    Postponed,
     Release,
     Renominate,
     TakeOver,
@@ -28,7 +29,8 @@ from controller.scheduling.scheduling_queue import Planner
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.writes.writer import Result, Writer, Written
-from gangs.model import GangKey
+from gangs.model import Gang, GangKey
+from kube.keys import RELEASE_BEGUN
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
@@ -95,6 +97,8 @@ class PlanExecutor:
                 self._evict(gang_round, victims, picture)
             case Release(members):
                 self._release(gang_round, members, picture)
+            case Postponed(Release()) if gang_round.record is not None:
+                self._probes.seen(gang_round.record.plan_id)  # asks for the probe: the release may be due next round
             case _:
                 pass
 
@@ -234,10 +238,13 @@ class PlanExecutor:
         added = any(each.tolerations for each in flavors)
         snapshot, time = picture.snapshot, rfc3339(self._clock.wall())
         members = _in_turn(gang_round, members, snapshot)
+        if not members:
+            return  # siblings that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
+        patch = partial(release_patch, domain=domain, now=time, tolerating=added)
+        begun = _begun(gang_round.gang)
         patches = [
-            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added))
-            for m in in_order(members, gang_round.gang, snapshot)
+            (m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in in_order(members, gang_round.gang, snapshot)
         ]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         if all(each.done for each in written):
@@ -257,6 +264,12 @@ def _in_turn(gang_round: GangRound, members: Sequence[Planned], snapshot: Snapsh
     order = BindingOrder(((each.pod, each.node) for each in unbound), snapshot, priority=gang_round.gang.priority)
     released = order.released_now([each.pod.metadata.uid in ready for each in unbound])
     return [ready[unbound[position].pod.metadata.uid] for position in released]
+
+
+def _begun(gang: Gang) -> str:
+    """Return when the first member of the gang was released (RFC 3339); "" if none has been."""
+    notes = (member.pod.metadata.annotations.get(RELEASE_BEGUN) for member in gang.members)
+    return min(filter(None, notes), default="")
 
 
 def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:

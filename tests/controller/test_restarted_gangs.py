@@ -27,7 +27,7 @@ from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
 from gangs.model import RESTART, Gang, GangKey, Reading
 from gangs.sources import Sources
-from kube.keys import PINNED_IN
+from kube.keys import PINNED_IN, WHOLE_MARK
 from kube.objects import (
     Affinity,
     Condition,
@@ -126,6 +126,8 @@ def picture(there: Snapshot, *objects: Mapping[str, Any]) -> ClusterView:
     return ClusterView(Sources(objects=held), Reading(), [TOPOLOGY], (), there, {})
 
 
+_MARKS = {**A.metadata.annotations, WHOLE_MARK: "2"}
+MARKED_A = msgspec.structs.replace(A, metadata=msgspec.structs.replace(A.metadata, annotations=_MARKS))
 WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhole": 2}
 
 
@@ -139,6 +141,7 @@ WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhol
         (asked(A, B), {**WAS_WHOLE, "boundWhenWhole": 1}, Proof.INFEASIBLE, False),
         (asked(A, B), {"conditions": WAS_WHOLE["conditions"]}, Proof.INFEASIBLE, False),
         (asked(A, B), {**WAS_WHOLE, "conditions": []}, Proof.INFEASIBLE, False),
+        (asked(MARKED_A, B), {}, Proof.INFEASIBLE, True),
     ],
     ids=[
         "a member was lost",
@@ -148,6 +151,7 @@ WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhol
         "none was lost: more are wanted than before",
         "nobody knows how many ran",
         "it never was whole",
+        "its status was wiped, and a mark says how many ran",
     ],
 )
 def test_which_gangs_are_torn(of: Gang, status: dict[str, Any], proof: Proof, found: bool) -> None:  # noqa: FBT001

@@ -33,7 +33,7 @@ def two(cpu: tuple[Any, Any] = (3, 2), **of_the_second: Any) -> tuple[list[Gang]
     first = [scenes.gang("a", minMember=2), *scenes.members(2, "a", cpu=cpu[0])]
     second = [scenes.gang("b", minMember=2), *scenes.members(2, "b", cpu=cpu[1], **of_the_second)]
     gangs, snapshot, topologies = scenes.picture(CLUSTER, first, second)
-    gangs = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
+    gangs = in_order(with_priorities(each, snapshot) for each in gangs)
     framings = [frame(each, snapshot, topologies[0], running={}) for each in gangs]
     return gangs, framings, (snapshot, topologies[0])
 
