@@ -21,7 +21,6 @@ from cluster.topology.tree import domains
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member, PodSet
 from kube.names import natural_key
-from kube.objects import Node, ObjectMeta
 from kube.requests import PODS, pod_requests
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.framing.amounts import Amounts as _Amounts
@@ -29,6 +28,7 @@ from planning.framing.amounts import Units
 from planning.framing.member_rules import LabelsOf, affinities, apart, conflicts, spread_exclusions, spread_rules
 from planning.framing.member_traits import GangTraits
 from planning.framing.nearness import nearness
+from planning.framing.places import Places, gone
 from planning.framing.preferences import affinity_of
 from planning.framing.priorities import may_preempt
 from planning.framing.promised_neighbours import kept_near
@@ -88,28 +88,6 @@ class _Asked(NamedTuple):
 
     by_pod: list[int]
     different: set[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """The nodes of the problem, by position. `free` and `terminating`: by resource, then node, in base units."""
-
-    states: list[NodeState]
-    paths: list[tuple[str, ...]]
-    free: list[list[int]]
-    terminating: list[list[int]]
-
-    def add(self, state: NodeState, path: tuple[str, ...]) -> None:
-        """One more node, without room."""
-        self.states.append(state)
-        self.paths.append(path)
-        for column in (*self.free, *self.terminating):
-            column.append(0)
-
-    def take(self, node: int, amounts: _Amounts) -> None:
-        """Room on a node that is not free."""
-        for column, amount in zip(self.free, amounts, strict=True):
-            column[node] -= amount
 
 
 def frame(
@@ -212,7 +190,7 @@ class _Framer:
 
     def _problem(
         self,
-        places: _Places,
+        places: Places,
         table: ShapeTable,
         sets: tuple[solving.PodSet, ...],
         victims: Victims,
@@ -260,15 +238,15 @@ class _Framer:
     def _multiples(self, gang: Gang) -> tuple[solving.Multiple, ...]:
         return tuple(solving.Multiple(level_at(self.topology, each.level), each.of) for each in gang.multiples)
 
-    def _nodes(self, places: _Places, units: Units) -> NodeTable:
+    def _nodes(self, places: Places, units: Units) -> NodeTable:
         layout = node_layout_of(self._names(places), tuple(places.paths))
         return NodeTable(layout, units.offered(places.free), units.offered(places.terminating))
 
-    def _names(self, places: _Places) -> tuple[str, ...]:
+    def _names(self, places: Places) -> tuple[str, ...]:
         """The names of the nodes, by position."""
         return (*self.tree.path_of, *[state.name for state in places.states[len(self.inside) :]])
 
-    def _in_problem(self, places: _Places) -> solving.Column:
+    def _in_problem(self, places: Places) -> solving.Column:
         """By node of the snapshot, its position in the problem; -1 where it is not there."""
         found = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
         found[self.inside] = np.arange(len(self.inside))
@@ -342,31 +320,31 @@ class _Framer:
             table.concerned,
         )
 
-    def _places(self, states: Sequence[NodeState]) -> _Places:
+    def _places(self, states: Sequence[NodeState]) -> Places:
         """The free capacity of the nodes of the topology, as if none of the members were there."""
         columns = self.snapshot.room(self.resources, priority=self.priority, ignoring=self.own)
-        return _Places(
+        return Places(
             list(states),
             list(self.tree.path_of.values()),
             [[*map(column.free.__getitem__, self.inside)] for column in columns],
             [[*map(column.terminating.__getitem__, self.inside)] for column in columns],
         )
 
-    def _add_guests(self, places: _Places, evictable: EvictablePods) -> None:
+    def _add_guests(self, places: Places, evictable: EvictablePods) -> None:
         """Nodes outside the topology, or gone, that must be named all the same; nothing more can be put there."""
         outside = {*np.unique(evictable.node).tolist()}.difference(self.inside)
         names = {self.snapshot.nodes[node].name for node in outside} | {*self.node_of.values()}
         depth = len(self.topology.levels) - 1
         for name in sorted(names - {""} - self.tree.path_of.keys(), key=natural_key):
-            places.add(self.snapshot.state(name) or _gone(name), (f"outside ({name})",) * depth)
+            places.add(self.snapshot.state(name) or gone(name), (f"outside ({name})",) * depth)
 
-    def _take_held_room(self, places: _Places, positions: Mapping[str, int]) -> None:
+    def _take_held_room(self, places: Places, positions: Mapping[str, int]) -> None:
         """The room of the members that stay where they are is not free."""
         for member in self.everybody:
             if (node := self.node_of[id(member)]) in self.tree.path_of:
                 places.take(positions[node], self.requests[id(member)])
 
-    def _units(self, places: _Places, asked: Sequence[_Asked]) -> Units:
+    def _units(self, places: Places, asked: Sequence[_Asked]) -> Units:
         columns = zip(places.free, places.terminating, asked, strict=True)
         offered = [each.different.union(free, leaving) for free, leaving, each in columns]
         return Units.of(list(self.requests.values()), offered, len(places.states) + len(asked[0].by_pod))
@@ -417,8 +395,3 @@ def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:
     asked = {name for each in requests for name, value in each.items() if value}
     first = [name for name in _FIRST if name in asked]
     return (*first, *sorted(asked - {*_FIRST, PODS}), PODS)
-
-
-def _gone(name: str) -> NodeState:
-    """A node that is no more, though a pod still names it."""
-    return NodeState(Node(metadata=ObjectMeta(name=name)), allocatable={})

@@ -9,7 +9,7 @@ from gangs.model import Gang, Member
 from planning.framing.gang_problem import Framing
 from planning.quota.flavors import Choice
 from planning.quota.usage import QuotaBalance, TreeShare, Usage, needs
-from solver.problem import Quota, QuotaCharge, QuotaShare
+from solver.quota import Quota, QuotaCharge, QuotaShare
 
 Tree = tuple[str, str, str]
 """Flavor, resource, and the topmost cohort of the tree, or the queue that stands alone."""

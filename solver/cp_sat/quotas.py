@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from solver.cp_model import IntVar
 from solver.cp_sat.linear import Sum, one
 from solver.cp_sat.variables import Model
-from solver.problem import Quota
+from solver.quota import Quota
 
 
 def add_quotas(model: Model) -> None:

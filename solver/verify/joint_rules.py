@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from solver.problem import Quota
+from solver.quota import Quota
 from solver.verify.plan_view import PlanView
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import scenes
 
+from planning import planner
 from planning.competing import planned_together
 from planning.decision import Decision, Outcome
 from planning.dry_run import DryRun
@@ -262,6 +263,9 @@ class Clocked:
     def place_many(self, *_: object) -> None:
         """Not in time: gangs are planned one after the other here."""
 
+    def solve_joint(self, *_: object) -> None:
+        """Likewise."""
+
 
 @pytest.mark.parametrize(
     ("what", "seconds", "limits", "given", "proven"),
@@ -298,3 +302,40 @@ def test_gangs_of_different_priority_are_not_weighed_against_each_other() -> Non
     run = scenes.solved(RACKS, in_one_rack("low", 5, "2026-01-01T00:00:00Z"), gang_of("high", 4, priority=1))
     assert [each.key.name for each in run.decisions] == ["high", "low"]
     assert run.decisions[0].proof == "Optimal"
+
+
+def test_a_gang_without_a_place_after_others_is_not_called_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No joint plan is found in time: the first two take a rack each, and the third needs one."""
+    monkeypatch.setattr(planned_together, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "shared_workers", lambda: Clocked(0.0))
+    run = scenes.solved(RACKS, COMPETING)
+    assert [(each.outcome.value, each.proof) for each in run.decisions] == [
+        ("Placed", "Feasible"),
+        ("Placed", "Feasible"),
+        ("Unplaceable", "Unproven"),
+    ]
+    before = "not proven that there is no place: planned after gangs default/first and default/second"
+    assert run.decisions[2].message.startswith(before)
+
+
+class Counted:
+    """The workers, with the number of problems of one gang that they were asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def solve(self, problem: Problem, limits: Limits) -> Answer:
+        """The real answer."""
+        self.asked += 1
+        return shared_workers().solve(problem, limits)
+
+
+def test_equal_gangs_without_room_are_refused_by_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nodes, one pod on each: eight of ten gangs of one have no place, and the solver is asked for one of them."""
+    workers = Counted()
+    monkeypatch.setattr(planned_together, "SMALL", 0)
+    monkeypatch.setattr(planner, "shared_workers", lambda: workers)
+    run = scenes.solved(TWO_NODES, *(gang_of(f"g{number}", 1) for number in range(10)))
+    assert [each.outcome for each in run.decisions].count(Outcome.UNPLACEABLE) == 8
+    assert {each.proof for each in run.decisions} == {"Feasible", "Infeasible"}
+    assert workers.asked == 1

@@ -37,6 +37,7 @@ from planning.planning_options import PlanningOptions
 from planning.quota.queueing import still_covered
 from planning.quota.usage import NO_USAGE, QuotaBalance, usage_of
 from planning.whole_again import whole_again
+from solver.problem import Limits
 
 RACK = Topology("net", "T", (Level("rack", ("rack",)), Level("node", (HOSTNAME_LABEL,))))
 BLUE = Flavor("blue", (("color", "blue"),), topology="net", preferred="rack")
@@ -516,3 +517,36 @@ def test_a_gang_that_is_restarted_may_have_any_flavor_and_tolerates_only_what_th
     decision = plan_gang(again, snapshot(), [RACK])
     assert decision.flavors == ("blue",)
     assert decision.assignments[0].member.pod.spec.tolerations == ()
+
+
+def test_an_older_gang_takes_its_second_flavor_where_a_younger_one_needs_the_first() -> None:
+    """4 cpu of each flavor. The younger gang runs on blue nodes only; the older one may run on either."""
+    queue = pool(blue="4", red="4")
+    red = replace(RED, topology="net")
+    older = gang("older", queue, pod("o-0"), created="2026-01-01T00:00:01Z")
+    picky = pod("y-0")
+    picky = msgspec.structs.replace(picky, spec=msgspec.structs.replace(picky.spec, node_selector={"color": "blue"}))
+    younger = gang("younger", queue, picky, created="2026-01-01T00:00:02Z")
+    account = Account(queue, (BLUE, red), (queue,), topology_kind="T")
+    gangs = [replace(each, account=account) for each in (older, younger)]
+    found = plan_all(gangs, snapshot(), [RACK], PlanningOptions(limits=Limits(seconds=600.0)))
+    assert [(each.key.name, each.flavors, each.proof) for each in found] == [
+        ("older", ("red",), "Optimal"),
+        ("younger", ("blue",), "Optimal"),
+    ]
+
+
+def test_the_minimum_of_a_gang_in_the_cohort_comes_before_the_extras_of_an_older_one() -> None:
+    """The younger gang's queue has lent 4 of its 8 cpu to a gang that runs. The rest is the younger gang's."""
+    lender, borrower = pool("lender", "all", blue="8"), pool("borrower", "all", blue="4")
+    both = lender, borrower
+    running = gang("running", borrower, pod("r-0", "8", on="b1"))
+    older = gang("older", borrower, pod("o-0", "1"), pod("o-1", "1"), minimum=1, created="2026-01-01T00:00:01Z")
+    younger = gang("younger", lender, *(pod(f"y-{i}", "1") for i in range(3)), created="2026-01-01T00:00:02Z")
+    gangs = [
+        replace(each, account=replace(each.account, cohort=both)) if each.account else each
+        for each in (running, older, younger)
+    ]
+    there = snapshot(*(member.pod for member in running.members))
+    found = plan_all(gangs[1:], there, [RACK], PlanningOptions(usage=usage_of(gangs, there)))
+    assert [(each.key.name, len(each.assignments)) for each in found] == [("older", 1), ("younger", 3)]

@@ -25,7 +25,8 @@ from brute_force import (
     victim_sets,
 )
 
-from solver.problem import PodSet, Problem, Quota
+from solver.problem import PodSet, Problem
+from solver.quota import Quota
 from tests.solver.joining import Several
 
 Rows = tuple[Row, ...]

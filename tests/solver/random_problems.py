@@ -14,9 +14,6 @@ from solver.problem import (
     Multiple,
     PodSet,
     Problem,
-    Quota,
-    QuotaCharge,
-    QuotaShare,
     Separation,
     Shape,
     Slice,
@@ -27,6 +24,7 @@ from solver.problem import (
     VictimSet,
     victim_table,
 )
+from solver.quota import Quota, QuotaCharge, QuotaShare
 from tests.solver.joining import Several, several
 
 LEVELS = ("block", "rack", "node")

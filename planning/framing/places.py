@@ -1,0 +1,34 @@
+"""The nodes of a problem while it is stated, with their free capacity."""
+
+from dataclasses import dataclass
+
+from cluster.node_state import NodeState
+from kube.objects import Node, ObjectMeta
+from planning.framing.amounts import Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The nodes of the problem, by position. `free` and `terminating`: by resource, then node, in base units."""
+
+    states: list[NodeState]
+    paths: list[tuple[str, ...]]
+    free: list[list[int]]
+    terminating: list[list[int]]
+
+    def add(self, state: NodeState, path: tuple[str, ...]) -> None:
+        """One more node, without room."""
+        self.states.append(state)
+        self.paths.append(path)
+        for column in (*self.free, *self.terminating):
+            column.append(0)
+
+    def take(self, node: int, amounts: Amounts) -> None:
+        """Room on a node that is not free."""
+        for column, amount in zip(self.free, amounts, strict=True):
+            column[node] -= amount
+
+
+def gone(name: str) -> NodeState:
+    """A node that is no more, though a pod still names it."""
+    return NodeState(Node(metadata=ObjectMeta(name=name)), allocatable={})
