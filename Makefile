@@ -30,7 +30,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test test-fast simulate coverage test-long test-image bench bench-solver lint page docs binaries manifests image sbom krew lock clean
+.PHONY: help install demo examples test test-fast simulate coverage test-long test-image bench bench-solver lint page docs binaries manifests schemas image sbom krew lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -114,6 +114,9 @@ binaries: $(STAMP) ## Build the control plane's programs, operators, and those t
 
 manifests: $(STAMP) ## Write anew what is made from others: install.yaml
 	@$(BIN)/python -m controlplane.rendering
+
+schemas: $(STAMP) ## Write anew the schemas of Kubernetes by which files are checked
+	@$(BIN)/python -m controlplane.schemas
 
 # The base that is pulled, best by digest; without docker and podman, or where they cannot pull it, one of Debian's packages.
 BASE ?= python:3.11-slim

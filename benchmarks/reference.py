@@ -14,8 +14,7 @@ from benchmarks.naive import Open, Proven
 from benchmarks.network import TOPOLOGY
 from benchmarks.rows import NAIVE_TIMES, Reference
 from gangs.model import Gang
-from planning.framing.gang_problem import frame
-from solver.multi_gang.merge import merged
+from planning.framing.gang_problem import frame, frame_together
 from solver.problem import Problem
 
 LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
@@ -43,12 +42,13 @@ class Naive:
         """The naive model's answer to an instance; None where it cannot state it in time."""
         if len(gangs) * len(cluster.snapshot.nodes) > MOST_SEATS:
             return None
-        framings = [frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running) for gang in gangs]
-        problems = [framing.problem for framing in framings]
+        problems = [frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running).problem for gang in gangs]
         if not all(map(naive.can_state, problems)):
             return None
         apart = len(gangs) > 1
-        problem = merged(problems, [framing.units for framing in framings]).problem if apart else problems[0]
+        problem = problems[0]
+        if apart:
+            problem = frame_together(gangs, cluster.snapshot, TOPOLOGY, running=cluster.running).problem
         seconds = min(MOST_SECONDS, max(LEAST_SECONDS, NAIVE_TIMES * _answered(sample)))
         return Pair(sample, self._solved(problem, seconds, apart=apart), problem)
 

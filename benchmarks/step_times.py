@@ -91,7 +91,12 @@ def in_parent() -> Any:
             "snapshot": ((planner, "frame"),),
             "count": ((workers, "certainly_none"),),
             "ask": ((pipes.Channel, "send"),),
-            "verify": ((workers, "verify"), (workers, "faults_of"), (tier, "verify")),
+            "verify": (
+                (workers, "verify"),
+                (workers, "faults_of"),
+                (workers, "faults_of_all_placed"),
+                (tier, "verify"),
+            ),
         }
     )
 

@@ -22,7 +22,7 @@ from planning.what_if import UnknownNodeError, WhatIf
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
-PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
+PLACED, BAD_INPUT, NOT_PLACED, NOTHING_PLANNED = 0, 2, 3, 4
 """Exit statuses."""
 
 
@@ -31,6 +31,7 @@ PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
 Examples:
   phalanx solve -f examples/koordinator
   phalanx solve -f job.yaml --cluster live -o json
+  phalanx solve -f manifests/ --cluster live --strict
   phalanx solve --cluster live --gang default/llm --add-nodes 4=node-5
   phalanx solve --cluster live --drain node-5,node-6
   phalanx solve -f examples/koordinator -o html > plan.html
@@ -62,6 +63,7 @@ Examples:
 )
 @click.option("--preemption/--no-preemption", default=True, show_default=True, help="Whether anybody may be evicted.")
 @with_what_if
+@click.option("--strict", is_flag=True, help="Exit with 4 if the input asks for no gang.")
 @click.option(
     "-v",
     "--verbose",
@@ -75,6 +77,7 @@ def solve(
     output: str,
     *,
     preemption: bool,
+    strict: bool,
     verbose: bool,
     what_if: WhatIf,
 ) -> None:
@@ -82,7 +85,7 @@ def solve(
 
     The files describe the cluster (nodes, pods with a node, priority classes, disruption budgets, topologies) and
     what is asked of it (pods without a node, workloads, groups). Exit status: 0 every gang has its minimum placed,
-    3 at least one has not, 2 bad input or an invalid request.
+    3 at least one has not, 2 bad input or an invalid request, 4 with --strict: the input asks for no gang.
 
     "What if" options plan on the cluster as it would be; nothing is changed by them either.
     """
@@ -111,7 +114,7 @@ def solve(
         click.echo(f"warning: {warning}", err=True)
     for mistake in (*mistakes, *result.mistakes):
         click.echo(f"error: {mistake}", err=True)
-    sys.exit(status([*mistakes, *result.mistakes], result))
+    sys.exit(status([*mistakes, *result.mistakes], result, strict=strict))
 
 
 def _check(sources: Sequence[str], cluster: str, what_if: WhatIf) -> None:
@@ -161,10 +164,12 @@ def _page(result: DryRun) -> str:
     return recorded(result.decisions, result.snapshot, result.topologies, datetime.now(UTC))
 
 
-def status(mistakes: Sequence[Mistake], result: DryRun) -> int:
-    """The exit status, by which scripts tell what has become of the gangs."""
+def status(mistakes: Sequence[Mistake], result: DryRun, *, strict: bool = False) -> int:
+    """The exit status, by which scripts tell what has become of the gangs. `strict`: no gang at all is a failure."""
     if mistakes:
         return BAD_INPUT
+    if strict and not result.decisions:
+        return NOTHING_PLANNED
     placed = all(each.outcome is Outcome.PLACED for each in result.decisions)
     return PLACED if placed else NOT_PLACED
 

@@ -15,6 +15,7 @@ from cluster.selectors import chooses, wants_node
 from cluster.snapshot import Snapshot
 from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
+from kube.classes import DeviceClass, RuntimeClass
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.placeholders import as_held
@@ -156,6 +157,8 @@ class Capture:
         quotas: Iterable[ResourceQuota] = (),
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
         volumes: Mapping[str, Claim] | None = None,
+        runtime_classes: Iterable[RuntimeClass] = (),
+        device_classes: Iterable[DeviceClass] = (),
         version: str = "",
     ) -> Snapshot:
         """The picture as it is now. What has not changed since the last one is not worked out again."""
@@ -173,6 +176,8 @@ class Capture:
             quotas=_by_namespace(quotas),
             namespaces=namespaces or {},
             volumes=volumes or {},
+            runtime_classes={each.metadata.name: each for each in runtime_classes},
+            device_classes=_resources_of(device_classes),
             version=version,
         )
         return self._last
@@ -181,6 +186,15 @@ class Capture:
         tenants, node = self._tenants.get(name, {}), self._nodes[name]
         there = (tenants[key] for key in sorted(tenants))
         return NodeState(node, self._allocatable[name], tuple(each for each in there if _may_come(each.pod, node)))
+
+
+def _resources_of(classes: Iterable[DeviceClass]) -> dict[str, str]:
+    """By extended resource, the DeviceClass that provides it. Of several, the scheduler takes the youngest class, then
+    the first by name (KEP 5004).
+    """
+    ordered = sorted(classes, key=lambda each: each.metadata.name, reverse=True)
+    ordered.sort(key=lambda each: each.metadata.creation_timestamp or "")
+    return {name: each.metadata.name for each in ordered if (name := each.spec.extended_resource_name)}
 
 
 def _by_namespace(quotas: Iterable[ResourceQuota]) -> dict[str, tuple[ResourceQuota, ...]]:
@@ -201,6 +215,8 @@ def snapshot_of(
     claims: Iterable[PersistentVolumeClaim] = (),
     volumes: Iterable[PersistentVolume] = (),
     storage_classes: Iterable[StorageClass] = (),
+    runtime_classes: Iterable[RuntimeClass] = (),
+    device_classes: Iterable[DeviceClass] = (),
     protected: Protected = unprotected,
     gate: str = keys.GATE,
     trusting: bool = False,
@@ -216,7 +232,14 @@ def snapshot_of(
     for pod in pods:
         _named(f"Pod {pod.key}", capture.put_pod, pod)
     known = claims_of(claims, volumes, storage_classes)
-    return capture.snapshot(budgets=budgets, quotas=quotas, namespaces=namespaces, volumes=known)
+    return capture.snapshot(
+        budgets=budgets,
+        quotas=quotas,
+        namespaces=namespaces,
+        volumes=known,
+        runtime_classes=runtime_classes,
+        device_classes=device_classes,
+    )
 
 
 def _named(what: str, put: Callable[[Thing], None], thing: Thing) -> None:

@@ -7,6 +7,7 @@ removed, or while its node does not answer, the pod outlives that time.
 from datetime import datetime, timedelta
 from enum import Enum
 
+from cluster.times import instant
 from kube.objects import Pod
 
 SOON = timedelta(seconds=30)
@@ -48,11 +49,7 @@ def next_change(pod: Pod, now: datetime) -> datetime | None:
 
 def grace_end(pod: Pod) -> datetime | None:
     """Return the end of a terminating pod's grace period; None if the pod has none, or if the text is no time."""
-    try:
-        end = datetime.fromisoformat(pod.metadata.deletion_timestamp or "")
-    except ValueError:
-        return None
-    return end if end.tzinfo is not None else None
+    return instant(pod.metadata.deletion_timestamp)
 
 
 _MOMENT = timedelta(milliseconds=1)

@@ -6,11 +6,11 @@ everything else in pieces; "pods" counts pods.
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from cluster.departure import Departure
+from cluster.times import instant
 from kube.objects import Node, Pod
 from kube.placeholders import holds_for_later
 
@@ -180,8 +180,9 @@ def named_among(pod: Pod, names: Container[str]) -> bool:
 
 
 def _seconds(time: str | None) -> int:
-    """An RFC 3339 time as seconds since the epoch; 0 where it is unknown: such a pod counts as the oldest."""
-    return int(datetime.fromisoformat(time).timestamp()) if time else 0
+    """Seconds since the epoch of an RFC 3339 time; 0 for an absent or malformed time: the pod counts as the oldest."""
+    start = instant(time)
+    return 0 if start is None else int(start.timestamp())
 
 
 def _keeps_others_off(pod: Pod) -> bool:

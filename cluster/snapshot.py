@@ -14,6 +14,7 @@ from cluster.node_state import NodeState, Tenant
 from cluster.resource_quota_charges import HeldPods
 from cluster.room_columns import RoomColumn, RoomColumns
 from cluster.volumes import Claim
+from kube.classes import RuntimeClass
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 
 _LABEL_KEYS = 16
@@ -35,6 +36,9 @@ class Snapshot:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Mapping[str, Claim] = field(default_factory=dict)
     """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""
+    runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
+    device_classes: Mapping[str, str] = field(default_factory=dict)
+    """By extended resource, the name of the DeviceClass that provides it (spec.extendedResourceName)."""
     evicted: tuple[Tenant, ...] = ()
     """Pods that plans made on this picture evict (`planning.after_plan`): on none of the nodes any more."""
     evicted_for: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +62,11 @@ class Snapshot:
         """The node of that name, None where there is none."""
         position = self.positions.get(name)
         return None if position is None else self.nodes[position]
+
+    @cached_property
+    def allocatable_resources(self) -> frozenset[str]:
+        """The resources that at least one node's `status.allocatable` has."""
+        return frozenset(name for state in self.nodes for name, value in state.allocatable.items() if value)
 
     @cached_property
     def blocks(self) -> tuple[NodeBlock, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from controller.release.next_step import AllBound, NeedPlan, Step
 from controller.release.records import PlanRecord
+from controller.release.wholeness import Withdrawal
 from controller.writes.writer import gang_path
 from gangs.model import Gang, Manifest
 from kube.keys import GATE
@@ -28,8 +29,8 @@ class GangRound:
     timed_out: bool | None = None
     untried: str = ""
     """What is to be said of members that were let go and that nobody tries."""
-    withdrawn: str = ""
-    """Why its members that have started are evicted in this round."""
+    withdrawal: Withdrawal | None = None
+    """Why its members that have started are evicted in this round; None if they are not."""
     restarts: int = 0
     """How often it has been restarted as a whole, with this round's; 0: as often as its status says."""
     stays: str = ""
@@ -98,6 +99,6 @@ class GangRound:
     def waits_for_time(self) -> bool:
         """Whether it may have to be looked at again though nothing changes."""
         if not self.resting or self.watched or not isinstance(self.step, NeedPlan):
-            return not (self.resting and isinstance(self.step, AllBound))
+            return self.watched or not (self.resting and isinstance(self.step, AllBound))
         limited = self.gang.schedule_timeout_seconds is not None and self.timed_out is None
         return limited or self.decision is None  # of a no the planner knows when it may be asked again

@@ -113,7 +113,7 @@ class GangRounds:
             if self._samples.get(key) != stands:
                 self._samples[key] = stands
                 self._moved[key] = None
-            if gang_round.resting and isinstance(gang_round.step, AllBound):
+            if gang_round.resting and isinstance(gang_round.step, AllBound) and not gang_round.watched:
                 self._open.pop(key, None)
             if not gang_round.failed:
                 self._mishaps.carried(key)
@@ -339,5 +339,5 @@ def _case(gang: Gang, manifest: Manifest, picture: ClusterView) -> GangRound:
 
 def _standing(gang_round: GangRound) -> GangSample:
     uid = gang_round.manifest["metadata"].get("uid", "")
-    phase = Phase(gang_round.status.get("phase", Phase.WAITING.value)) if gang_round.deferred else phase_of(gang_round)
+    phase = Phase.shown_by(gang_round.status) if gang_round.deferred else phase_of(gang_round)
     return GangSample(gang_round.gang.key, phase, gang_round.gang.created, gang_round.status, uid)

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from controller.release.wholeness import WHOLE, ever_whole, still_withdrawn, wholeness
+from controller.release.wholeness import (
+    WHOLE,
+    Withdrawal,
+    bound_members,
+    bound_when_whole,
+    release_is_marked,
+    status_says_whole,
+    still_withdrawn,
+    wholeness,
+)
 from gangs.findings import said_of
 from gangs.mirrors import MARK
 from gangs.model import RESTART, Fault, Gang, Member
@@ -17,7 +26,7 @@ from kube.conditions import kept_conditions
 from kube.keys import PLANNED_NODE
 from kube.nulls import without_nulls
 from kube.text import one_line
-from planning.decision import Decision, Outcome
+from planning.decision import Decision, Outcome, Refusal, WaitReason
 from planning.messages.solve_report import gang_report
 from planning.messages.wording import compressed, listed, more_pods, one_by_one, pods
 from solver.plan import Proof
@@ -39,6 +48,12 @@ class Phase(Enum):
     RELEASED = "Released"
     PLACED = "Placed"
 
+    @classmethod
+    def shown_by(cls, status: Status) -> "Phase":
+        """Return the phase that a status shows; WAITING for a word that this version does not write."""
+        known = {each.value: each for each in cls}
+        return known.get(str(status.get("phase")), cls.WAITING)
+
     @property
     def planned(self) -> bool:
         """Whether a plan is in force."""
@@ -57,8 +72,8 @@ PODS_TO_COME = "PodsToCome"
 """All that exist are bound; room is held for those that their workload makes when these run."""
 
 REASONS: Mapping[Phase, tuple[str, ...]] = {
-    Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing"),
-    Phase.UNPLACEABLE: ("NoRoom", "NotProven"),
+    Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing", *(each.value for each in WaitReason)),
+    Phase.UNPLACEABLE: tuple(each.value for each in Refusal),
     Phase.INVALID: ("Contradiction",),
     Phase.NOMINATED: ("RoomHeld",),
     Phase.EVICTING: ("VictimsLeaving",),
@@ -85,7 +100,7 @@ def gang_status(
     timed_out: bool | None = None,
     untried: str = "",
     mirrors: str = "",
-    withdrawn: str = "",
+    withdrawal: Withdrawal | None = None,
     restarts: int = 0,
 ) -> dict[str, Any]:
     """The status that the gang's object should have. `now`: RFC 3339, for conditions that change with this status.
@@ -97,16 +112,17 @@ def gang_status(
     :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
     :param untried: what is to be said of members that were let go and that nobody tries.
     :param mirrors: of a Gang that mirrors another object's gang: which (`controller.status.mirrors.mark_of`).
-    :param withdrawn: why those that had started are evicted now; it is said until the gang is let go again.
+    :param withdrawal: why members that had started are evicted now. It is shown until the gang is released again.
     :param restarts: how often it has been restarted as a whole; 0: as often as before.
     """
     before = previous or {}
     plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=reason == ROOM_TAKEN)
     reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
-    withdrawn = withdrawn or still_withdrawn(before, released=phase.released)
-    message = _all_on_one_line(message or _message(gang, phase, decision, plan), untried, withdrawn)
+    withdrawal = withdrawal or still_withdrawn(before, released=phase.released)
+    why_withdrawn = withdrawal.message if withdrawal is not None else ""
+    message = _all_on_one_line(message or _message(gang, phase, decision, plan), untried, why_withdrawn)
     conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, reported=timed_out))
-    conditions += _ever_complete(gang, phase, before, withdrawn)
+    conditions += _ever_complete(gang, phase, before, withdrawal)
     status = {
         "phase": phase.value,
         "reason": reason,
@@ -161,8 +177,8 @@ def _of_restarts(gang: Gang, before: Status, restarts: int) -> dict[str, Any]:
     """How often the gang was restarted, and how many ran when it was whole last: then fewer do, one has been lost."""
     if gang.on_failure != RESTART:
         return {}
-    bound = [member for member in gang.members if member.pod.bound]
-    most = len(bound) if gang.suffice(bound) else before.get("boundWhenWhole")
+    bound = bound_members(gang)
+    most = len(bound) if gang.suffice(bound) else bound_when_whole(gang, before) or None
     return {"restarts": restarts or before.get("restarts"), "boundWhenWhole": most}
 
 
@@ -305,10 +321,14 @@ def _missing(gang: Gang) -> str:
 
 def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
     if phase is Phase.WAITING:
-        not_planned, members_missing, objects_missing = REASONS[phase]
+        if decision is not None and decision.reason is not None:
+            return decision.reason.value
+        not_planned, members_missing, objects_missing = REASONS[phase][:3]
         return objects_missing if gang.waiting_for else members_missing if _missing(gang) else not_planned
+    if phase is Phase.UNPLACEABLE and decision is not None and decision.refusal is not None:
+        return decision.refusal.value
     if phase is Phase.UNPLACEABLE and decision is not None and decision.proof == Proof.UNPROVEN.value:
-        return REASONS[phase][1]
+        return Refusal.NOT_PROVEN.value
     if phase is Phase.RELEASED and gang.to_come and len(gang.to_come) == sum(not m.pod.bound for m in gang.members):
         return PODS_TO_COME
     return REASONS[phase][0]
@@ -360,7 +380,7 @@ def _timed_out(phase: Phase, before: Status, *, reported: bool | None) -> bool |
     """None: the condition has never been set and is left out."""
     if reported is not None:
         return reported
-    known = [each["status"] == "True" for each in before.get("conditions") or () if each["type"] == "TimedOut"]
+    known = [each.get("status") == "True" for each in before.get("conditions") or () if each.get("type") == "TimedOut"]
     return (known[0] and not phase.released) if known else None
 
 
@@ -389,11 +409,11 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     return conditions
 
 
-def _ever_complete(gang: Gang, phase: Phase, before: Status, withdrawn: str) -> list[dict[str, Any]]:
-    """The condition that tells whether all members that were let go are there, once there was a plan."""
-    if not phase.planned and ever_whole(before) is None:
-        return []
-    return [_condition(WHOLE, **wholeness(gang, before, withdrawn))]
+def _ever_complete(gang: Gang, phase: Phase, before: Status, withdrawal: Withdrawal | None) -> list[dict[str, Any]]:
+    """Return the condition Whole, or nothing while it is not known whether the gang was whole."""
+    bound = bound_members(gang)
+    known = phase.planned or status_says_whole(before) is not None or (bool(bound) and release_is_marked(bound))
+    return [_condition(WHOLE, **wholeness(gang, before, withdrawal))] if known or withdrawal is not None else []
 
 
 def _condition(type_: str, *, holds: bool, reason: str, message: str) -> dict[str, Any]:

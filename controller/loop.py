@@ -14,6 +14,7 @@ from controller.acting.executing import PlanExecutor
 from controller.acting.resource_quota_shortages import QuotaShortages
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
+from controller.acting.wholeness_marks import WholenessMarker
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView, Looker
 from controller.coexistence import CoexistenceReporter
@@ -25,6 +26,7 @@ from controller.pace import IDLE_SECONDS, Due, Pace
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.schedule_timeout import expired
+from controller.scheduling.postponed_steps import Handover, postpone_displaced
 from controller.scheduling.promised_evictions import drop_unlawful
 from controller.scheduling.scheduling_queue import Planner
 from controller.status.described_kinds import DescribedKinds
@@ -60,6 +62,7 @@ class LoopState:
     invalid: list[GangKey] = field(default_factory=list)
     fresh: bool = True
     """Whether no round has gone by yet: who went before is not known."""
+    handover: Handover = field(default_factory=Handover)
 
 
 LATE_SECONDS = 0.01
@@ -103,6 +106,7 @@ class Controller:
         executor: PlanExecutor,
         reporter: Reporter,
         reclaimer: Reclaimer,
+        marker: WholenessMarker,
         withdrawer: Withdrawer,
         restarter: Restarter,
         invalid_gangs: InvalidGangReporter,
@@ -123,6 +127,7 @@ class Controller:
         self._executor = executor
         self._reporter = reporter
         self._reclaimer = reclaimer
+        self._marker = marker
         self._withdrawer = withdrawer
         self._restarter = restarter
         self._invalid_gangs = invalid_gangs
@@ -158,6 +163,7 @@ class Controller:
             Looker(self._cache, journal),
             GangRounds(self._writer, self._mishaps, placeholders=self._placeholders, clock=self._clock),
             Urgencies(self._cache, self._writer.echo),
+            handover=Handover(self._clock),
         )
 
     def step(self, known: LoopState) -> Round:
@@ -200,9 +206,12 @@ class Controller:
         self._planner.forget(gone)
         known.fresh = False
         picture = self._decide(gang_rounds, picture)
+        postpone_displaced(gang_rounds, picture.snapshot)
+        known.handover.postpone(gang_rounds, self._planner.unanswered)
         changed = [gang_round for gang_round in gang_rounds if not gang_round.unchanged]
         self._executor.execute(changed, picture, known.gang_rounds.keys())
         self._reclaimer.reclaim(changed, picture)
+        self._marker.mark(changed)
         self._withdrawer.withdraw(changed, picture)
         self._restarter.restart(changed, picture)
         self._reporter.report(changed, picture)

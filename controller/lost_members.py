@@ -14,7 +14,7 @@ from datetime import datetime
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.records import PlanRecord
-from controller.release.wholeness import ever_whole
+from controller.release.wholeness import was_whole
 from gangs.manifests import group_of, metadata_of
 from gangs.membership import in_rank_order
 from gangs.model import Gang, GangKey, Manifest, Member
@@ -131,7 +131,7 @@ class LostMembers:
         evicted for it, it is left as it is: that plan is not to fall.
         """
         evicting = before.record is not None and before.record.victims
-        if evicting or last.source.kind in _MAKES_NONE or not ever_whole(before.status):
+        if evicting or last.source.kind in _MAKES_NONE or not was_whole(last, before.status):
             return
         manifest = _workload(last, picture)
         there = {each.pod.metadata.uid for each in read.members} if read is not None else set()

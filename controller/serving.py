@@ -1,8 +1,10 @@
 """Puts the controller together and runs it until it is told to stop."""
 
 import contextlib
+import faulthandler
 import gc
 import logging
+import sys
 import threading
 from dataclasses import dataclass
 
@@ -14,6 +16,7 @@ from controller.acting.executing import PlanExecutor
 from controller.acting.probe import Probes
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
+from controller.acting.wholeness_marks import WholenessMarker
 from controller.acting.withdrawing import Withdrawer
 from controller.coexistence import CoexistenceReporter
 from controller.defaults import RESTART_SECONDS, UNTRIED_SECONDS, WRITES
@@ -46,6 +49,12 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 SYNC_STEP_SECONDS = 0.5
+SWITCH_SECONDS = 0.001
+"""How long a thread that computes keeps the interpreter while others wait for it; Python's default is 0.005.
+
+The thread that renews the Lease takes the interpreter back after each of some ten system calls. Under load it would
+wait each time behind every thread that computes: rounds, planning, watches.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,8 @@ class Server:
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set."""
+        faulthandler.enable()  # a crash of a native library names the threads and their Python frames
+        sys.setswitchinterval(SWITCH_SECONDS)
         keep_little()
         self._cache.start()
         shared_workers().start()
@@ -146,6 +157,7 @@ def controller_of(
         executor=PlanExecutor(writer, reporter, planner, Probes(writer), mishaps, clock=clock),
         reporter=reporter,
         reclaimer=Reclaimer(writer, reporter, metrics, mishaps, seconds=settings.untried_seconds, clock=clock),
+        marker=WholenessMarker(writer, mishaps),
         withdrawer=withdrawer,
         restarter=Restarter(
             withdrawer, planners.restart_checks, mishaps, seconds=settings.restart_seconds, clock=clock
@@ -178,7 +190,8 @@ def _lead(
         fenced = transport.within(term.allowance)
         writer = Writer(fenced, settings.writes)
         keep_certificate(fenced, settings.keeping, term.lost)
-        tell_version(transport, recorder)
+        # In a thread of its own: a slow answer must not delay the first round of a term.
+        threading.Thread(target=tell_version, args=(transport, recorder), name="version", daemon=True).start()
         controller = controller_of(cache, writer, planners, recorder, metrics=metrics, settings=settings)
         with metrics.leading(), contextlib.closing(writer):
             controller.lead(term.lost)

@@ -14,7 +14,8 @@ from rich.tree import Tree
 
 from controlplane.control_plane import ControlPlane, Options, StartError, wait_until
 from controlplane.deployment import Deployment
-from controlplane.programs.binaries import BuildError, find_binaries
+from controlplane.programs.binaries import find_binaries
+from controlplane.programs.compiling import BuildError
 from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 from controlplane.recording import Recorder, WatchEvent, bound

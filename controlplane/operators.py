@@ -16,7 +16,8 @@ from typing import Any
 
 import yaml
 
-from controlplane.programs.binaries import BuildError, Recipe, build_alone, module_files
+from controlplane.programs.binaries import Recipe, build_alone, module_files
+from controlplane.programs.compiling import BuildError
 from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 

@@ -74,6 +74,11 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
+class Misplaced(Advice):
+    """A key on an object, or in a place of it, where nothing reads it. In files it is a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
 class SliceRule:
     """Every `size` consecutive members in one domain of `level` (a level's name or label)."""
 
@@ -218,6 +223,8 @@ class Gang:
     """The dialect in whose words members say that there is no room (`gangs.dialects.table.WORDS`); "": in our own."""
     later: Later | None = None
     """Of the pods that its workload makes only when others run; None where there are none such."""
+    ignores_claims: bool = False
+    """Whether it is released without a plan for its devices, by an annotation (`gangs.ignored_claims`)."""
     made_again: frozenset[str] = frozenset()
     """Seats among its members of pods that ran, are lost, and that its workload makes again (docs/decisions/0034)."""
     there_again: frozenset[str] = frozenset()

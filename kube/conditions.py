@@ -12,7 +12,7 @@ def kept_conditions(
     :param now: RFC 3339.
     :param generation: of the object, to be written to each condition; None: none is.
     """
-    old = {each["type"]: each for each in before}
+    old = {each.get("type"): each for each in before}
     kept = []
     for condition in conditions:
         was = old.get(condition["type"], {})

@@ -192,6 +192,7 @@ class PodSpec(Struct, frozen=True):
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    runtime_class_name: str = ""
     overhead: dict[str, str | int | float] = {}
     resources: ResourceRequirements | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()

@@ -51,8 +51,23 @@ def amount(resource: str, quantity: str | float) -> int:
     return _remembered(text, scale) if len(text) <= _LONG else _amount(text, scale)
 
 
+def countable(resource: str, quantity: str | float) -> int:
+    """The `amount` of a quantity that the API server can hold without capping it.
+
+    Raises ValueError like `amount`, and for a quantity beyond `LARGEST`: a cap changes what the author meant.
+    """
+    value = amount(resource, quantity)
+    if value == LARGEST and _parse_quantity(str(quantity)) > LARGEST:
+        raise ValueError(f"{_shown(str(quantity))} is more than {LARGEST}, the largest quantity; write a smaller one")
+    return value
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONG else f"{text[:_LONG]}…")
+
+
 def _amount(text: str, scale: int) -> int:
-    shown = repr(text if len(text) <= _LONG else f"{text[:_LONG]}…")
+    shown = _shown(text)
     if not _CHARACTERS.fullmatch(text):
         raise ValueError(f"{shown} is not a quantity")
     try:

@@ -69,17 +69,29 @@ def all_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
 
 
 def quantities(pod: Pod) -> Iterator[tuple[str, str, str | int | float]]:
-    """Every amount that the pod's spec asks for or is limited to: field below the pod, resource, what is written."""
-    spec = pod.spec
+    """Every quantity of the pod that `pod_requests` and `pod_limits` read: field below the pod, resource, its text."""
+    spec, status = pod.spec, pod.status
     for resource, quantity in spec.overhead.items():
         yield "spec.overhead", resource, quantity
     held = [("spec.resources", spec.resources)] if spec.resources is not None else []
     for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         held += [(f"spec.{name}[{at}].resources", each.resources) for at, each in enumerate(containers)]
+    allocated = [("status.allocatedResources", status.allocated_resources or {})]
+    held += [("status.resources", status.resources)] if status.resources is not None else []
+    for name, statuses in (
+        ("containerStatuses", status.container_statuses),
+        ("initContainerStatuses", status.init_container_statuses),
+    ):
+        for at, each in enumerate(statuses):
+            allocated.append((f"status.{name}[{at}].allocatedResources", each.allocated_resources or {}))
+            held += [(f"status.{name}[{at}].resources", each.resources)] if each.resources is not None else []
     for path, resources in held:
         for part, asked in (("requests", resources.requests), ("limits", resources.limits)):
             for resource, quantity in asked.items():
                 yield f"{path}.{part}", resource, quantity
+    for path, asked in allocated:
+        for resource, quantity in asked.items():
+            yield path, resource, quantity
 
 
 def _resized(pod: Pod) -> bool:

@@ -8,6 +8,13 @@ from gangs.model import Fault, Gang, GangKey, Member
 from solver.plan import Goal, NearDomain
 
 
+class WaitReason(Enum):
+    """Why a gang waits although its members and the objects that it names exist. The value is a condition's reason."""
+
+    RESOURCE_CLAIMS = "ResourceClaims"
+    """Its pods need devices, and no plan is made for devices yet (`planning.scheduler_rules.resource_claims`)."""
+
+
 class Outcome(Enum):
     """What may have become of a gang, in the words of reports."""
 
@@ -15,6 +22,14 @@ class Outcome(Enum):
     WAITING = "Waiting"
     UNPLACEABLE = "Unplaceable"
     INVALID = "Invalid"
+
+
+class Refusal(Enum):
+    """Why a gang is unplaceable, in the words of `status.reason`."""
+
+    NO_ROOM = "NoRoom"
+    NOT_PROVEN = "NotProven"
+    NEVER_FITS = "NeverFits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +102,8 @@ class Decision:
     levels: tuple[LevelUse, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     goals: tuple[Goal, ...] = ()
+    reason: WaitReason | None = None
+    """Why it waits, where neither a member nor an object is missing."""
     proof: str = ""
     flavors: tuple[str, ...] = ()
     """Names of the flavors whose quotas and nodes the plan uses."""
@@ -95,6 +112,10 @@ class Decision:
     explanation: Explanation = field(default_factory=Explanation)
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+    """Why the gang is unplaceable, as far as that is known; None: `proof` tells."""
+    shortfall: str = ""
+    """The part of the message about members beyond the minimum that have no node."""
     naming: tuple[tuple[str, str], ...] = ()
     """Parts of the message that name what belongs to others, each with what stands there for who may not see that."""
     seconds: Mapping[str, float] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from cluster.topology.well_known_levels import found_on
 from gangs.coexistence.ownership import ADMISSION, LeftAlone
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.expanding import expanded, unforeseen
+from gangs.dialects.oversights import not_asking
 from gangs.dialects.protection import protection
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
@@ -20,7 +21,7 @@ from gangs.dialects.topologies import topologies, topology_of
 from gangs.dialects.typos import typos
 from gangs.incremental.reading_apart import read_apart
 from gangs.manifests import MalformedError, group_of, pod_ref
-from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Misplaced, ObjectRef, Reading
 from gangs.sources import ObjectKey, Sources
 from gangs.workload_kinds import taught
 from gangs.workloads.jobs import controller_of
@@ -36,6 +37,7 @@ from planning.competing.promised_evictions import promised_by, with_promised
 from planning.decision import Decision, Outcome
 from planning.files.documents import Document, Mistake
 from planning.files.objects import Objects, read_objects
+from planning.files.resources import misspelt_resources
 from planning.framing.priorities import admitted
 from planning.framing.running_gangs import running_gangs
 from planning.planner import is_pending, plan_all
@@ -97,7 +99,8 @@ def dry_run(
     deadline.look()
     known, _ = topologies(request.sources)
     asking = [gang for gang in request.gangs(reading) if request.asks_for(gang) or what_if.asks(gang, lost)]
-    concerned = (fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object))
+    found = (*request.faults, *reading.faults, *misspelt_resources(asking, request.snapshot))
+    concerned = (fault for fault in found if request.concerns(fault.object))
     pods = {_pod_key(pod): pod for pod in request.sources.pods}
     faults = list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
     invalid = _invalid(faults, request.sources, pods)
@@ -115,10 +118,20 @@ def dry_run(
             deadline=deadline,
         ),
     )
+    advice = tuple(_advice(reading, request, objects, pods))
     return DryRun(
         decisions=(*decisions, *invalid),
-        mistakes=(*objects.mistakes, *(_mistake(f, objects) for f in faults), *_unasked(what_if, reading.gangs)),
-        warnings=(*objects.doubtful, *_advice(reading, request, objects, pods), *_nowhere(decisions, request)),
+        mistakes=(
+            *objects.mistakes,
+            *(_mistake(fault, objects) for fault in faults),
+            *(_warning(each, objects) for each in advice if isinstance(each, Misplaced)),
+            *_unasked(what_if, reading.gangs),
+        ),
+        warnings=(
+            *objects.doubtful,
+            *(_warning(each, objects) for each in advice if not isinstance(each, Misplaced)),
+            *_nowhere(decisions, request),
+        ),
         notes=(*_ignored(objects), *request.notes),
         snapshot=request.snapshot,
         topologies=tuple(known),
@@ -170,16 +183,17 @@ class _Request:
         return self.own is None or key in self.own
 
 
-def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Mistake]:
-    """What was read and is worth a warning, said of the documents, once each."""
+def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Advice]:
+    """Remarks on the request, each once, about the object in the documents that causes it."""
     advice = (
         *reading.advice,
         *typos(request.sources, (*reading.faults, *reading.advice)),
         *unforeseen(request.sources, _named_objects(reading)),
+        *not_asking(request.sources),
         *_left_alone(objects, request),
     )
     return dict.fromkeys(
-        _warning(_as_written(each, request.sources, objects, pods), objects)
+        _as_written(each, request.sources, objects, pods)
         for each in advice
         if request.concerns(each.object) and not each.awaited
     )
@@ -188,7 +202,9 @@ def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) 
 def _request(objects: Objects) -> _Request:
     """Documents that describe their own cluster."""
     classes = {each.metadata.name: each for each in objects.priority_classes()}
-    pods = [admitted(pod, classes) for pod in objects.pods()]
+    runtimes = objects.runtime_classes()
+    by_name = {each.metadata.name: each for each in runtimes}
+    pods = [admitted(pod, classes, by_name) for pod in objects.pods()]
     namespaces = objects.namespaces()
     snapshot = snapshot_of(
         objects.nodes(),
@@ -200,6 +216,8 @@ def _request(objects: Objects) -> _Request:
         claims=objects.claims(),
         volumes=objects.volumes(),
         storage_classes=objects.storage_classes(),
+        runtime_classes=runtimes,
+        device_classes=objects.device_classes(),
         protected=protection(objects.manifests),
         trusting=True,
         now=SYSTEM_CLOCK.wall(),
@@ -216,8 +234,8 @@ def _applied(objects: Objects, live: Live) -> _Request:
     the one that it would change.
     """
     there = {pod.key for pod in live.sources.pods}
-    classes = live.snapshot.priority_classes
-    coming = [admitted(pod, classes) for pod in objects.pods() if not pod.bound and pod.key not in there]
+    classes, runtimes = live.snapshot.priority_classes, live.snapshot.runtime_classes
+    coming = [admitted(pod, classes, runtimes) for pod in objects.pods() if not pod.bound and pod.key not in there]
     topology_kinds = {kind.kind for dialect in DIALECTS for kind in dialect.topology_kinds}
     changed = {
         key: _over(live.sources.objects.get(key), manifest)

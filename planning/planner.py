@@ -7,34 +7,37 @@ of one priority that compete are weighed against each other (`planning.competing
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import NamedTuple
 
 from cluster.snapshot import Snapshot
 from gangs.dialects.topologies import topology_of
-from gangs.model import Fault, Gang, GangKey
+from gangs.model import Fault, Gang
 from kube.text import one_line
 from kube.topology import Topology
 from planning.after_plan import after
 from planning.competing.evicted import staying, with_evicted
-from planning.competing.in_turn import InTurn
-from planning.competing.planned_together import LONGEST, plan_tier
-from planning.competing.tier import Tier
+from planning.competing.planned_together import plan_tier
+from planning.competing.tier import Taken, Tier
 from planning.decision import Decision, Explanation, Outcome
-from planning.framing.gang_problem import Framing, UnknownLevelError, frame
+from planning.framing.gang_problem import Framing, UnknownLevelError, frame, frame_together
 from planning.framing.priorities import missing_class, with_priorities
 from planning.gang_order import in_order
 from planning.messages import wording
+from planning.messages.devices import unplanned
+from planning.messages.never_fits import with_never_fits
 from planning.messages.outcomes import decided
+from planning.messages.takers import with_takers
 from planning.messages.unlabelled import labels_that_help
 from planning.planning_options import DEFAULT_OPTIONS, PlanningOptions
-from planning.quota.queueing import charged, decide_in_queue, takes_namespace
+from planning.quota.flavors import Choice
+from planning.quota.queueing import charged, decide_in_queue, open_choices, takes_namespace
 from planning.quota.strict_order import behind_others, strict_queue, waits_behind
-from planning.quota.usage import Usage
 from planning.scheduler_rules.holdups import holdups
 from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
+from planning.scheduler_rules.resource_claims import unplanned_devices
 from planning.scheduler_rules.resource_quotas import quotas_in_the_way
+from planning.solver_pool.known_answers import KnownAnswers
 from planning.solver_pool.pool import shared_workers
 from solver.heuristics.greedy import unproven
 from solver.plan import Answer, NoPlan, Plan, Proof
@@ -51,32 +54,40 @@ def plan_gang(
     options: PlanningOptions = DEFAULT_OPTIONS,
     *,
     weighed: bool = True,
+    known: KnownAnswers | None = None,
 ) -> Decision:
     """The decision for one gang: where its members go and who makes room, or why not and what would help.
 
     `topologies`: all there are; the gang's own is chosen from them. `weighed` False: other gangs compete, and a plan
     that is the best for this one need not be the best for all; it claims no more than holds however they are placed.
+    `known`: answers to problems of other gangs.
     Never raises for what a gang asks.
     """
     if options.deadline.over:
         return _too_late(gang)
-    full_gang = with_priorities(gang, snapshot.priority_classes)
+    full_gang = with_priorities(gang, snapshot)
     gang = staying(full_gang, snapshot)
 
     def placed(charged_to_nobody: Gang) -> Decision:
-        return _plan(charged_to_nobody, snapshot, topologies, options, weighed=weighed)
+        return _plan(charged_to_nobody, snapshot, topologies, options, weighed=weighed, known=known)
 
     if gang.account is None:
-        decision = placed(gang)
-    elif reasons := _reasons_to_wait(gang, snapshot, None):
-        decision = _waiting(gang, reasons)
+        decision = with_never_fits(placed(gang), gang, snapshot, topologies)
+    elif (held := _waiting(gang, snapshot, None)) is not None:
+        decision = held
     else:
         decision = decide_in_queue(gang, options.usage, snapshot, placed)
     return with_evicted(decision, full_gang, snapshot)
 
 
 def _plan(
-    gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology], options: PlanningOptions, *, weighed: bool
+    gang: Gang,
+    snapshot: Snapshot,
+    topologies: Sequence[Topology],
+    options: PlanningOptions,
+    *,
+    weighed: bool,
+    known: KnownAnswers | None,
 ) -> Decision:
     limits, running = options.limits_now(), options.running_gangs
     started = time.perf_counter()
@@ -84,7 +95,7 @@ def _plan(
     if isinstance(framing, Decision):
         return framing
     framed = time.perf_counter()
-    answer = _answer(gang, snapshot, framing, limits)
+    answer = _answer(gang, snapshot, framing, limits, known)
     if isinstance(answer, NoPlan) and framing.outside and answer is not UNFULFILLED:
 
         def on(changed: Snapshot) -> tuple[Framing, Answer]:
@@ -118,12 +129,12 @@ def _framed(
     topology = topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
-    if reasons := _reasons_to_wait(gang, snapshot, topology):
-        return _waiting(gang, reasons)
+    if (held := _waiting(gang, snapshot, topology)) is not None:
+        return held
     try:
         return frame(gang, snapshot, topology, running=options.running_gangs, preemption=options.preemption)
     except UnknownLevelError as error:
-        return _waiting(gang, [f'a topology with the level "{error.name}"'])
+        return _waiting_for(gang, [f'a topology with the level "{error.name}"'])
 
 
 def plan_all(
@@ -134,8 +145,8 @@ def plan_all(
 ) -> list[Decision]:
     """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow.
 
-    Gangs of one priority are planned together where they compete and none of them is charged to a queue. Whose turn
-    comes after the deadline is not looked at, and that is said.
+    Gangs of one priority that compete are planned together. A gang whose turn comes after the deadline is not planned,
+    and its decision says so.
     """
     return [decision for tier in plan_in_turn(gangs, snapshot, topologies, options) for decision in tier]
 
@@ -153,34 +164,17 @@ def plan_in_turn(
     `standing`: plans that were found before and that the snapshot does not show: they count for all gangs of the same
     or of a lower priority.
     """
-    each_gang, usage = _EachGang(topologies, options), options.usage
-    before, closed = sorted(standing, key=_priority_of), dict[str, GangKey]()
-    ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
+    each_gang, taken = _EachGang(topologies, options), Taken(snapshot, options.usage, {})
+    before = sorted(standing, key=_priority_of)
+    ordered = in_order(with_priorities(each, snapshot) for each in gangs)
     for priority, same_priority in groupby(ordered, key=lambda each: each.priority):
         while before and _priority_of(before[-1]) >= priority:
-            snapshot, usage = after(before[-1], snapshot), charged(before.pop(), usage)
-        tier = tuple(same_priority)
-        if all(each.account is None for each in tier):
-            left, start = tuple(staying(each, snapshot) for each in tier), snapshot
-            found, snapshot = plan_tier(
-                Tier(left, snapshot, options.running_gangs, options.limits_now(), each_gang.framed, each_gang.plan)
-            )
-            yield [with_evicted(each, full_gang, start) for each, full_gang in zip(found, tier, strict=True)]
-            continue
-        turns = InTurn(_Charged(snapshot, usage, closed), each_gang.step, snapshot.namespaces)
-        found, (snapshot, usage, closed) = _charged_to_queues(tier, turns, options.limits)
-        yield found
-
-
-class _Charged(NamedTuple):
-    """What is left after some gangs, of which some are charged to queues.
-
-    `closed`: by the name of a strict queue, the gang there that has no place: none after it gets one.
-    """
-
-    snapshot: Snapshot
-    usage: Usage
-    closed: dict[str, GangKey]
+            taken = _carried_out(before.pop(), taken)
+        full_gangs = tuple(same_priority)
+        start = taken
+        found, taken = plan_tier(each_gang.tier(tuple(staying(each, start.snapshot) for each in full_gangs), start))
+        told = with_takers(found, start.snapshot, each_gang.framed)
+        yield [with_evicted(each, whole, start.snapshot) for each, whole in zip(told, full_gangs, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,40 +183,53 @@ class _EachGang:
 
     topologies: Sequence[Topology]
     options: PlanningOptions
+    known: KnownAnswers = field(default_factory=KnownAnswers)
 
-    def plan(self, gang: Gang, now: Snapshot, weighed: bool) -> Decision:  # noqa: FBT001 -- see Tier
-        """The decision for it alone."""
-        return plan_gang(gang, now, self.topologies, self.options, weighed=weighed)
+    def tier(self, gangs: tuple[Gang, ...], start: Taken) -> Tier:
+        """Gangs of one priority with the ways to state and plan them."""
+        return Tier(
+            gangs,
+            start,
+            self.options.running_gangs,
+            self.options.limits_now(),
+            choices=self.choices,
+            frame=self.framed,
+            frame_together=self.framed_together,
+            plan=self.step,
+            stands_in_line=stands_in_line,
+        )
+
+    def choices(self, gang: Gang, now: Snapshot) -> list[tuple[Choice, Gang]]:
+        """The choices of flavors in which it may be planned now, each with the gang in them."""
+        if gang.account is not None and _reasons_to_wait(gang, now, None):
+            return []
+        return open_choices(gang, now)
+
+    def framed_together(self, gangs: Sequence[Gang], now: Snapshot, like: Framing) -> Framing:
+        """The one problem of several gangs in the topology of another framing."""
+        options = self.options
+        return frame_together(gangs, now, like.topology, running=options.running_gangs, preemption=options.preemption)
 
     def framed(self, gang: Gang, now: Snapshot) -> Framing | Decision:
         """Its problem, or the decision where there is none to solve."""
         return _too_late(gang) if self.options.deadline.over else _framed(gang, now, self.topologies, self.options)
 
-    def step(self, gang: Gang, now: _Charged, weighed: bool) -> tuple[Decision, _Charged]:  # noqa: FBT001 -- see InTurn
+    def step(self, gang: Gang, now: Taken, weighed: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see Tier
         """The decision on what is left, unless its queue is closed to it, and what is left after it."""
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):
             return waits_behind(gang, ahead), now
         options = self.options.with_usage(now.usage)
-        decision = plan_gang(gang, now.snapshot, self.topologies, options, weighed=weighed)
+        decision = plan_gang(gang, now.snapshot, self.topologies, options, weighed=weighed, known=self.known)
         closed = now.closed
         if queue and decision.outcome is not Outcome.PLACED and stands_in_line(gang, now.snapshot):
             closed = {**closed, queue: gang.key}
-        return decision, _Charged(after(decision, now.snapshot), charged(decision, now.usage), closed)
+        return decision, _carried_out(decision, now._replace(closed=closed))
 
 
-def _charged_to_queues(
-    tier: Sequence[Gang], turns: InTurn[_Charged], limits: Limits
-) -> tuple[list[Decision], _Charged]:
-    """Gangs of which one is charged to a queue: one after the other, and each the best for all as long as nobody is
-    crowded out.
-    """
-    decisions, state = turns.planned(tier, weighed=True)
-    crowded = turns.crowded_out(decisions)
-    if not crowded:
-        return decisions, state
-    decisions, state = turns.planned(tier, weighed=False)
-    return turns.settled(decisions, state, crowded, min(limits.seconds, LONGEST.seconds))
+def _carried_out(decision: Decision, taken: Taken) -> Taken:
+    """What is taken once a decision is carried out, too."""
+    return taken._replace(snapshot=after(decision, taken.snapshot), usage=charged(decision, taken.usage))
 
 
 def _priority_of(decision: Decision) -> int:
@@ -234,32 +241,36 @@ def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
     account = gang.account
     if account is None or not takes_namespace(account, gang.key.namespace, snapshot):
         return False
-    return not _reasons_to_wait(staying(gang, snapshot), snapshot, None)
+    return _waiting(staying(gang, snapshot), snapshot, None) is None
 
 
 def behind_in_line(
     gangs: Iterable[Gang], snapshot: Snapshot, stands: Callable[[Gang, Snapshot], bool] = stands_in_line
 ) -> Iterator[Decision]:
     """The decisions for gangs before which another one of their strict queue has to have its place."""
-    strict = [with_priorities(each, snapshot.priority_classes) for each in gangs if strict_queue(each)]
+    strict = [with_priorities(each, snapshot) for each in gangs if strict_queue(each)]
     line = [each for each in in_order(strict) if stands(each, snapshot)] if len(strict) > 1 else []
     return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))
 
 
 def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:
     """The decision for a gang of which nothing needs to be solved: what it names, or a member, is not there."""
-    full_gang = with_priorities(gang, snapshot.priority_classes)
+    full_gang = with_priorities(gang, snapshot)
     gang = staying(full_gang, snapshot)
     topology = None if gang.account is not None else topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
-    reasons = _reasons_to_wait(gang, snapshot, topology)
-    return with_evicted(_waiting(gang, reasons), full_gang, snapshot) if reasons else None
+    held = _waiting(gang, snapshot, topology)
+    return None if held is None else with_evicted(held, full_gang, snapshot)
 
 
-def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) -> Answer:
+def _answer(
+    gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits, known: KnownAnswers | None = None
+) -> Answer:
     """The solver's answer, checked for what members wish of each other where they do."""
     if not framing.among_members and not framing.problem.spreads:
+        if known is not None:
+            return known.solved(framing.problem, lambda problem: _solved(problem, limits))
         return _solved(framing.problem, limits)
     return answer_with_companions(
         framing.problem,
@@ -308,8 +319,20 @@ def missing_members(gang: Gang) -> list[str]:
     return [wording.more_pods(total, least)] if total < least else []
 
 
-def _waiting(gang: Gang, reasons: Sequence[str]) -> Decision:
-    message = f"waits for {wording.listed(reasons)}"
+def _waiting(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> Decision | None:
+    """The decision that the gang waits, with every reason; None where nothing keeps it from being planned."""
+    missing, devices = _reasons_to_wait(gang, snapshot, topology), unplanned_devices(gang, snapshot)
+    if devices is None:
+        return _waiting_for(gang, missing) if missing else None
+    if missing:
+        decision = _waiting_for(gang, missing)
+        return replace(decision, message=f"{decision.message}; {unplanned(devices)}")
+    return Decision(gang, gang.key, Outcome.WAITING, unplanned(devices), reason=devices.code)
+
+
+def _waiting_for(gang: Gang, missing: Sequence[str]) -> Decision:
+    """`missing`: what has to come, as ends of a sentence."""
+    message = f"waits for {wording.listed(missing)}"
     if missing_members(gang):
         message += wording.one_by_one(gang)
     return Decision(gang=gang, key=gang.key, outcome=Outcome.WAITING, message=message)

@@ -12,15 +12,15 @@ import msgspec
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, PodSet
-from kube.keys import GATE, PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK
+from kube.keys import PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, TAKEN_BACK, WHOLE_MARK
 from kube.names import natural_key
-from kube.objects import Node, Pod, PodStatus, SchedulingGate
+from kube.objects import Node, Pod, PodStatus
 from kube.topology import HOSTNAME_LABEL, Topology
-from planning.framing.ties import as_written
+from planning.framing.ties import made_new
 
 DAEMON = "DaemonSet"
-_OURS = (PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK)
-"""Annotations of a pod that tell of a plan."""
+_OURS = (PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, TAKEN_BACK, WHOLE_MARK)
+"""Annotations that Phalanx writes on a pod with a plan and a release."""
 
 
 MOST_ADDED = 20_000
@@ -150,13 +150,12 @@ def _cordoned(node: Node) -> Node:
 
 
 def _made_again(pod: Pod) -> Pod:
-    """The pod as its controller would make it again."""
-    written = as_written(pod)
+    """Return the pod as its workload recreates it: gated, and without what the release wrote into its spec."""
+    recreated = made_new(pod)
     annotations = {key: value for key, value in pod.metadata.annotations.items() if key not in _OURS}
     return msgspec.structs.replace(
-        written,
+        recreated,
         metadata=msgspec.structs.replace(pod.metadata, annotations=annotations),
-        spec=msgspec.structs.replace(written.spec, node_name="", scheduling_gates=(SchedulingGate(name=GATE),)),
         status=PodStatus(phase="Pending"),
     )
 

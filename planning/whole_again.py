@@ -50,7 +50,7 @@ def hindrance(gang: Gang, snapshot: Snapshot, sources: Sources) -> str:
         if pod.bound and pod.spec.node_name not in ready:
             return f"Node {pod.spec.node_name} is not ready, and Pod {pod.key} would not go from there"
         if PINNED_IN not in pod.metadata.annotations:
-            return f"Pod {pod.key} was let go when the gang did not ask for restarts"
+            return f"Pod {pod.key} was released without a note of its pin"
     for (namespace, name), count in _by_job(members).items():
         if why := _fails(sources.get(JOB_GROUP, JOB_KIND, namespace, name), count):
             return f"Job {namespace}/{name} {why}"

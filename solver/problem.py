@@ -159,14 +159,15 @@ class Affinity:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Once everybody is placed, a group in which a member of `shapes` is placed anew has at most `skew` pods more
-    than the emptiest group (topology spread that must hold).
+    """Hard topology spread, counted once all members are placed and all victims are gone.
 
-    `group[i]` names the group of node i; None: what is there is not counted. `counts`: pods of others in each group;
-    all groups that count are in it, those without a node here too. `counted`: the shapes whose members count;
-    `victims`: those that are in `counts` until they go, each on a node of a group. `from_zero`: there are fewer groups
-    than asked for, and the emptiest has none. A rule that counts no members says where the first of them may come:
-    while nobody goes, the nodes of groups that are too full are not for them.
+    A group in which a member of `shapes` is placed anew has at most `skew` pods more than the emptiest group.
+
+    `group[i]` names the group of node i; None: the pods of that node are not counted. `counts`: the pods of each group
+    that are no members. All groups that count are in it, groups without a node of the problem too. `counted`: the
+    shapes whose members count. `victims`: pods that are in `counts` until they are evicted, each on a node of a group.
+    `from_zero`: there are fewer groups than `minDomains` asks for, and the emptiest counts as empty. If a rule counts
+    no members and no victim is evicted, the nodes of groups that are too full are closed.
     """
 
     shapes: tuple[int, ...]
@@ -337,12 +338,68 @@ class DisruptionBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class GangRules:
+    """One of several gangs that are planned together, and the rules over all of its sets.
+
+    `pod_sets`: positions of its sets. `minimum`: placed members of these sets together. `multiples`: count the placed
+    members of these sets. `line`: a strict queue; if one of its gangs has no place, no later gang of it has one.
+    """
+
+    pod_sets: tuple[int, ...]
+    minimum: int
+    multiples: tuple[Multiple, ...] = ()
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaShare:
+    """A queue or a cohort in the tree that shares one quota. All amounts are in one unit.
+
+    `parent`: position of the cohort above it in `Quota.shares`, greater than its own; None at the top. `quota`: its
+    nominal quota with what the shares below it lend. `kept`: the part of `quota` that it lends to no other share.
+    `limit`: the most that it may use, `quota` and its borrowing limit; None: no such limit. `used`: by pods outside the
+    problem that are charged to it directly.
+    """
+
+    parent: int | None
+    quota: int
+    kept: int = 0
+    limit: int | None = None
+    used: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaCharge:
+    """Every placed member of `shape` in set `pod_set` uses `amount` of the share at position `share`."""
+
+    share: int
+    pod_set: int
+    shape: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The quota of one resource in one flavor, which queues and cohorts share.
+
+    What a share uses beyond `kept` counts in its parent. A share whose members are placed anew stays within its limit,
+    the limits of the shares above it, and the quota of the topmost share. While it uses less than it keeps, the
+    difference offsets what the shares above it have used too much (Kueue, pkg/cache/scheduler/resource_node.go).
+    """
+
+    name: str
+    shares: tuple[QuotaShare, ...]
+    charges: tuple[QuotaCharge, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
-    """One gang to be placed whole, and what there is.
+    """One gang to be placed whole, and what there is. Several gangs that are planned together have `gangs`.
 
     `levels`: names, widest first, the node last. `resources`: names; every amount tuple runs parallel to it.
     `minimum`: members of all sets together that must be placed. `required`: the level of which one domain must
-    hold every placed member. `multiples` count the placed members of all sets together.
+    hold every placed member. `multiples` count the placed members of all sets together. `gangs`: the gangs in their
+    order, each with sets of its own; empty for one gang. Only problems with `gangs` have `quotas`.
     """
 
     levels: tuple[str, ...]
@@ -362,6 +419,8 @@ class Problem:
     spreads: tuple[Spread, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     affinities: tuple[Affinity, ...] = ()
+    gangs: tuple[GangRules, ...] = ()
+    quotas: tuple[Quota, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ _AWAITED = (
 _OTHERS = (
     "policy/v1/poddisruptionbudgets",
     "storage.k8s.io/v1/storageclasses",
+    "node.k8s.io/v1/runtimeclasses",
+    "resource.k8s.io/v1/deviceclasses",
     "v1/resourcequotas",
     "v1/persistentvolumeclaims",
     "v1/persistentvolumes",

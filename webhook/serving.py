@@ -4,6 +4,7 @@ Replicas scale it, not processes. Whatever has threads (caches, the health port,
 the worker, after the fork. Docs of the settings: https://gunicorn.org/reference/settings/
 """
 
+import faulthandler
 import logging
 import socket
 import sys
@@ -159,6 +160,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then exit the process. Whatever cannot be begun is said on stderr."""
+        faulthandler.enable()  # the worker inherits it: a crash of a native library names its threads and Python frames
         keep_little()  # the workers are forked from here
         try:
             PoliteArbiter(self, self.settings.notice).run()

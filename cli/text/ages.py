@@ -2,14 +2,16 @@
 
 from datetime import datetime
 
-from planning.stories.timeline import moment
+from cluster.times import instant
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def age(text: str, now: datetime) -> str:
-    """How long ago an RFC 3339 time was, in the unit that matters."""
-    seconds = max(0, int((now - moment(text)).total_seconds()))
+    """How long ago an RFC 3339 time was, in one unit; "?" for any other text."""
+    if (start := instant(text)) is None:
+        return "?"
+    seconds = max(0, int((now - start).total_seconds()))
     if seconds < 2 * _MINUTE:
         return f"{seconds}s"
     if seconds < 3 * _HOUR:

@@ -15,13 +15,15 @@ from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
 from kube.placeholders import is_seat
-from planning.messages.wording import NEAREST_COLUMNS, nearest_row
+from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row
 from planning.stories.facts import GangFacts, asked_by, left_over, pod_state, presence, shared, since, wants
 from planning.stories.timeline import moment
 
 NO_LEADER_SECONDS = 60
 """A lease that is older than this much beyond its duration has no holder any more."""
 
+MOST_ROWS = 10
+"""Pods that have a row each. More would push the answer off a screen of 24 lines."""
 _UNLIMITED = 100_000
 """Columns where nobody looks at a terminal: lines stay whole, whatever reads them."""
 _STYLES = {
@@ -43,28 +45,32 @@ def render(story: GangFacts, now: datetime) -> str:
 
 
 def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
+    """The answer and the remedies first, then the facts behind them, the pods and the events."""
     yield _headline(story)
     yield Text(f"  {story.status.get('message') or 'nothing has been decided yet'}")
+    for lines in _answers(story):
+        yield Text()
+        yield from (Text(f"  {line}") for line in lines)
     yield Text()
     yield _table((), _facts(story, now))
-    for table in (_members(story), _victims(story), _nearest(story)):
+    for table in (_nearest(story), _victims(story), _members(story)):
         if table is not None:
             yield Text()
             yield table
-    for reason in left_over(story):
-        yield Text()
-        yield Text(f"  held back: {reason}")
-    why_here = (story.status.get("explanation") or {}).get("whyHere")
-    if why_here:
-        yield Text()
-        yield Text(f"  why here: {why_here}")
-    changes = (story.status.get("explanation") or {}).get("wouldFitIf") or ()
-    if changes:
-        yield Text()
-        yield from (Text(f"  would fit if: {change}") for change in changes)
     if story.events:
         yield Text()
         yield _history(story.events, now)
+
+
+def _answers(story: GangFacts) -> Iterator[Sequence[str]]:
+    """Groups of lines: the remedies, why the plan is where it is, and why extra members wait."""
+    explanation = story.status.get("explanation") or {}
+    if changes := explanation.get("wouldFitIf"):
+        yield [f"would fit if: {change}" for change in changes]
+    if why_here := explanation.get("whyHere"):
+        yield [f"why here: {why_here}"]
+    if reasons := left_over(story):
+        yield [f"held back: {reason}" for reason in reasons]
 
 
 def _headline(story: GangFacts) -> Text:
@@ -107,6 +113,7 @@ def leader_trouble(leader: Manifest | None, now: datetime) -> str:
 
 
 def _members(story: GangFacts) -> RenderableType | None:
+    """The pods with their states and nodes. Of many pods, those in one state share a row."""
     planned = {(e["namespace"], e["pod"]): e["node"] for e in story.status.get("assignments") or ()}
     home = story.manifest["metadata"]["namespace"]
     rows = []
@@ -121,7 +128,23 @@ def _members(story: GangFacts) -> RenderableType | None:
         for each in planned_for
         if is_seat(each.get("uid", ""))
     ]
-    return _table(("POD", "STATE", "NODE"), rows) if rows else None
+    shown = rows if len(rows) <= MOST_ROWS else _folded(rows)
+    return _table(("POD", "STATE", "NODE"), shown) if shown else None
+
+
+def _folded(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """One row for all pods in one state: their names and their nodes as ranges."""
+    by_state: dict[str, list[tuple[str, str]]] = {}
+    for name, state, node in rows:
+        by_state.setdefault(state, []).append((name, node))
+    return [
+        (
+            compressed(name for name, _ in pods),
+            state if len(pods) == 1 else f"{state} ({len(pods)} pods)",
+            compressed(node for _, node in pods if node),
+        )
+        for state, pods in by_state.items()
+    ]
 
 
 def _victims(story: GangFacts) -> RenderableType | None:

@@ -74,6 +74,7 @@ def _spec(spec: PodSpec) -> PodSpec:
         scheduler_name=intern(spec.scheduler_name),
         priority_class_name=intern(spec.priority_class_name),
         preemption_policy=intern(spec.preemption_policy),
+        runtime_class_name=intern(spec.runtime_class_name),
         node_selector=_strings_shared(spec.node_selector),
         affinity=_shared(spec.affinity),
         tolerations=_shared_all(spec.tolerations),

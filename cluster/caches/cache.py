@@ -25,6 +25,7 @@ from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.catalog import Catalog, ObjectKey
+from kube.classes import DeviceClass, RuntimeClass
 from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.topology import Topology
 from timing.clock import SYSTEM_CLOCK, Clock
@@ -84,6 +85,8 @@ class ClusterCache:
         self._claims: Table[PersistentVolumeClaim] = Table(self, self._journals)
         self._volumes: Table[PersistentVolume] = Table(self, self._journals)
         self._storage_classes: Table[StorageClass] = Table(self, self._journals)
+        self._runtime_classes: Table[RuntimeClass] = Table(self, self._journals)
+        self._device_classes: Table[DeviceClass] = Table(self, self._journals)
         self._manifests = Manifests(self, self._journals)
         self._further: list[FurtherKinds] = []
         self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
@@ -102,8 +105,13 @@ class ClusterCache:
             ("/api/v1/persistentvolumeclaims", PersistentVolumeClaim, self._claims),
             ("/api/v1/persistentvolumes", PersistentVolume, self._volumes),
             ("/apis/storage.k8s.io/v1/storageclasses", StorageClass, self._storage_classes),
+            ("/apis/node.k8s.io/v1/runtimeclasses", RuntimeClass, self._runtime_classes),
         ):
             yield Reflector(transport, [path], kind, table, timing=timing, clock=clock)
+        device_classes = [f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2")]
+        yield Reflector(
+            transport, device_classes, DeviceClass, self._device_classes, optional=True, timing=timing, clock=clock
+        )
 
     def _others(
         self, transport: Transport, kinds: Iterable[GroupKind], timing: ReflectorTiming
@@ -279,6 +287,8 @@ class ClusterCache:
                     quotas=self._quotas.all(),
                     namespaces=self.namespaces(),
                     volumes=claims_of(self._claims.all(), self._volumes.all(), self._storage_classes.all()),
+                    runtime_classes=self._runtime_classes.all(),
+                    device_classes=self._device_classes.all(),
                     version=version,
                 )
             return self._snapshot

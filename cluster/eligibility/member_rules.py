@@ -13,19 +13,21 @@ Groups = tuple[str | None, ...]
 
 
 def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list[tuple[str, Groups, int]]:
-    """How many more pods like the one that was asked about fit into each domain of its hard spread constraints.
+    """Return how many more pods like the one that was asked about each domain of its hard spread constraints takes.
 
-    Each entry is (key, group of each of `nodes`, most in each group); domains with the same limit share an entry,
-    closed ones (limit 0) are left to eligibility. The emptiest domain is taken as it is now, so a plan within these
-    limits is one that the stock scheduler binds in any order; it would allow more where that domain fills up too.
+    Each entry is (key, group of each of `nodes`, most in each group). Domains with the same limit share an entry. The
+    emptiest domain is counted as it is now: the stock scheduler binds a plan within these limits in any order. More
+    pods fit if that domain fills up too.
     """
     limits: list[tuple[str, Groups, int]] = []
     for spread in spreads:
-        if not spread.self_matching:
-            continue
         domains = [state.node.metadata.labels.get(spread.topology_key) for state in nodes]
         rooms = {domain: spread.room(domain) for domain in dict.fromkeys(domains) if domain is not None}
-        for most in sorted(set(rooms.values()) - {0}):
+        closed = {domain for domain in rooms if spread.closes(domain)}
+        # A pod that its own constraint does not count fills no domain.
+        rooms = {domain: most for domain, most in rooms.items() if spread.self_matching and most}
+        rooms |= dict.fromkeys(closed, 0)
+        for most in sorted(set(rooms.values())):
             alike = {domain for domain, room in rooms.items() if room == most}
             groups = tuple([each if each in alike else None for each in domains])
             limits.append((spread.topology_key, groups, most))
@@ -39,7 +41,8 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
     """
     namespaces = {} if snapshot is None else snapshot.namespaces
     among = among_members(pod, siblings, namespaces)
-    return tuple(dict.fromkeys((*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot))))
+    found = (*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot), *_of_runtime_class(pod, snapshot))
+    return tuple(dict.fromkeys(found))
 
 
 def _of_the_pod(pod: Pod) -> Iterator[str]:
@@ -67,6 +70,13 @@ def among_members(pod: Pod, siblings: Sequence[Pod], namespaces: Namespaces) -> 
         counted = any(selects(constraint.label_selector, each.metadata.labels) for each in (pod, *siblings))
         if constraint.when_unsatisfiable == "DoNotSchedule" and counted:
             yield f"topology spread of the gang's own members ({constraint.topology_key})"
+
+
+def _of_runtime_class(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
+    """The pod's RuntimeClass, if nothing shows which overhead the API server adds for it."""
+    name = pod.spec.runtime_class_name
+    if name and not pod.metadata.uid and snapshot is not None and name not in snapshot.runtime_classes:
+        yield f"the overhead of RuntimeClass {name}, which is not known"
 
 
 def _of_volumes(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:

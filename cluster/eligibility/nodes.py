@@ -47,7 +47,8 @@ class Eligibility:
     hold a reservation do not count. Pods on their way out count as gone, except where `until_gone` says that they still
     stand in the way (for the last check before a release). Pods that `may_go` exclude from no node by a host port or by
     anti-affinity: they are `obstacles`. `with_members`: members of its gang, which do not count here, may be those that
-    its affinity is about.
+    its affinity is about. `members`: the pods that are placed with it, whose places decide which domains its spread
+    constraints close.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Eligibility:
         until_gone: bool = False,
         may_go: MayGo = nobody_goes,
         with_members: bool = False,
+        members: Sequence[Pod] = (),
     ) -> None:
         self._pod = pod
         self._may_go = may_go
@@ -73,7 +75,7 @@ class Eligibility:
         self._ports = host_ports(pod)
         self._claims = [snapshot.volumes[name] for name in claim_names(pod) if name in snapshot.volumes]
         occupants = self._occupants(snapshot)
-        self.spreads: tuple[Spread, ...] = spreads(pod, snapshot, self._counts, may_go)
+        self.spreads: tuple[Spread, ...] = spreads(pod, snapshot, self._counts, may_go, members=members)
         """The pod's hard spread constraints, counted over the pods there."""
         self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces, may_go, with_members=with_members)
         self._anywhere = not (self._ports or self._claims or self._neighbours.closing or chooses(pod) or requires(also))

@@ -233,25 +233,17 @@ class Spread:
         """How many pods like this one the domain takes while the emptiest domain stays as it is; at least 0."""
         return max(0, self.max_skew + self.least - self.counts.get(domain, 0))
 
+    def closes(self, domain: str) -> bool:
+        """Whether the scheduler refuses the domain to the next pod like this one."""
+        count = self.counts.get(domain)
+        return count is not None and count + int(self.self_matching) - self.least > self.max_skew
+
     def exclusion(self, node: Node) -> str:
         """Why the constraint closes the node to the next pod, "" where it does not or that depends on who goes."""
         domain = node.metadata.labels.get(self.topology_key)
         if domain is None:
             return SPREAD_LABEL
         return SPREAD if domain in self._full else ""
-
-    def exclusion_of_last(self, node: Node, *, counted: bool) -> str:
-        """The same for a pod that is on the node already, as if it came after all others. `counted`: it is in the
-        counts.
-        """
-        domain = node.metadata.labels.get(self.topology_key)
-        if domain is None:
-            return SPREAD_LABEL
-        if domain not in self.counts:
-            return ""
-        others = self.counts[domain] - int(counted)
-        least = 0 if self.too_few else min(self.least, others)
-        return SPREAD if others > self.max_skew + least - int(self.self_matching) else ""
 
     def closes_any(self, nodes: Sequence[NodeState]) -> bool:
         """Whether the constraint closes one of these nodes, some of the picture's, to the next pod for certain."""
@@ -261,9 +253,18 @@ class Spread:
 
 
 def spreads(
-    pod: Pod, snapshot: Snapshot, is_there: Callable[[Tenant], bool], may_go: MayGo = nobody_goes
+    pod: Pod,
+    snapshot: Snapshot,
+    is_there: Callable[[Tenant], bool],
+    may_go: MayGo = nobody_goes,
+    *,
+    members: Sequence[Pod] = (),
 ) -> tuple[Spread, ...]:
-    """The pod's hard spread constraints, counted over the pods that are taken to be there."""
+    """Return the pod's hard spread constraints, counted over the pods for which `is_there` holds.
+
+    `members`: pods that are placed together with `pod`. A constraint that counts one of them closes no domain: another
+    member can fill the emptiest domain first.
+    """
     hard = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     if not hard:
         return ()
@@ -273,12 +274,14 @@ def spreads(
         if None in values:
             labelled = [place for place in labelled if values[place] is not None]
     in_namespace = [*snapshot.tenants_in(pod.metadata.namespace)]
-    return tuple(_spread(pod, each, _Counted(snapshot, labelled, in_namespace, is_there, may_go)) for each in hard)
+    over = _Counted(snapshot, labelled, in_namespace, is_there, may_go, members)
+    return tuple(_spread(pod, each, over) for each in hard)
 
 
 class _Counted(NamedTuple):
-    """Over whom a pod's constraints are counted: the places of the nodes that have all their labels, the pods of its
-    namespace by place, and who of them is taken to be there and may go.
+    """The inputs of a count: the places of the nodes that have all labels of the pod's constraints, and the pods of
+    its namespace by place. `is_there` and `may_go` ask whether a pod counts and whether it may be evicted. `members`:
+    see `spreads`.
     """
 
     snapshot: Snapshot
@@ -286,6 +289,7 @@ class _Counted(NamedTuple):
     in_namespace: Sequence[tuple[int, Sequence[Tenant]]]
     is_there: Callable[[Tenant], bool]
     may_go: MayGo
+    members: Sequence[Pod]
 
 
 def _spread(pod: Pod, constraint: TopologySpreadConstraint, over: _Counted) -> Spread:
@@ -309,7 +313,8 @@ def _spread(pod: Pod, constraint: TopologySpreadConstraint, over: _Counted) -> S
     enough = len(counts) >= (constraint.min_domains or 1)
     least, itself = min(counts.values(), default=0) if enough else 0, _selected(constraint, narrowed, pod)
     most = constraint.max_skew + least - int(itself)
-    full = frozenset() if going else frozenset([domain for domain, count in counts.items() if count > most])
+    depends = bool(going) or (not empty and any(_is_counted(pod, constraint, narrowed, each) for each in over.members))
+    full = frozenset() if depends else frozenset([domain for domain, count in counts.items() if count > most])
     return Spread(
         topology_key=key,
         max_skew=constraint.max_skew,
@@ -325,6 +330,11 @@ def _spread(pod: Pod, constraint: TopologySpreadConstraint, over: _Counted) -> S
         _constraint=constraint,
         _narrowed=narrowed,
     )
+
+
+def _is_counted(pod: Pod, constraint: TopologySpreadConstraint, narrowed: Sequence[Requirement], other: Pod) -> bool:
+    """Whether the constraint of `pod`, whose selector is not empty, counts `other`."""
+    return other.metadata.namespace == pod.metadata.namespace and _selected(constraint, narrowed, other)
 
 
 def _selected(constraint: TopologySpreadConstraint, narrowed: Sequence[Requirement], pod: Pod) -> bool:

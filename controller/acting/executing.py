@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
+from cluster.snapshot import Snapshot
 from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.cluster_view import ClusterView
@@ -16,6 +17,7 @@ from controller.release.next_step import (
     NeedPlan,
     Nominate,
     Planned,
+    Postponed,
     Release,
     Renominate,
     TakeOver,
@@ -27,10 +29,12 @@ from controller.scheduling.scheduling_queue import Planner
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.writes.writer import Result, Writer, Written
-from gangs.model import RESTART, GangKey
+from gangs.model import Gang, GangKey
+from kube.keys import RELEASE_BEGUN
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
+from planning.scheduler_rules.binding_order import BindingOrder
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 
@@ -93,6 +97,8 @@ class PlanExecutor:
                 self._evict(gang_round, victims, picture)
             case Release(members):
                 self._release(gang_round, members, picture)
+            case Postponed(Release()) if gang_round.record is not None:
+                self._probes.seen(gang_round.record.plan_id)  # asks for the probe: the release may be due next round
             case _:
                 pass
 
@@ -229,17 +235,41 @@ class PlanExecutor:
         flavors = flavors_in_use(gang_round.gang)
         domain = solved_domain(settled(gang_round.gang), _members(gang_round), picture.snapshot, picture.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
-        added, noting = any(each.tolerations for each in flavors), gang_round.gang.on_failure == RESTART
+        added = any(each.tolerations for each in flavors)
         snapshot, time = picture.snapshot, rfc3339(self._clock.wall())
+        members = _in_turn(gang_round, members, snapshot)
+        if not members:
+            return  # siblings that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
+        patch = partial(release_patch, domain=domain, now=time, tolerating=added)
+        begun = _begun(gang_round.gang)
         patches = [
-            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added, noting=noting))
-            for m in in_order(members, gang_round.gang, snapshot)
+            (m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in in_order(members, gang_round.gang, snapshot)
         ]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         if all(each.done for each in written):
             gang_round.settled = True
             self._reporter.released(gang_round, members)
+
+
+def _in_turn(gang_round: GangRound, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
+    """Return the members to release now, in binding order. A later round releases the others, once siblings are bound.
+
+    The order concerns all unbound members that exist: siblings that are released already may not be bound yet. A pod
+    that its workload has yet to create holds no member back.
+    """
+    ready = {each.pod.metadata.uid: each for each in members}
+    there = (each for each in _members(gang_round) if not each.pod.bound and not to_come(each.pod))
+    unbound = [each for each in there if snapshot.state(each.node) is not None]
+    order = BindingOrder(((each.pod, each.node) for each in unbound), snapshot, priority=gang_round.gang.priority)
+    released = order.released_now([each.pod.metadata.uid in ready for each in unbound])
+    return [ready[unbound[position].pod.metadata.uid] for position in released]
+
+
+def _begun(gang: Gang) -> str:
+    """Return when the first member of the gang was released (RFC 3339); "" if none has been."""
+    notes = (member.pod.metadata.annotations.get(RELEASE_BEGUN) for member in gang.members)
+    return min(filter(None, notes), default="")
 
 
 def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:

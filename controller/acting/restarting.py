@@ -13,7 +13,7 @@ from controller.cluster_view import ClusterView
 from controller.defaults import RESTART_SECONDS
 from controller.gang_round import GangRound
 from controller.mishaps import Doing, Mishaps
-from controller.release.wholeness import AS_A_WHOLE, ever_whole
+from controller.release.wholeness import Withdrawal, WithdrawalReason, bound_when_whole, was_whole
 from controller.scheduling.restart_checks import Planned, RestartChecks
 from gangs.model import GangKey
 from planning.decision import Outcome
@@ -101,18 +101,18 @@ class Restarter:
         self._since.pop(gang.key, None)
         self._under_way = gang.key, self._clock.monotonic()
         gang_round.restarts = int(gang_round.status.get("restarts", 0)) + 1
-        self._withdrawer.take_back(
-            gang_round,
-            f"{AS_A_WHOLE} ({gang_round.restarts} of at most {gang.max_restarts} times): the others have no place "
-            f"beside the {counted(len(let_go(gang)))} that had started, and all together have one, so those were "
-            "evicted",
+        message = (
+            f"restarted as a whole ({gang_round.restarts} of at most {gang.max_restarts} times): the others have no "
+            f"place beside the {counted(len(let_go(gang)))} that had started, and all together have one, so those were "
+            "evicted"
         )
+        self._withdrawer.take_back(gang_round, Withdrawal(WithdrawalReason.RESTARTED, message))
 
     def _note_end(self, gang_round: GangRound) -> None:
         """Others may be restarted once this one has been let go again."""
         if self._under_way is None or self._under_way[0] != gang_round.gang.key:
             return
-        if ever_whole(gang_round.status) and not torn(gang_round):
+        if was_whole(gang_round.gang, gang_round.status) and not torn(gang_round):
             self._under_way = None
 
     def _other(self, key: GangKey) -> GangKey | None:
@@ -134,12 +134,12 @@ def _planned(gang_rounds: Iterable[GangRound]) -> Planned:
 def torn(gang_round: GangRound) -> bool:
     """Whether it asks to be restarted, was whole, has lost a member since, and it is proven that there is no place."""
     gang, decision = gang_round.gang, gang_round.decision
-    if decision is None or not wants_restart(gang) or not ever_whole(gang_round.status):
+    if decision is None or not wants_restart(gang) or not was_whole(gang, gang_round.status):
         return False
     if decision.outcome is not Outcome.UNPLACEABLE or decision.proof != Proof.INFEASIBLE.value:
         return False
     bound = sum(member.pod.bound for member in gang.members)
-    return bound < int(gang_round.status.get("boundWhenWhole", 0))
+    return bound < bound_when_whole(gang, gang_round.status)
 
 
 def _used_up(gang_round: GangRound) -> str:

@@ -8,7 +8,8 @@ unless it is restarted (`controller.acting.restarting`): what that has begun is 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -17,13 +18,21 @@ from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import NeedPlan
-from controller.release.wholeness import ever_whole, still_withdrawn
+from controller.release.wholeness import (
+    Withdrawal,
+    WithdrawalReason,
+    bound_members,
+    release_begun,
+    release_is_marked,
+    still_withdrawn,
+    was_whole,
+)
 from controller.status.reporting import Reporter
-from controller.writes.writer import Result, Writer
+from controller.writes.writer import Result, Writer, Written
 from gangs.model import Gang, GangKey, Member
 from gangs.workloads.jobs import controller_of
-from kube.keys import GATE
-from kube.scheduling import released
+from kube.keys import GATE, WHOLE_MARK
+from kube.objects import Pod
 from kube.topology import Topology
 from planning.framing.stranded import stranded
 from planning.messages.wording import pods as counted
@@ -65,7 +74,7 @@ class Withdrawer:
         """Evict what is to be evicted, and note on each round what is to be said."""
         self._now_seen = {}
         for gang_round in gang_rounds:
-            gang_round.withdrawn = ""
+            gang_round.withdrawal = None
             if not gang_round.failed:
                 self._mishaps.tried(gang_round, Doing.ACTING, partial(self._look_at, gang_round, picture))
         self._seen = self._now_seen
@@ -81,34 +90,60 @@ class Withdrawer:
             key, now = gang_round.gang.key, self._clock.monotonic()
             self._now_seen[key] = seen = self._seen.get(key, now)
             if waited >= self._seconds and now >= max(seen + SEEN_SECONDS, self._again.get(key, 0.0)):
-                said = still_withdrawn(gang_round.status, released=False).partition(_REFUSED)[0]
-                self.take_back(gang_round, said or self._message(gang_round, why))
+                self.take_back(gang_round, _continued(gang_round) or self._new(gang_round, why))
 
-    def take_back(self, gang_round: GangRound, message: str) -> None:
-        """Evict all that were let go: those that are not bound have an affinity that fits their siblings' places alone.
+    def take_back(self, gang_round: GangRound, withdrawal: Withdrawal) -> None:
+        """Evict all members that were released. The affinity of those that are not bound fits no other nodes.
 
-        It is recorded first: who goes on from half of it must know that members are missing for this reason.
+        The members that are not bound go first. If one of them may have been bound since the snapshot, no bound member
+        is evicted in this round: the gang may be whole. Every eviction requires the pod's version as seen.
+
+        The marks that the gang was whole are removed first, and the status says why before a member goes. A successor
+        that finds half of it done then finds a gang that runs in part and never was whole, and continues.
         """
-        gang_round.withdrawn = message
-        if not self._reporter.write_status(gang_round):
-            gang_round.withdrawn, gang_round.restarts = "", 0
+        versions = self._unmarked(gang_round)
+        if versions is None:
+            gang_round.restarts = 0
             return
-        pods = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
-        metas = [pod.metadata for pod in pods]
-        evict = self._writer.evict
-        answers = self._writer.all(
-            partial(evict, meta.namespace, meta.name, meta.uid, version=meta.resource_version) for meta in metas
-        )
+        gang_round.withdrawal = withdrawal
+        if not self._reporter.write_status(gang_round):
+            gang_round.withdrawal, gang_round.restarts = None, 0
+            return
+        released = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
+        unbound = [pod for pod in released if not pod.bound]
+        answers = self._evicted(unbound, versions)
+        evicted = [pod for pod, answer in zip(unbound, answers, strict=True) if answer.done]
+        if all(answer.over for answer in answers):
+            bound = [pod for pod in released if pod.bound]
+            of_bound = self._evicted(bound, versions)
+            evicted += [pod for pod, answer in zip(bound, of_bound, strict=True) if answer.done]
+            answers += of_bound
         gang_round.writing = True
         refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
         if refusal:
             self._again[gang_round.gang.key] = self._clock.monotonic() + AGAIN_SECONDS
-            gang_round.withdrawn += f"{_REFUSED}{refusal}"
-        gone = [pod for pod, answer in zip(pods, answers, strict=True) if answer.done]
-        if gone:
-            self._reporter.withdrawn(gang_round, gone, gang_round.withdrawn)
+            gang_round.withdrawal = replace(withdrawal, message=f"{withdrawal.message}{_REFUSED}{refusal}")
+        if evicted:
+            self._reporter.withdrawn(gang_round, evicted, gang_round.withdrawal)
 
-    def _message(self, gang_round: GangRound, why: str) -> str:
+    def _unmarked(self, gang_round: GangRound) -> Mapping[str, str] | None:
+        """Remove the marks that the gang was whole. Return the new version of each pod by uid; None if one stays."""
+        pods = [member.pod for member in gang_round.gang.members if WHOLE_MARK in member.pod.metadata.annotations]
+        answers = self._writer.all(partial(self._writer.annotate, pod, {WHOLE_MARK: None}) for pod in pods)
+        if not all(answer.over for answer in answers):
+            gang_round.writing = True
+            return None
+        return {pod.metadata.uid: answer.version for pod, answer in zip(pods, answers, strict=True)}
+
+    def _evicted(self, pods: Sequence[Pod], versions: Mapping[str, str]) -> list[Written]:
+        """Evict pods, each only in the version that the snapshot or our own write of this round shows."""
+        seen = ((pod.metadata, versions.get(pod.metadata.uid) or pod.metadata.resource_version) for pod in pods)
+        evict = self._writer.evict
+        return self._writer.all(
+            partial(evict, meta.namespace, meta.name, meta.uid, version=version) for meta, version in seen
+        )
+
+    def _new(self, gang_round: GangRound, why: str) -> Withdrawal:
         let_go = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
         bound = sum(pod.bound for pod in let_go)
         needed = counted(gang_round.gang.still_needed)
@@ -117,25 +152,35 @@ class Withdrawer:
             f"{self._seconds:g} s ({why}), so those were evicted"
         )
         bare = any(controller_of(pod) is None for pod in let_go)
-        return f"{text}; pods that no controller makes again have to be created again" if bare else text
+        text += "; pods that no controller makes again have to be created again" if bare else ""
+        return Withdrawal(WithdrawalReason.WITHDRAWN, text)
+
+
+def _continued(gang_round: GangRound) -> Withdrawal | None:
+    """Return the withdrawal that the status shows, without what an eviction was refused for."""
+    shown = still_withdrawn(gang_round.status, released=False)
+    return replace(shown, message=shown.message.partition(_REFUSED)[0]) if shown is not None else None
 
 
 def begun(gang_round: GangRound) -> str | None:
-    """When the first member was let go of a gang that runs in part and never was whole; None for any other."""
-    gang = gang_round.gang
-    bound = [member for member in gang.members if member.pod.bound]
-    if not gang.all_or_none or not bound or ever_whole(gang_round.status) is not False or gang.suffice(bound):
+    """Return when the release of a gang began that runs in part and never was whole; None for any other gang."""
+    gang, status = gang_round.gang, gang_round.status
+    bound = bound_members(gang)
+    if not gang.all_or_none or not bound or was_whole(gang, status):
         return None
-    times = [released(member.pod) for member in bound]
-    since = min(times)
-    if not all(times) or not is_time(since):
-        return None  # one that came past us is none of ours to evict; anybody may have written what is no time
-    return since if still_withdrawn(gang_round.status, released=False) or _never_whole(gang, since) else None
+    since = release_begun(gang)
+    if not is_time(since):
+        return None  # a member was not released by us, or another client has written what is no time
+    if release_is_marked(bound):
+        return since  # had a leader seen the gang whole, one of its members would be marked
+    return since if still_withdrawn(status, released=False) is not None or _never_whole(gang, since) else None
 
 
 def _never_whole(gang: Gang, since: str) -> bool:
-    """Whether so many of the members that were there at the first release are still not bound that it cannot have been
-    whole in between, though nobody saw it. Who is lost, or has come in the place of another, may have been bound.
+    """Return whether too many of the members that existed at the first release are still not bound.
+
+    Such a gang cannot have been whole in between, even unseen. A lost or replaced member may have been bound. This
+    decides for gangs of older versions, whose pods carry no marks.
     """
     begun_at = datetime.fromisoformat(since)
     waiting_since = Counter(

@@ -165,14 +165,28 @@ class _Office:
         self._lease.release()
 
     def _renew(self) -> None:
-        while not self._clock.wait(self._over, self._timing.retry) and self._term.left() > 0:
-            renew(self._lease, self._term, self._clock)
+        keep_renewing(self._lease, self._term, self._timing, self._over, self._clock)
 
     def _watch(self) -> None:
         while not self._clock.wait(self._over, _TICK_SECONDS):
             self._term.left()
             if self._stop.is_set():
                 self._term.lost.set()
+
+
+def keep_renewing(
+    lease: Lease, term: Term, timing: LeaseTiming, over: threading.Event, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Renew the Lease every `timing.retry` seconds until `over` is set or the term ends.
+
+    The seconds count from the start of a renewal, not from its answer. A renewal that hangs would otherwise leave no
+    time for a second one: with a lease of 4 s it may take 1.3 s, and the term ends after 2.7 s.
+    """
+    pause = timing.retry
+    while not clock.wait(over, pause) and term.left() > 0:
+        begun = clock.monotonic()
+        renew(lease, term, clock)
+        pause = max(0.0, timing.retry - (clock.monotonic() - begun))
 
 
 def renew(lease: Lease, term: Term, clock: Clock) -> None:

@@ -96,6 +96,23 @@ class Release:
     members: tuple[Planned, ...]
 
 
+class Delay(Enum):
+    """Why a step that is due waits for a later round."""
+
+    DISPLACED = "Displaced"
+    """A plan that this round accepts, or has yet to nominate, takes capacity that the gang reserves."""
+    HANDOVER = "Handover"
+    """A new leader has not planned the waiting gangs of higher priority yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """A step that is not carried out in this round. The next round derives the gang's step anew."""
+
+    step: Evict | Release
+    delay: Delay
+
+
 @dataclass(frozen=True, slots=True)
 class Renominate:
     """Released members lost their nomination but their room is free (again): hold it until the scheduler tries anew."""
@@ -147,6 +164,7 @@ Step = (
     | TakeOver
     | Free
     | Release
+    | Postponed
     | Renominate
     | AwaitBinding
     | AwaitPods

@@ -12,7 +12,7 @@ import msgspec
 from cluster.snapshot import Snapshot
 from controller.release.next_step import Planned
 from gangs.model import Gang, Member
-from kube.keys import GATE, PINNED_IN, RELEASED
+from kube.keys import GATE, PINNED_IN, RELEASE_BEGUN, RELEASED
 from kube.objects import Node, Pod
 from kube.requests import pod_requests
 from kube.scheduling import release_note
@@ -56,28 +56,38 @@ def _beyond_minimum(gang: Gang) -> frozenset[str]:
 
 
 def release_patch(
-    pod: Pod, node: Node | None, *, domain: Labels | None, now: str, tolerating: bool = False, noting: bool = False
+    pod: Pod,
+    node: Node | None,
+    *,
+    domain: Labels | None,
+    now: str,
+    begun: str = "",
+    tolerating: bool = False,
 ) -> Mapping[str, Any]:
     """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
 
     :param node: where the plan puts it; None where it has no plan, and is tied to nothing.
     :param domain: labels of the solved domain; None or empty pins the exact node.
     :param now: RFC 3339; with it the pod's last words before its release are noted (`kube.scheduling`).
+    :param begun: when the first member of the gang was released (RFC 3339); "": now.
     :param tolerating: whether `pod` has tolerations that are to be written, beside those that stand. A pod may always
         be given more (core/v1 validation), and a merge patch replaces the whole list.
-    :param noting: whether to note where the pin stands: its gang may be restarted as a whole (docs/decisions/0030).
     """
     gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != GATE]
     spec: dict[str, Any] = {"schedulingGates": gates, **(_pin(pod, node, domain or ()) if node else {})}
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     meta = pod.metadata
-    pinned_in = {PINNED_IN: pin_note(pod, spec)} if noting else {}
     return {
         "metadata": {
             "resourceVersion": meta.resource_version,
             "uid": meta.uid,
-            "annotations": {RELEASED: release_note(pod, now), **pinned_in},
+            # The pin is noted because a recreated pod comes without it (restarts: docs/decisions/0030; what-if).
+            "annotations": {
+                RELEASED: release_note(pod, now),
+                RELEASE_BEGUN: begun or now,
+                PINNED_IN: pin_note(pod, spec),
+            },
         },
         "spec": spec,
     }

@@ -81,21 +81,21 @@ def record_of(decision: Decision) -> PlanRecord:
 
 
 def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
-    """The record that a Gang's status holds, None where there is none. Entries without a uid were not planned by us."""
+    """Return the plan that a Gang's status holds; None if there is none, or another version wrote it in another form.
+
+    Entries without a uid were not planned by us.
+    """
     plan_id = status.get("planId")
-    if not plan_id:
+    try:
+        members = [PlannedMember(*_entry(each)) for each in status.get("assignments") or () if each.get("uid")]
+        victims = [PlannedVictim(*_entry(each)) for each in status.get("victims") or () if each.get("uid")]
+    except (AttributeError, KeyError, TypeError):
         return None
-    members = tuple(
-        PlannedMember(each["uid"], each["namespace"], each["pod"], each["node"])
-        for each in status.get("assignments", ())
-        if each.get("uid")
-    )
-    victims = tuple(
-        PlannedVictim(each["uid"], each["namespace"], each["pod"], each["node"])
-        for each in status.get("victims", ())
-        if each.get("uid")
-    )
-    return PlanRecord(plan_id, members, victims)
+    return PlanRecord(plan_id, tuple(members), tuple(victims)) if plan_id and isinstance(plan_id, str) else None
+
+
+def _entry(planned: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    return planned["uid"], planned["namespace"], planned["pod"], planned["node"]
 
 
 def heirs_patch(status: Mapping[str, Any], heirs: Mapping[str, ObjectMeta]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from cluster.eligibility.nodes import Eligibility
-from cluster.eligibility.pod_affinity import AFFINITY, Neighbourhood, Occupant
+from cluster.eligibility.pod_affinity import AFFINITY, SPREAD, Neighbourhood, Occupant
 from cluster.node_state import NodeState, Tenant, named_among, room
 from cluster.snapshot import Snapshot
 from kube.objects import Pod
 from kube.requests import pod_requests
 from planning.framing.shapes import scheduling_key, watched_labels
+from planning.scheduler_rules.binding_order import BindingOrder
 
 
 def lost_room(
@@ -49,16 +50,25 @@ def lost_room(
                 return f"node {name} has no room left for {resource}"
     beside_the_others = _Together(members, snapshot, ignoring)
     alike, watched = dict[tuple[int | None, bytes], Eligibility](), watched_labels(snapshot)
+    pods = [pod for pod, _ in members]
     for pod, node in members:
         mark = pod.spec.priority, scheduling_key(pod, watched)
         if mark not in alike:
-            alike[mark] = Eligibility(pod, snapshot, ignoring=ignoring, until_gone=not count_terminating)
+            alike[mark] = Eligibility(pod, snapshot, ignoring=ignoring, until_gone=not count_terminating, members=pods)
         reason = alike[mark].exclusion(states[node])
         if reason == AFFINITY:
             reason = beside_the_others.affinity(pod, states[node])
         if reason:
             return f"node {node}: {reason}"
-    return ""
+    return _unbindable(members, snapshot, priority, ignoring)
+
+
+def _unbindable(members: Sequence[tuple[Pod, str]], snapshot: Snapshot, priority: int, gone: Container[str]) -> str:
+    """Say why the scheduler cannot bind the members one after the other; "" while it can."""
+    if not any(pod.spec.topology_spread_constraints for pod, _ in members):
+        return ""
+    binding = BindingOrder(members, snapshot, priority=priority, gone=gone)
+    return "" if binding.spread_holds() and binding.order() is not None else SPREAD
 
 
 class _Together:

@@ -1,22 +1,50 @@
-"""Whether a gang has been whole since it was begun, as the condition Whole of its Gang object says. Pure.
+"""Whether a gang has been whole: whether as many members as must run together did, while one of them still runs. Pure.
 
-A gang that has been whole and loses members is mended, or restarted where it asks for that (docs/decisions/0030). One
-that never was, because its controller died between two patches of its release, say, is to be made whole, or to be
-withdrawn (`controller.acting.withdrawing`, docs/decisions/0015).
+A gang that has been whole and loses members is repaired, or restarted if it asks for that (docs/decisions/0030). A gang
+that has never been whole, for example because its controller died between two patches of its release, becomes whole or
+is withdrawn (`controller.acting.withdrawing`, docs/decisions/0015).
+
+The pods decide: the annotation `phalanx.dev/whole` on up to `MARKED` of the members that run, and the annotation
+`phalanx.dev/release-begun` on every member that was released. The condition Whole of the Gang object shows the answer.
+It counts as a witness only while it is True: a status that was wiped or restored evicts nothing and protects nothing
+that the pods do not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypedDict
 
-from gangs.model import Gang
+from gangs.model import RESTART, Gang, Member
+from kube.keys import RELEASE_BEGUN, WHOLE_MARK
+from kube.scheduling import released
 
 Status = Mapping[str, Any]
 
 WHOLE = "Whole"
-WITHDRAWN = "Withdrawn"
-RESTARTED = "Restarted"
-AS_A_WHOLE = "restarted as a whole"
-"""With this begins what is said of members that were evicted so that all of the gang can start anew."""
+"""The condition of the Gang object."""
+
+MARKED = 2
+"""Members that carry the mark, on different nodes if possible.
+
+One lost node then leaves a mark, and the next round marks another member. Each mark costs a request; a mark on every
+member would add one request to the two (nomination and release) that a member costs otherwise.
+"""
+
+
+class WithdrawalReason(Enum):
+    """Why members that had started are evicted. The values are reasons of the condition Whole."""
+
+    WITHDRAWN = "Withdrawn"
+    RESTARTED = "Restarted"
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """Members that had started are evicted. `message`: one line for a person."""
+
+    reason: WithdrawalReason
+    message: str
 
 
 class Wholeness(TypedDict):
@@ -27,35 +55,98 @@ class Wholeness(TypedDict):
     message: str
 
 
-def ever_whole(status: Status) -> bool | None:
-    """Whether it has been whole since it was begun; None where that was never said."""
+def was_whole(gang: Gang, status: Status) -> bool:
+    """Return whether the gang is whole, or has been while one of its members that still run did.
+
+    :param status: the status of its Gang object.
+    """
+    bound = bound_members(gang)
+    return bool(bound) and (gang.suffice(bound) or any(map(_mark, bound)) or bool(status_says_whole(status)))
+
+
+def bound_when_whole(gang: Gang, status: Status) -> int:
+    """Return how many members ran when the gang was last seen whole; 0 if that is not known."""
+    counts = [int(mark) for mark in map(_mark, gang.members) if mark.isdecimal()]
+    return max(counts, default=int(status.get("boundWhenWhole") or 0))
+
+
+def release_is_marked(members: Iterable[Member]) -> bool:
+    """Return whether each member carries the note that versions with marks write at a release."""
+    return all(RELEASE_BEGUN in member.pod.metadata.annotations for member in members)
+
+
+def release_begun(gang: Gang) -> str:
+    """Return when the release of the members that run began (RFC 3339); "" if one of them was not released."""
+    bound = bound_members(gang)
+    times = [released(member.pod) for member in bound]
+    noted = [note for member in bound if (note := member.pod.metadata.annotations.get(RELEASE_BEGUN))]
+    return min([*noted, *times]) if times and all(times) else ""
+
+
+def to_mark(gang: Gang, status: Status) -> Sequence[Member]:
+    """Return the members on which the mark is missing or outdated.
+
+    Gangs that an older version released get no marks: their status alone says whether they were whole.
+    """
+    bound = bound_members(gang)
+    if not bound or not release_is_marked(bound) or not was_whole(gang, status):
+        return ()
+    marked = [member for member in bound if _mark(member)]
+    # Only a restart asks how many ran (docs/decisions/0030).
+    counts = gang.on_failure == RESTART and gang.suffice(bound)
+    outdated = [member for member in marked if counts and _mark(member) != str(len(bound))]
+    nodes = {member.pod.spec.node_name for member in marked}
+    others = sorted((m for m in bound if not _mark(m)), key=lambda m: m.pod.spec.node_name in nodes)
+    first: dict[str, Member] = {}
+    for member in others:
+        first.setdefault(member.pod.spec.node_name, member)
+    spread = [*first.values(), *(member for member in others if first[member.pod.spec.node_name] is not member)]
+    return [*outdated, *spread[: max(0, MARKED - len(marked))]]
+
+
+def mark_of(gang: Gang, status: Status) -> str:
+    """Return the text of the mark: how many members run, or ran when the gang was last seen whole."""
+    bound = bound_members(gang)
+    return str(len(bound) if gang.suffice(bound) else bound_when_whole(gang, status))
+
+
+def status_says_whole(status: Status) -> bool | None:
+    """Return what the condition Whole says; None if there is no such condition."""
     condition = _condition_of(status)
     return condition.get("status") == "True" if condition else None
 
 
-def wholeness(gang: Gang, before: Status, withdrawn: str) -> Wholeness:
-    """What is to be said of it now. `withdrawn`: why those that had started were evicted, where they were."""
-    bound = [member for member in gang.members if member.pod.bound]
+def wholeness(gang: Gang, before: Status, withdrawal: Withdrawal | None) -> Wholeness:
+    """Return what the condition Whole says now.
+
+    :param withdrawal: why members that had started are evicted; None if they are not.
+    """
     has_run = Wholeness(holds=True, reason="HasRun", message="as many as must run together have run")
-    if gang.suffice(bound):
+    if gang.suffice(bound_members(gang)):
         return has_run
-    if withdrawn:
-        return Wholeness(holds=False, reason=RESTARTED if is_restart(withdrawn) else WITHDRAWN, message=withdrawn)
-    if bound and ever_whole(before):
+    if withdrawal is not None:
+        return Wholeness(holds=False, reason=withdrawal.reason.value, message=withdrawal.message)
+    if was_whole(gang, before):
         return has_run
     return Wholeness(holds=False, reason="NotYet", message="as many as must run together have never run")
 
 
-def still_withdrawn(status: Status, *, released: bool) -> str:
-    """Why it was withdrawn; "" where it was not, or has been let go again since."""
+def still_withdrawn(status: Status, *, released: bool) -> Withdrawal | None:
+    """Return why the gang was withdrawn; None if it was not, or has been released again since."""
     condition = _condition_of(status)
-    taken_back = condition.get("reason") in (WITHDRAWN, RESTARTED)
-    return str(condition.get("message", "")) if taken_back and not released else ""
+    reasons = {each.value: each for each in WithdrawalReason}
+    reason = reasons.get(condition.get("reason", ""))
+    return Withdrawal(reason, str(condition.get("message", ""))) if reason is not None and not released else None
 
 
-def is_restart(withdrawn: str) -> bool:
-    """Whether members were evicted to restart their gang, by what is said of it."""
-    return withdrawn.startswith(AS_A_WHOLE)
+def bound_members(gang: Gang) -> list[Member]:
+    """Return the members that have their nodes."""
+    return [member for member in gang.members if member.pod.bound]
+
+
+def _mark(member: Member) -> str:
+    """Return the mark of a member that runs, "" if it has none."""
+    return member.pod.metadata.annotations.get(WHOLE_MARK, "") if member.pod.bound else ""
 
 
 def _condition_of(status: Status) -> Mapping[str, Any]:

@@ -36,8 +36,7 @@ class PlanningRound:
 
     def highest(self, keys: Iterable[GangKey]) -> list[GangKey]:
         """Those of the highest priority, in order."""
-        classes = self.picture.snapshot.priority_classes
-        ordered = in_order(with_priorities(self.gangs[key], classes) for key in keys)
+        ordered = in_order(with_priorities(self.gangs[key], self.picture.snapshot) for key in keys)
         return [each.key for each in ordered if each.priority == ordered[0].priority]
 
     def answer_alike(

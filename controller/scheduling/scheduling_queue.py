@@ -92,6 +92,8 @@ class Planner:
         self._since: dict[GangKey, float] = {}
         """When a gang that has no answer yet was seen first."""
         self._pausing = False
+        self.unanswered: frozenset[GangKey] = frozenset()
+        """Gangs of the last round that have no answer and are not known to fit nowhere."""
         self._aside = Aside()
         self._aside_due = float("inf")
         self._room = Room()
@@ -114,6 +116,7 @@ class Planner:
         }
         self._metrics.planning(len(self._asked))
         self._look_ahead(now)
+        self.unanswered = frozenset(now.gangs.keys() - now.known.keys() - now.aside)
         return {key: now.known.get(key) or self._former(key) for key in now.gangs}
 
     def answered(self) -> bool:

@@ -20,10 +20,11 @@ from controller.release.next_step import (
     Evict,
     NeedPlan,
     Planned,
+    Postponed,
     Renominate,
 )
 from controller.release.records import PlannedVictim, heirs_patch
-from controller.release.wholeness import is_restart
+from controller.release.wholeness import Withdrawal, WithdrawalReason
 from controller.status.conditions import Condition, differs, member_conditions
 from controller.status.evicted_gangs import evicted_gangs, objects_of
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
@@ -88,7 +89,8 @@ _OUTCOMES: Mapping[Outcome, Phase] = {
 
 def phase_of(gang_round: GangRound) -> Phase:
     """Where the gang stands once this round's step is done."""
-    match gang_round.step:
+    step = gang_round.step.step if isinstance(gang_round.step, Postponed) else gang_round.step
+    match step:
         case NeedPlan():
             return _phase_of_answer(gang_round)
         case Evict() | AwaitVictims():
@@ -282,9 +284,9 @@ class Reporter:
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_round))
 
-    def withdrawn(self, gang_round: GangRound, pods: Iterable[Pod], why: str) -> None:
+    def withdrawn(self, gang_round: GangRound, pods: Iterable[Pod], withdrawal: Withdrawal) -> None:
         """Members of a gang that never became whole are evicted, or of one that is restarted."""
-        restart = is_restart(why)
+        restart, why = withdrawal.reason is WithdrawalReason.RESTARTED, withdrawal.message
         (self._metrics.restarted if restart else self._metrics.withdrawn).inc()
         self._tell(gang_round, events.GANG_RESTARTED if restart else events.GANG_WITHDRAWN, why)
         of = f"gang {gang_round.gang.key}"
@@ -319,7 +321,7 @@ class Reporter:
             generation=gang_round.manifest["metadata"].get("generation"),
             timed_out=over,
             untried="; ".join(filter(None, (gang_round.untried, gang_round.stays))),
-            withdrawn=gang_round.withdrawn,
+            withdrawal=gang_round.withdrawal,
             restarts=gang_round.restarts,
             reason=ROOM_TAKEN if stuck else "",
             message=gang_round.failed or wording.stranded(stuck),

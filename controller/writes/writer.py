@@ -193,6 +193,15 @@ class Writer:
         patch = {"metadata": {**same, "annotations": {SPARED: plan_id}}}
         return self._send("PATCH", _pod_path(meta.namespace, meta.name), patch, MERGE_PATCH)
 
+    def annotate(self, pod: Pod, annotations: Mapping[str, str | None]) -> Written:
+        """Write annotations of a pod, as it is now; None removes one.
+
+        The resourceVersion as seen is no precondition: a kubelet updates the status of a pod that starts many times.
+        """
+        meta = pod.metadata
+        patch = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
+        return self._send("PATCH", _pod_path(meta.namespace, meta.name), patch, MERGE_PATCH)
+
     def create(self, path: str, manifest: Mapping[str, Any]) -> Written:
         """Create an object in the collection at `path`."""
         return self._send("POST", path, manifest)

@@ -26,7 +26,7 @@ Find = Callable[[Hashable], Iterable[Pod]]
 
 _NUMBERS = frozenset((*WORKLOAD_INDEX_LABELS, "statefulset.kubernetes.io/pod-name"))
 """Labels and annotations of which workloads give each of their pods another one."""
-_OF_PLANS = frozenset((keys.PLANNED_NODE, keys.PLAN, keys.RELEASED))
+_OF_PLANS = frozenset((keys.PLANNED_NODE, keys.PLAN, keys.RELEASED, keys.RELEASE_BEGUN, keys.WHOLE_MARK))
 """Annotations that plans leave."""
 _encoder = msgspec.msgpack.Encoder()
 

@@ -5,8 +5,9 @@ meant. Told at admission, by the dry run and by the doctor.
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 
+from gangs.dialects.claims import dialect_of
 from gangs.dialects.table import DIALECTS
-from gangs.dialects.templates import template_labels
+from gangs.dialects.templates import examples, template_labels
 from gangs.manifests import MalformedError, metadata_of, ref_of
 from gangs.model import Advice, Manifest, ObjectRef
 from gangs.sources import Sources
@@ -60,6 +61,16 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
         if ref.api_version.startswith(f"{_VOLCANO}/") and at_path(manifest, "spec.schedulerName") in (None, "volcano"):
             text = "is volcano where nothing else is written: its pods are a gang where it is default-scheduler"
             yield Advice(ref, "spec.schedulerName", text)
+
+
+def not_asking(sources: Sources) -> Iterator[Advice]:
+    """Of each Volcano Job that asks for no gang: that it is none here, although Volcano makes a gang of each."""
+    for manifest in sources.of_kind(_VOLCANO, "Job"):
+        with suppress(MalformedError):  # the dialects report it
+            asks = _asks(metadata_of(manifest), ()) or any(map(dialect_of, examples(manifest)))
+            if not asks and not pod_templates.controlled(manifest):
+                text = f'lacks {GANG}: the Volcano Job is no gang here; write {GANG}: "true"'
+                yield Advice(ref_of(manifest), "metadata.annotations", text)
 
 
 def _asks(metadata: ObjectMeta, theirs: Container[str]) -> bool:

@@ -12,6 +12,7 @@ from gangs.dialects.table import DIALECTS
 from gangs.dialects.topologies import checked_topologies, known_topologies
 from gangs.findings import Findings
 from gangs.gpu_fractions import without_fractions
+from gangs.ignored_claims import with_ignored_claims
 from gangs.manifests import ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Sources
@@ -64,7 +65,8 @@ def read_by(
 ) -> Reading:
     """What a dialect reads, and what holds for the gangs of all of them."""
     sources = replace(sources, queues=AllQueues(sources))
-    return _in_lines(waited_for(without_fractions(dialect.read(sources, topologies, about)), sources))
+    reading = waited_for(without_fractions(dialect.read(sources, topologies, about)), sources)
+    return _in_lines(with_ignored_claims(reading, sources))
 
 
 def _read_neighbours(

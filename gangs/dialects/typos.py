@@ -14,7 +14,7 @@ from gangs.dialects.claims import dialect_of
 from gangs.dialects.oversights import ON_WORKLOADS, oversights
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
-from gangs.model import Advice, Fault, Manifest, ObjectRef
+from gangs.model import Advice, Fault, Manifest, Misplaced, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.kind_table import Made, WorkloadKind, shape_of
@@ -134,7 +134,7 @@ def _misplaced(
                 continue
             paths = [each.path for each in found] or shape.templates
             where = " and at ".join(f"{path}.metadata.{right}[{key}]" for path in paths) or f"their metadata.{right}"
-            yield Advice(ref, f"{at}.{place}[{key}]", f"does not reach the pods: write it at {where}")
+            yield Misplaced(ref, f"{at}.{place}[{key}]", f"does not reach the pods: write it at {where}")
 
 
 def _advice(ref: ObjectRef, at: str, by_place: Mapping[str, Mapping[str, str]]) -> Iterator[Advice]:
@@ -146,7 +146,7 @@ def _advice(ref: ObjectRef, at: str, by_place: Mapping[str, Mapping[str, str]]) 
                 if not value:
                     yield Advice(ref, field, "is empty, so that it asks for nothing: name the gang")
             elif key in _PLACES[other]:
-                yield Advice(ref, field, f"asks for nothing there: write it at {at}metadata.{other}")
+                yield Misplaced(ref, field, f"asks for nothing there: write it at {at}metadata.{other}")
             elif known_key := _known_key(key, place):
                 yield Advice(ref, field, f"is not known, so that it asks for nothing: {known_key} is")
 

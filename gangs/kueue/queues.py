@@ -1,7 +1,7 @@
 """Flavors, cluster queues and local queues: what they say, and what a gang of a queue is charged to."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,9 +14,7 @@ from gangs.model import Manifest, ObjectRef
 from gangs.quota_model import Account, Charged, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
 from gangs.sources import Sources
 from kube.objects import LabelSelector, Taint, Toleration
-
-QUANTITY = re.compile(r"\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?")
-"""A Kubernetes quantity that is not negative (apimachinery, resource.Quantity)."""
+from kube.quantities import amount
 
 Written = dict[str, Any]
 
@@ -373,6 +371,13 @@ def _check_quotas(
     for i, each in enumerate(flavor.resources):
         limits = (("borrowingLimit", each.borrowing_limit), ("lendingLimit", each.lending_limit))
         for name, quantity in (("nominalQuota", each.nominal_quota), *limits):
-            if quantity is not None and not QUANTITY.fullmatch(str(quantity)):
+            if quantity is not None and not _is_amount(each.name, quantity):
                 problem = f'"{quantity}" is not a quantity from 0 up'
                 findings.fault(ref, f"{at}[{i}].{name}", problem, "write a quantity such as 8, 500m or 64Gi")
+
+
+def _is_amount(resource: str, quantity: str | float) -> bool:
+    """Whether planning can read the quantity: it must not meet a queue that it cannot count."""
+    with suppress(ValueError):
+        return amount(resource, quantity) >= 0
+    return False

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from gangs import ignored_claims
 from gangs.findings import Findings
 from gangs.manifests import ref_of
 from gangs.model import Manifest, ObjectRef
@@ -14,8 +15,8 @@ from kube import keys
 from kube.objects import Pod
 
 WISHES = keys.ASKING
-KNOWN = (*WISHES, keys.PLACEHOLDERS)
-"""Annotations that a workload may have: the last one says more about its gang, and asks for none."""
+KNOWN = (*WISHES, keys.PLACEHOLDERS, keys.IGNORE_CLAIMS)
+"""Annotations that a workload may have. The last two say more about its gang, and make none."""
 _NOTED = (keys.CREATED_SUSPENDED,)
 """Annotations that admission writes on workloads itself."""
 _PREFIX = f"{keys.GROUP}/"
@@ -37,6 +38,7 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
         problem = f'"{annotations[keys.GANG]}" is neither "true" nor "false"'
         findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')
     held_room.check(ref, annotations, findings)
+    ignored_claims.check(ref, annotations, findings)
     advise_unknown(ref, annotations, findings)
 
 

@@ -14,6 +14,7 @@ from gangs.model import (
     GangKey,
     Manifest,
     Member,
+    Misplaced,
     MultipleRule,
     ObjectRef,
     PodSet,
@@ -37,7 +38,7 @@ _WISHES = {
     keys.TOPOLOGY: "topology",
 }
 """What Jobs write as annotations stands in a Gang's spec."""
-_ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX)
+_ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX, keys.IGNORE_CLAIMS)
 _MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
 """Written on pods by Phalanx itself."""
 _PREFIX = f"{keys.GROUP}/"
@@ -119,7 +120,8 @@ def _pod_sets(sets: Sequence[PodSetSpec], members: Sequence[Member]) -> tuple[Po
 def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], findings: Findings) -> None:
     """Warn of what nobody reads on the Gang or on its pods."""
     for key in _WISHES.keys() & annotations.keys():
-        findings.advise(ref, f"metadata.annotations[{key}]", f"is ignored on a Gang: write spec.{_WISHES[key]}")
+        text = f"is ignored on a Gang: write spec.{_WISHES[key]}"
+        findings.take((), [Misplaced(ref, f"metadata.annotations[{key}]", text)])
     if keys.PLACEHOLDERS in annotations:
         text = "is ignored on a Gang: no room is held for members of it that do not exist; write it on a workload"
         findings.advise(ref, f"metadata.annotations[{keys.PLACEHOLDERS}]", text)
@@ -134,10 +136,13 @@ def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
             for key in written:
                 if not key.startswith(_PREFIX) or key in _ON_PODS or key in _MARKS:
                     continue
-                text = f"is ignored: the known ones are {', '.join(_ON_PODS)}"
                 if key in _WISHES:
                     text = f"is ignored on a pod: write spec.{_WISHES[key]} of its Gang"
-                findings.advise(pod_ref(pod), f"{at}[{key}]", text)
+                    findings.take((), [Misplaced(pod_ref(pod), f"{at}[{key}]", text)])
+                else:
+                    findings.advise(
+                        pod_ref(pod), f"{at}[{key}]", f"is ignored: the known ones are {', '.join(_ON_PODS)}"
+                    )
 
 
 def _sets(ref: ObjectRef, spec: GangSpec, sources: Sources) -> tuple[PodSetSpec, ...]:

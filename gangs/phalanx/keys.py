@@ -11,6 +11,7 @@ KEYS: tuple[str, ...] = (
     keys.MIN_MEMBER,
     keys.TOPOLOGY,
     keys.PLACEHOLDERS,
+    keys.IGNORE_CLAIMS,
     keys.AUTOMATIC,
     keys.SHARES_GROUPS_WITH,
 )

@@ -1,6 +1,6 @@
 """Gangs of one priority that may be in each other's way.
 
-In comes a `tier.Tier`; out come a `Decision` for each and the snapshot after them. Start with `planned_together`,
-which weighs them against each other where that can be done; `in_turn` plans one after the other, and `united` all as
-one gang where that leaves somebody without a place.
+In comes a `tier.Tier`; out come a `Decision` for each and what they take. Start with `planned_together`, which plans
+them in one joint model. `carrying_over` makes decisions of a joint answer, and `one_by_one` plans one gang after the
+other where there is no joint plan.
 """

@@ -1,100 +1,237 @@
-"""Gangs of one priority that compete: planned together where that can be better than one after the other.
+"""Gangs of one priority that compete: accepted in their order, and planned together.
 
-It cannot where no two of them may use the same node. Together means: no earlier gang loses its minimum to a later one,
-all minimums come before any extra member, then the goals are summed (solver.multi_gang.joint). Where the sum is not
-proven in time, the better of the two ways is taken and not called optimal.
+Gangs compete if they may use the same node or quota, or if their pods have rules about each other. One joint model
+accepts them in order, gives all minimums before any extra member, and sums the goals (solver.multi_gang.joint). If the
+joint model is too large, or not solved in time, gangs are planned one after the other, and no plan is called optimal.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, product
 
-from cluster.snapshot import Snapshot
-from gangs.model import Gang, GangKey
-from planning.after_plan import after, after_all
-from planning.competing.affinity_between import leaning, minding
-from planning.competing.evicted import staying
-from planning.competing.in_turn import InTurn
-from planning.competing.remaining import Remaining, only_room_matters
-from planning.competing.tier import Tier, share_as_plan
-from planning.competing.united import plan_as_one
+from gangs.model import GangKey
+from planning.competing.affinity_between import minding
+from planning.competing.carrying_over import Found, Joint, carried_over
+from planning.competing.one_by_one import OneByOne, takes_new_nodes
+from planning.competing.tier import GangPart, Taken, Tier, Variant
 from planning.decision import Decision, Outcome
 from planning.framing.gang_problem import Framing
-from planning.messages.outcomes import decided
+from planning.quota.joint_quotas import may_bind, quotas_of, share_a_quota
+from planning.quota.strict_order import strict_queue
 from planning.solver_pool.pool import shared_workers
-from solver.multi_gang.joint_problem import JointAnswer, JointProblem, Share, can_join, size
+from solver.multi_gang.joint_problem import ManyGangs, size
 from solver.objective import SolvePhase, until
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 
 SMALL = 240
-"""The size of a joint problem (`solver.multi_gang.joint_problem.size`) up to which all its goals are weighed. In a
-larger one gangs of alike members are weighed down to compactness, as long as all have room; else it only counts who has
-a place at all, and only if one after the other somebody has none.
+"""The summed size of gangs (`solver.multi_gang.joint_problem.size`) up to which all goals of a joint plan are weighed.
+Beyond it gangs of alike members are weighed down to compactness, if all have room. Other gangs are planned together if
+one of them finds no place after the others.
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """What weighing gangs against each other may take at most."""
 BOUNDING = Limits(deterministic=1.0, seconds=1.0)
-"""What all gangs together may take to learn what each would have alone. Nobody is better placed for it; all wait."""
+"""What all gangs together may take to learn what each would have alone. It improves no plan, and all gangs wait."""
+_COMPARED = 100
+"""Gangs up to which a joint plan that is not proven is compared with planning one after the other.
+
+That takes a solve for each gang, at least 10 ms, so more gangs would take seconds and rarely get a better plan.
+"""
+_MOST_TOGETHER = 100_000
+"""The summed size of gangs beyond which no joint model is stated: CP-SAT does not load it within `LONGEST`."""
+_MOST_CHOICES = 8
+"""Ways of giving flavors to all gangs that are tried. Each takes a joint solve; most queues have one flavor."""
 _WORTH_BEGINNING = 0.2
 """Seconds; with less left, a worker would only be killed over a gang."""
 
 _SUMMED_LAST = until(SolvePhase.ROOM)[-1]
 """The last goal that says nothing about what other gangs leave."""
 
-_Done = tuple[list[Decision], Snapshot]
 
-
-def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
-    """Decisions for all gangs in their order, and the snapshot once they are carried out."""
+def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:
+    """Decisions for all gangs in their order, and what is taken once they are carried out."""
     started = time.perf_counter()
-    framings = _framings(tier)
-    turns = _turns(tier)
-    if not _may_compete(tier, framings):
-        decisions, then = turns.planned(tier.gangs, weighed=True)
-        if not (any(each.evictions for each in decisions) and turns.crowded_out(decisions)):
-            return decisions, then
-    if not _joinable(tier, framings):
-        return _settled(tier, turns, *turns.planned(tier.gangs, weighed=False))
-    names = list(framings)
-    joint = JointProblem(
-        tuple(framings[key].problem for key in names), tuple(tuple(framings[key].units) for key in names)
+    variants = _variants(tier)
+    one_by_one = OneByOne(tier)
+    if not _may_compete(tier, variants):
+        decisions, taken = one_by_one.planned(weighed=True)
+        if not (any(each.evictions for each in decisions) and one_by_one.displaced(decisions)):
+            return decisions, taken
+    ways = _Ways(tier, variants, started)
+    effort = sum(size(each[0].framing.problem) for each in variants.values())
+    small = effort <= SMALL
+    found = _together(ways, one_by_one) if small else _all_placed(ways, one_by_one)
+    if found is not None and (found.proven or len(tier.gangs) > _COMPARED):
+        return found.decisions, found.taken
+    decisions, taken = one_by_one.planned(weighed=False)
+    if found is None and SMALL < effort <= _MOST_TOGETHER and _displaced(tier, one_by_one, decisions):
+        found = _together(ways, one_by_one)
+    if found is not None and (_cost(found.decisions), 0) < (_cost(decisions), found.levels):
+        return found.decisions, found.taken
+    return one_by_one.not_proven(_with_bounds(tier, variants, decisions)), taken
+
+
+def _variants(tier: Tier) -> dict[GangKey, list[Variant]]:
+    """The gangs that can be planned at all, each in its choices of flavors; none where one is by itself."""
+    found: dict[GangKey, list[Variant]] = {}
+    snapshot, closed = tier.start.snapshot, set(tier.start.closed)
+    for gang in tier.gangs if len(tier.gangs) > 1 else ():
+        queue = strict_queue(gang)
+        if queue in closed:
+            continue
+        stated = ((choice, each, tier.frame(each, snapshot)) for choice, each in tier.choices(gang, snapshot))
+        if own := [
+            Variant(gang, choice, each, framing) for choice, each, framing in stated if isinstance(framing, Framing)
+        ]:
+            found[gang.key] = own
+        elif queue and tier.stands_in_line(gang, snapshot):
+            closed.add(queue)
+    return found if len(found) > 1 else {}
+
+
+def _may_compete(tier: Tier, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
+    """Whether a gang may be in another's way: on a node, in a quota, or by rules between their pods."""
+    first = [each[0] for each in variants.values()]
+    if _share_nodes(variants.values()) or minding([each.gang for each in first], tier.start.snapshot.namespaces):
+        return True
+    if not share_a_quota([each.gang for each in first]):
+        return False
+    used = tier.start.usage.without(*variants)
+    return any(may_bind([(each.gang, each.choice) for each in way], used) for way in _ways_of(variants))
+
+
+def _share_nodes(variants: Iterable[Sequence[Variant]]) -> bool:
+    """Whether two of the gangs may use the same node."""
+    used: set[str] = set()
+    for own in variants:
+        usable = {name for each in own for name in _usable(each.framing.problem)}
+        if used & usable:
+            return True
+        used |= usable
+    return False
+
+
+def _usable(problem: Problem) -> Iterable[str]:
+    """The nodes that members without a node may use."""
+    shapes = {m.shape for pod_set in problem.sets for m in pod_set.members if m.node is None}
+    return (problem.nodes.layout.names[node] for shape in shapes for node in problem.shapes[shape].nodes)
+
+
+def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Variant, ...]]:
+    """The ways of giving flavors to all gangs, the first flavors of the first gangs first; one more than are tried if
+    there are more.
+    """
+    return list(islice(product(*variants.values()), _MOST_CHOICES + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """A tier with its gangs in their choices of flavors. `started`: when planning it began (`time.perf_counter`)."""
+
+    tier: Tier
+    variants: Mapping[GangKey, Sequence[Variant]]
+    started: float
+
+
+def _together(ways: _Ways, one_by_one: OneByOne) -> Found | None:
+    """The best joint plan as decisions; None where none is found in time, or where one model cannot state all gangs.
+
+    The best choice of flavors is the one that accepts the most gangs, the earlier gangs first.
+    """
+    every = _ways_of(ways.variants)
+    end = time.monotonic() + min(ways.tier.limits.seconds, LONGEST.seconds)
+    best: Joint | None = None
+    complete = True
+    for number, way in enumerate(every):
+        if number == _MOST_CHOICES or (number and end - time.monotonic() < _WORTH_BEGINNING):
+            complete = False
+            break
+        joint = _joint(ways, way, end - time.monotonic())
+        complete = complete and joint is not None and joint.all_decided
+        if joint is not None and (best is None or joint.accepted > best.accepted):
+            best = joint
+            if all(best.accepted):
+                break
+    if best is None:
+        return None
+    return carried_over(replace(best, complete=complete), one_by_one)
+
+
+def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
+    """The joint answer for the gangs in one choice of flavors each."""
+    tier = ways.tier
+    if len({variant.framing.topology for variant in way}) != 1:
+        return None
+    framing = tier.frame_together([each.in_flavors for each in way], tier.start.snapshot, way[0].framing)
+    if not framing.exact:
+        return None
+    used = tier.start.usage.without(*ways.variants)
+    lines = [strict_queue(each.gang) if tier.stands_in_line(each.gang, tier.start.snapshot) else "" for each in way]
+    problem = replace(
+        framing.problem,
+        gangs=tuple(replace(gang, line=line) for gang, line in zip(framing.problem.gangs, lines, strict=True)),
+        quotas=quotas_of([(each.gang, each.choice) for each in way], framing, used),
     )
-    small = size(joint) <= SMALL
-    found = _together(tier, joint, framings, started, all_members=not small)
-    if found is not None and found.proven:
-        return found.decisions, found.snapshot
-    alone, then = turns.planned(tier.gangs, weighed=False)
-    if found is None and not small and _crowded_out(tier, turns, alone):
-        found = _together(tier, joint, framings, started)
-    if found is not None and (_cost(found.decisions), 0) < (_cost(alone), found.levels):
-        return (
-            (found.decisions, found.snapshot)
-            if found.levels
-            else _settled(tier, turns, found.decisions, found.snapshot)
-        )
-    return _settled(tier, turns, _with_bounds(tier, framings, alone), then)
+    framed = time.perf_counter()
+    answer = shared_workers().solve_joint(problem, _at_most(tier.limits, replace(LONGEST, seconds=seconds)))
+    if answer is None:
+        return None
+    shares = zip(way, problem.gangs, answer.shares, strict=True)
+    return Joint(
+        tier=tier,
+        way={each.gang.key: each for each in way},
+        answer=answer,
+        parts={
+            each.gang.key: GangPart.of(share, framing, gang.pod_sets)
+            for each, gang, share in shares
+            if share is not None
+        },
+        without=frozenset(way[place].gang.key for place in answer.without),
+        complete=True,
+        seconds={"snapshot": framed - ways.started, "solve": time.perf_counter() - framed},
+    )
 
 
-def _turns(tier: Tier) -> InTurn[Snapshot]:
-    """The gangs one after the other."""
+def _all_placed(ways: _Ways, one_by_one: OneByOne) -> Found | None:
+    """A plan for all members of all gangs, as compact as can be (`solver.multi_gang.all_placed`), as decisions.
 
-    def step(gang: Gang, snapshot: Snapshot, weighed: bool) -> tuple[Decision, Snapshot]:  # noqa: FBT001 -- as `plan`
-        decision = tier.plan(gang, snapshot, weighed)
-        return decision, after(decision, snapshot)
+    None where none is found, or where the gangs share more than nodes.
+    """
+    tier, way = ways.tier, [each[0] for each in ways.variants.values()]
+    gangs = [each.gang for each in way]
+    one_way = all(len(each) == 1 for each in ways.variants.values())
+    if not one_way or len({each.framing.topology for each in way}) != 1 or not all(each.framing.exact for each in way):
+        return None
+    if any(each.framing.among_members for each in way) or minding(gangs, tier.start.snapshot.namespaces):
+        return None
+    if may_bind([(each.gang, each.choice) for each in way], tier.start.usage.without(*ways.variants)):
+        return None
+    many = ManyGangs(tuple(each.framing.problem for each in way), tuple(each.framing.units for each in way))
+    framed = time.perf_counter()
+    answer = shared_workers().place_many(many, _at_most(tier.limits, LONGEST))
+    if answer is None:
+        return None
+    joint = Joint(
+        tier=tier,
+        way={each.gang.key: each for each in way},
+        answer=answer,
+        parts={
+            each.gang.key: GangPart.of(share, each.framing, range(len(each.framing.members)))
+            for each, share in zip(way, answer.shares, strict=True)
+            if share is not None
+        },
+        without=frozenset(way[place].gang.key for place in answer.without),
+        complete=True,
+        seconds={"snapshot": framed - ways.started, "solve": time.perf_counter() - framed},
+    )
+    return carried_over(joint, one_by_one)
 
-    return InTurn(tier.snapshot, step, tier.snapshot.namespaces, lambda gangs, end: plan_as_one(tier, gangs, end))
 
-
-def _settled(
-    tier: Tier, turns: InTurn[Snapshot], decisions: list[Decision], snapshot: Snapshot
-) -> tuple[list[Decision], Snapshot]:
-    """With another order where one finds no place after others, and no no that only holds in this one."""
-    crowded = turns.crowded_out(decisions)
-    return turns.settled(decisions, snapshot, crowded, min(tier.limits.seconds, LONGEST.seconds))
-
-
-def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: list[Decision]) -> list[Decision]:
+def _with_bounds(
+    tier: Tier, variants: Mapping[GangKey, Sequence[Variant]], decisions: list[Decision]
+) -> list[Decision]:
     """The decisions of gangs planned one after the other, with what is proven for their sum all the same.
 
     Where everybody is placed whole and nobody is evicted, the first two goals cannot be better. From compactness down
@@ -102,9 +239,10 @@ def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: lis
     first goal where one is not, what it would have alone is a bound, and nothing is known of the goals after it.
     Without a bound stays all that is not known in time (`BOUNDING`).
     """
-    framed = [decision for decision in decisions if decision.key in framings]
-    if not all(_all_placed(decision) for decision in framed):
+    framed = [decision for decision in decisions if decision.key in variants]
+    if not all(_is_whole(decision) and _has_first_flavors(decision, variants) for decision in framed):
         return decisions
+    framings = {key: each[0].framing for key, each in variants.items()}
     best = _alone(framings, _at_most(tier.limits, BOUNDING))
     if best is None:
         return decisions
@@ -118,6 +256,11 @@ def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: lis
         else decision
         for decision in decisions
     ]
+
+
+def _has_first_flavors(decision: Decision, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
+    """Whether the gang is planned in the first flavors of its queue."""
+    return set(decision.flavors) == set(variants[decision.key][0].choice.values())
 
 
 def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey, Plan] | None:
@@ -135,7 +278,7 @@ def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey,
     return best
 
 
-def _all_placed(decision: Decision) -> bool:
+def _is_whole(decision: Decision) -> bool:
     """Whether every member has its place without an eviction."""
     members = len(decision.gang.members) if decision.gang is not None else 0
     return decision.outcome is Outcome.PLACED and not decision.evictions and len(decision.assignments) == members
@@ -164,152 +307,15 @@ def _at_most(limits: Limits, most: Limits) -> Limits:
     return Limits(min(limits.deterministic, most.deterministic), min(limits.seconds, most.seconds))
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A joint plan carried over into decisions. `proven`: in all goals that were weighed; `levels`: how many levels
-    are, where only compactness was.
-    """
-
-    decisions: list[Decision]
-    snapshot: Snapshot
-    proven: bool
-    levels: int
-
-
-def _framings(tier: Tier) -> dict[GangKey, Framing]:
-    """The gangs that can be placed at all, stated on the same snapshot; none where one is by itself."""
-    if len(tier.gangs) == 1:
-        return {}
-    framed = ((gang.key, tier.frame(gang, tier.snapshot)) for gang in tier.gangs)
-    return {key: framing for key, framing in framed if isinstance(framing, Framing)}
-
-
-def _may_compete(tier: Tier, framings: Mapping[GangKey, Framing]) -> bool:
-    """Whether one may be in another's way, by room or by what their members say of each other."""
-    gangs = (gang for gang in tier.gangs if gang.key in framings)
-    return _compete([each.problem for each in framings.values()]) or minding(gangs, tier.snapshot.namespaces)
-
-
-def _joinable(tier: Tier, framings: Mapping[GangKey, Framing]) -> bool:
-    """Whether they can be weighed against each other: none of them can only be planned alone, or leans on another."""
-    if len({framing.topology for framing in framings.values()}) != 1:
-        return False
-    if not all(can_join(each.problem) and each.exact and not each.among_members for each in framings.values()):
-        return False
-    return not leaning((gang for gang in tier.gangs if gang.key in framings), tier.snapshot.namespaces)
-
-
-def _compete(problems: Sequence[Problem]) -> bool:
-    """Whether two of them may use the same node."""
-    used: set[str] = set()
-    for problem in problems:
-        usable = {
-            problem.nodes[node].name
-            for pod_set in problem.sets
-            for shape in {member.shape for member in pod_set.members if member.node is None}
-            for node in problem.shapes[shape].nodes
-        }
-        if used & usable:
-            return True
-        used |= usable
-    return False
-
-
-def _together(
-    tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float, *, all_members: bool = False
-) -> _Found | None:
-    """The joint plan as decisions; None where there is none or it does not hold, gang by gang, in the snapshot.
-    `all_members`: only one for all members of all gangs, as compact as can be (`solver.multi_gang.all_placed`).
-    """
-    framed = time.perf_counter()
-    answer = shared_workers().solve_joint(joint, _at_most(tier.limits, LONGEST), all_members=all_members)
-    if answer is None:
-        return None
-    seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
-    return _carried_over(_Joint(tier, framings, answer, seconds))
-
-
-@dataclass(frozen=True, slots=True)
-class _Joint:
-    """The answer for the gangs of a tier together, how each was stated, and the seconds that it took by step."""
-
-    tier: Tier
-    framings: Mapping[GangKey, Framing]
-    answer: JointAnswer
-    seconds: Mapping[str, float]
-
-    @property
-    def shares(self) -> Mapping[GangKey, Share | None]:
-        """What each gang that was stated gets."""
-        return dict(zip(self.framings, self.answer.shares, strict=True))
-
-
-def _carried_over(joint: _Joint) -> _Found | None:
-    tier, framings, answer, shares = joint.tier, joint.framings, joint.answer, joint.shares
-    placed = [gang for gang in tier.gangs if shares.get(gang.key) is not None]
-    quick = only_room_matters(placed, [*framings.values()], answer.shares)
-    found = _on_what_is_left(joint, placed) if quick else None
-    found = found or _stated_anew(joint, placed)
-    if found is None:
-        return None
-    decisions, snapshot = {decision.key: decision for decision in found[0]}, found[1]
-    for gang in tier.gangs:
-        if gang.key not in decisions:
-            decisions[gang.key] = tier.plan(gang, snapshot, False)  # noqa: FBT003 -- as `weighed`
-            snapshot = after(decisions[gang.key], snapshot)
-    depth = len(next(iter(framings.values())).problem.levels)
-    proven = answer.proof is Proof.OPTIMAL or answer.levels == depth
-    return _Found([decisions[gang.key] for gang in tier.gangs], snapshot, proven, answer.levels)
-
-
-def _on_what_is_left(joint: _Joint, gangs: Sequence[Gang]) -> _Done | None:
-    """Every gang's share, verified on what the gangs before it leave; all that they take is room."""
-    tier, shares, left, decisions = joint.tier, joint.shares, Remaining(), []
-    for gang in gangs:
-        share, framing = shares[gang.key], left.framing(joint.framings[gang.key])
-        plan = None if share is None or framing is None else share_as_plan(framing.problem, share, joint.answer)
-        if share is None or framing is None or plan is None:
-            return None
-        decisions.append(decided(gang, framing, plan, tier.running, joint.seconds))
-        left.take(framing, share)
-    return decisions, after_all(decisions, tier.snapshot)
-
-
-def _stated_anew(joint: _Joint, gangs: Sequence[Gang]) -> _Done | None:
-    """Every gang's share, stated anew and verified on what the gangs before it leave."""
-    tier, shares, decisions = joint.tier, joint.shares, []
-    snapshot = tier.snapshot
-    for gang in gangs:
-        if staying(gang, snapshot) is not gang:
-            return None  # it was stated with members that one before it evicts
-        share, framing = shares[gang.key], tier.frame(gang, snapshot)
-        if share is None or isinstance(framing, Decision):
-            return None
-        plan = share_as_plan(framing.problem, _named_anew(share, joint.framings[gang.key], framing), joint.answer)
-        if plan is None:
-            return None
-        decisions.append(decided(gang, framing, plan, tier.running, joint.seconds))
-        snapshot = after(decisions[-1], snapshot)
-    return decisions, snapshot
-
-
-def _named_anew(share: Share, stated: Framing, framing: Framing) -> Share:
-    """The share in the positions of another framing of the gang."""
-    places = {name: position for position, name in enumerate(framing.nodes)}
-    rows = tuple(tuple(None if node is None else places[stated.nodes[node]] for node in row) for row in share.nodes)
-    gone = {stated.victims[victim].pod.key for victim in share.victims}
-    return Share(rows, tuple(position for position, each in enumerate(framing.victims) if each.pod.key in gone))
-
-
-def _crowded_out(tier: Tier, turns: InTurn[Snapshot], decisions: Sequence[Decision]) -> bool:
-    """Whether somebody has no place, or not for all, who would have one alone."""
+def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) -> bool:
+    """Whether a gang has no place, or not for all members, and would have one alone."""
     others = False
     for gang, decision in zip(tier.gangs, decisions, strict=True):
         if decision.outcome is Outcome.PLACED and len(decision.assignments) < len(gang.members):
             return True
-        if others and decision.outcome is Outcome.UNPLACEABLE and turns.alone(gang).outcome is Outcome.PLACED:
+        if others and decision.outcome is not Outcome.PLACED and one_by_one.alone(gang).outcome is Outcome.PLACED:
             return True
-        others = others or bool(decision.evictions) or any(not each.held for each in decision.assignments)
+        others = others or bool(decision.evictions) or takes_new_nodes(decision)
     return False
 
 

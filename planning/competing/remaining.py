@@ -48,13 +48,11 @@ class Remaining:
         return replace(stated, problem=replace(problem, nodes=problem.nodes.with_free(free)))
 
 
-def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing], shares: Iterable[Share | None]) -> bool:
-    """Whether these gangs, placed so, take nothing but room from each other."""
+def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing]) -> bool:
+    """Whether these gangs take nothing but free capacity from each other, as long as no pod is evicted."""
     layout = framings[0].problem.nodes.layout
-    return (
-        all(framing.problem.nodes.layout is layout for framing in framings)
-        and not any(share is not None and share.victims for share in shares)
-        and not any(gang.near or any(looks_around(member.pod) for member in gang.members) for gang in gangs)
+    return all(framing.problem.nodes.layout is layout for framing in framings) and not any(
+        gang.near or any(looks_around(member.pod) for member in gang.members) for gang in gangs
     )
 
 

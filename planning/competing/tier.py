@@ -1,13 +1,16 @@
-"""Gangs of one priority that are planned on one snapshot, and how one of them is stated and planned."""
+"""Gangs of one priority that are planned on one snapshot, and how one or several of them are stated and planned."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cluster.snapshot import Snapshot
-from gangs.model import Gang
+from gangs.model import Gang, GangKey
 from planning.decision import Decision
 from planning.framing.gang_problem import Framing
 from planning.framing.running_gangs import RunningGangs
+from planning.quota.flavors import Choice
+from planning.quota.usage import Usage
 from solver.heuristics.greedy import unproven
 from solver.instance import instance_of
 from solver.multi_gang.joint_problem import JointAnswer, Share
@@ -16,22 +19,87 @@ from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.verify.rules import verify
 
-FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
-PlanOne = Callable[[Gang, Snapshot, bool], Decision]
+
+class Taken(NamedTuple):
+    """The cluster and the quotas after the plans of earlier gangs.
+
+    `closed`: by the name of a strict queue, its gang that has no place. No later gang of that queue gets one.
+    """
+
+    snapshot: Snapshot
+    usage: Usage
+    closed: Mapping[str, GangKey]
+
+
+StateOne = Callable[[Gang, Snapshot], Framing | Decision]
+StateSeveral = Callable[[Sequence[Gang], Snapshot, Framing], Framing]
+FlavorChoices = Callable[[Gang, Snapshot], list[tuple[Choice, Gang]]]
+PlanOne = Callable[[Gang, Taken, bool], tuple[Decision, Taken]]
+StandsInLine = Callable[[Gang, Snapshot], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Gangs of one priority, in order of precedence, on one snapshot. `frame`: states one of them, or decides at once
-    that there is nothing to place; `plan`: plans one alone; it is told whether that is the best for all.
+    """Gangs of one priority, in order of precedence, and what earlier gangs have taken.
+
+    `choices`: a gang's choices of flavors, each with the gang in them; one empty choice for a gang without a queue.
+    `frame`: states a gang in its flavors, or decides at once that there is nothing to place. `frame_together`: states
+    several such gangs in the topology of another framing. `plan`: plans one gang after what is taken; its last argument
+    is whether that plan is the best for all gangs of the tier. `stands_in_line`: whether later gangs of a strict queue
+    wait for the gang.
     """
 
     gangs: tuple[Gang, ...]
-    snapshot: Snapshot
+    start: Taken
     running: RunningGangs
     limits: Limits
-    frame: FrameOne
+    choices: FlavorChoices
+    frame: StateOne
+    frame_together: StateSeveral
     plan: PlanOne
+    stands_in_line: StandsInLine
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A gang in one choice of flavors, stated alone on the first snapshot of its tier."""
+
+    gang: Gang
+    choice: Choice
+    in_flavors: Gang
+    framing: Framing
+
+
+@dataclass(frozen=True, slots=True)
+class GangPart:
+    """One gang's part of a joint plan: the node of each placed member and the evicted pods, by `namespace/name`."""
+
+    nodes: Mapping[str, str]
+    victims: frozenset[str]
+
+    @classmethod
+    def of(cls, share: Share, framing: Framing, pod_sets: Sequence[int]) -> "GangPart":
+        """The part that a share means. `framing`: the framing whose positions it has; `pod_sets`: the gang's sets."""
+        nodes = {
+            member.pod.key: framing.nodes[node]
+            for pod_set, row in zip(pod_sets, share.nodes, strict=True)
+            for member, node in zip(framing.members[pod_set], row, strict=True)
+            if node is not None
+        }
+        return cls(nodes, frozenset(framing.victims[victim].pod.key for victim in share.victims))
+
+    def share(self, framing: Framing) -> Share | None:
+        """The part in the positions of a framing of the gang alone; None if that lacks a node or a victim."""
+        places = {name: position for position, name in enumerate(framing.nodes)}
+        known = {tenant.pod.key for tenant in framing.victims}
+        if not self.victims <= known or not places.keys() >= set(self.nodes.values()):
+            return None
+        rows = tuple(
+            tuple(places[self.nodes[m.pod.key]] if m.pod.key in self.nodes else None for m in members)
+            for members in framing.members
+        )
+        gone = (position for position, each in enumerate(framing.victims) if each.pod.key in self.victims)
+        return Share(rows, tuple(gone))
 
 
 def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:

@@ -24,6 +24,7 @@ from gangs.workloads.kind_table import WORKLOADS, WorkloadKind, shape_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.taught_kinds import RESOURCE, rows_of, with_row
+from kube.classes import DeviceClass, RuntimeClass
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,
@@ -37,11 +38,11 @@ from kube.objects import (
     ResourceQuota,
     Struct,
 )
-from kube.quantities import amount
+from kube.quantities import countable
 from kube.requests import quantities
+from planning.files.checks import asking_on, wrong_fields, wrong_kind
 from planning.files.documents import Document, Mistake
-from planning.files.valid_kinds import wrong_in
-from planning.files.valid_metadata import wrong_names
+from planning.files.valid_metadata import wrong_names, wrong_times
 from planning.messages.wording import listed
 from solver.deadline import NO_DEADLINE, Deadline
 
@@ -61,13 +62,23 @@ TYPED: Mapping[_GroupKind, type[Struct]] = {
     ("scheduling.k8s.io", "PriorityClass"): PriorityClass,
     ("policy", "PodDisruptionBudget"): PodDisruptionBudget,
     ("", "ResourceQuota"): ResourceQuota,
+    ("node.k8s.io", "RuntimeClass"): RuntimeClass,
+    ("resource.k8s.io", "DeviceClass"): DeviceClass,
 }
 """Kinds of the cluster itself, and the struct that each is read into."""
 
 _SELECTOR = "spec.selector"
 _OTHERS = {("", "Service")}
 """Kinds that mean something else than those of the same name that are read."""
-_CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass"}
+_CLUSTER_SCOPED = {
+    "Node",
+    "Namespace",
+    "PersistentVolume",
+    "StorageClass",
+    "PriorityClass",
+    "RuntimeClass",
+    "DeviceClass",
+}
 
 
 @dataclass(slots=True)
@@ -120,6 +131,14 @@ class Objects:
         """The storage classes."""
         return [each for each in self.typed.values() if isinstance(each, StorageClass)]
 
+    def runtime_classes(self) -> list[RuntimeClass]:
+        """The runtime classes."""
+        return [each for each in self.typed.values() if isinstance(each, RuntimeClass)]
+
+    def device_classes(self) -> list[DeviceClass]:
+        """The device classes."""
+        return [each for each in self.typed.values() if isinstance(each, DeviceClass)]
+
     def namespaces(self) -> dict[str, Mapping[str, str]]:
         """Labels by namespace."""
         found = (each for each in self.typed.values() if isinstance(each, Namespace))
@@ -142,7 +161,7 @@ def read_objects(
     """
     objects, unknown = Objects(), list[Document]()
     for document in deadline.through(documents):
-        problems = list(_problems(document.manifest))
+        problems = list(_problems(document.manifest)) or list(wrong_kind(document.manifest))
         if problems:
             objects.mistakes += [_mistake(document, *problem) for problem in problems]
         elif (kind := _kind(document)) in TYPED or kind in _dialect_kinds():
@@ -170,7 +189,7 @@ def _read_described(document: Document, objects: Objects) -> None:
     nearly = list(_nearly_read(document, kind))
     vain = asking_in_vain(document.manifest)
     if vain is not None and not nearly:
-        nearly = [_mistake(document, vain.field, vain.text)]
+        objects.mistakes.append(_mistake(document, vain.field, vain.text))
     objects.doubtful += nearly
 
 
@@ -181,8 +200,10 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
         objects.mistakes.append(_mistake(document, "", f"is given twice, first in {objects.origins[key]}"))
         return
     objects.origins[key] = document.origin
+    objects.mistakes += [_mistake(document, path, problem) for path, problem in asking_on(document.manifest)]
     if group_kind not in TYPED:
-        found = tuple(_wrong_in_template(document.manifest)) or wrong_in(document.manifest)
+        found = (*wrong_times(document.manifest), *_wrong_in_template(document.manifest))
+        found = found or wrong_fields(document.manifest)
         wrong = [_mistake(document, path, problem) for path, problem in found]
         objects.mistakes += wrong
         if not wrong:
@@ -196,7 +217,7 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
             named = ObjectMeta(name=key[3], namespace=key[2])
             objects.typed[key] = _allowing_nothing(PodDisruptionBudget(named), [_SELECTOR])
         return
-    found = tuple(_wrong_quantities(value)) or wrong_in(document.manifest)
+    found = (*wrong_times(document.manifest), *_wrong_quantities(value)) or wrong_fields(document.manifest)
     wrong = [_mistake(document, path, problem) for path, problem in found]
     objects.mistakes += wrong
     if not wrong:
@@ -293,7 +314,7 @@ def _wrong_quantities(value: Struct) -> Iterator[tuple[str, str]]:
     """Quantities that cannot be read, as (field, problem)."""
     for path, resource, quantity in _quantities(value):
         try:
-            amount(resource, quantity)
+            countable(resource, quantity)
         except ValueError as error:
             yield f"{path}.{resource}", str(error)
 
@@ -315,11 +336,13 @@ def _examples(manifest: Manifest) -> Iterator[tuple[str, Pod]]:
 
 
 def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:
-    """Every quantity of a node or pod, as (field path, resource, text)."""
+    """Every quantity of a node, a pod or a runtime class, as (field path, resource, text)."""
     if isinstance(value, Pod):
         yield from quantities(value)
     if isinstance(value, Node):
         yield from (("status.allocatable", name, text) for name, text in value.status.allocatable.items())
+    if isinstance(value, RuntimeClass):
+        yield from (("overhead.podFixed", name, text) for name, text in value.overhead.pod_fixed.items())
 
 
 def _shape_mistake(document: Document, message: str) -> Mistake:

@@ -1,4 +1,4 @@
-"""What the API server refuses in the kinds that files hold, so that `solve` does not plan what nobody could apply.
+"""Rules of the API server for the kinds that files hold, beyond their schemas (`planning.files.schemas`).
 
 Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). What has the wrong type is
 told by whoever reads the field, and what a gang asks for by its dialect.
@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
+from cluster.resource_quota_charges import resource_of
 from cluster.selectors import selects
 from gangs.manifests import group_of
 from kube.objects import LabelSelector
-from kube.quantities import amount
+from kube.quantities import countable
 from planning.files.valid_metadata import LONGEST_VALUE, Wrong, is_dns_label, wrong_metadata
 from planning.files.valid_pods import at_least, wrong_pod_spec, wrong_taints
 
@@ -104,9 +105,7 @@ def _selecting(manifest: Manifest) -> Iterator[Wrong]:
     yield from _template(spec, ("Always",))
     yield from at_least(0, spec.get("replicas"), "spec.replicas")
     selector, labels = spec.get("selector"), _part(_part(_part(spec, "template"), "metadata"), "labels")
-    if selector is None:
-        yield "spec.selector", "is missing; write the labels of the pod template as its matchLabels"
-    elif isinstance(selector, Mapping) and isinstance(wanted := selector.get("matchLabels") or {}, Mapping):
+    if isinstance(selector, Mapping) and isinstance(wanted := selector.get("matchLabels") or {}, Mapping):
         expected = {str(key): str(value) for key, value in labels.items()}
         if not selects(LabelSelector(match_labels={str(k): str(v) for k, v in wanted.items()}), expected):
             yield "spec.selector", "does not match the labels of the pod template; write the same on both"
@@ -153,16 +152,11 @@ def _budget(manifest: Manifest) -> Iterator[Wrong]:
 def _quota(manifest: Manifest) -> Iterator[Wrong]:
     for section, name in (("spec", "hard"), ("status", "used")):
         for key, value in _part(_part(manifest, section), name).items():
-            if isinstance(value, str | int | float) and not _is_quantity(value):
-                yield f"{section}.{name}[{key}]", f'"{value}" is not a quantity from 0 up; write 8, 500m or 64Gi, say'
-
-
-def _is_quantity(value: str | float) -> bool:
-    try:
-        amount("", value)
-    except ValueError:
-        return False
-    return True
+            if isinstance(value, str | int | float):
+                try:
+                    countable(resource_of(key), value)
+                except ValueError as error:
+                    yield f"{section}.{name}[{key}]", f"{error}; write 8, 500m or 64Gi, say"
 
 
 def _part(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:

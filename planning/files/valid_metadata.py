@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from cluster.times import instant
+
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _DNS_LABEL = re.compile(_LABEL)
@@ -51,6 +53,29 @@ def wrong_names(metadata: Mapping[str, Any]) -> Iterator[Wrong]:
     namespace = metadata.get("namespace")
     if namespace and not is_dns_label(namespace):
         yield "metadata.namespace", f'"{shown(namespace)}" is not the name of a namespace; {_LABEL_RULE}'
+
+
+def wrong_times(manifest: Mapping[str, Any]) -> Iterator[Wrong]:
+    """Fields of any object that hold a text which is not a time. Other types are reported by their reader."""
+    metadata, status = _mapping(manifest.get("metadata")), _mapping(manifest.get("status"))
+    fields = [(f"metadata.{name}", metadata.get(name)) for name in ("creationTimestamp", "deletionTimestamp")]
+    fields.append(("status.startTime", status.get("startTime")))
+    conditions = status.get("conditions")
+    for place, condition in enumerate(conditions if isinstance(conditions, list) else ()):
+        path = f"status.conditions[{place}].lastTransitionTime"
+        fields.append((path, _mapping(condition).get("lastTransitionTime")))
+    for path, text in fields:
+        if isinstance(text, str) and instant(text) is None:
+            yield path, time_problem(text)
+
+
+def time_problem(text: str) -> str:
+    """The problem of a text that is not a time, with the remedy."""
+    return f'"{shown(text)}" is not a time; write a time in RFC 3339, such as 2026-01-31T12:00:00Z'
+
+
+def _mapping(part: Any) -> Mapping[str, Any]:
+    return part if isinstance(part, Mapping) else {}
 
 
 def wrong_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Wrong]:

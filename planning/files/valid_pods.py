@@ -1,4 +1,4 @@
-"""What the API server refuses in the spec of a pod, as far as it says where and with what the pod would run.
+"""Rules of the API server for the spec of a pod, beyond its schema (`planning.files.schemas`).
 
 Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py); they are those of
 `k8s.io/kubernetes/pkg/apis/core/validation`. What has the wrong type is told by whoever reads the field.
@@ -15,7 +15,7 @@ _POLICIES = ("Always", "OnFailure", "Never")
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-_PORTS = range(1, 65536)
+_PORTS = 65536
 _WEIGHTS = range(1, 101)
 _SOFT, _HARD = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("preferred", "required"))
 _KNOWN: Mapping[str, tuple[str, ...]] = {
@@ -66,11 +66,9 @@ def _containers(spec: Mapping[str, Any], path: str) -> Iterator[Wrong]:
 
 def _container(container: Mapping[str, Any], at: str, names: set[str]) -> Iterator[Wrong]:
     name = container.get("name")
-    if not name:
-        yield f"{at}.name", "is missing; name the container"
-    elif isinstance(name, str) and not is_dns_label(name):
+    if isinstance(name, str) and not is_dns_label(name):
         yield f"{at}.name", f'"{shown(name)}" is no name of a container; use lower-case letters, digits and dashes'
-    elif str(name) in names:
+    elif name is not None and str(name) in names:
         yield f"{at}.name", f'"{name}" is the name of another container; give each a name of its own'
     names.add(str(name))
     if not container.get("image"):
@@ -78,10 +76,10 @@ def _container(container: Mapping[str, Any], at: str, names: set[str]) -> Iterat
     resources = _mapping(container.get("resources"))
     yield from _resources(_mapping(resources.get("requests")), _mapping(resources.get("limits")), f"{at}.resources")
     for place, port in _each(container.get("ports"), f"{at}.ports"):
-        for field, needed in (("containerPort", True), ("hostPort", False)):
-            number = port.get(field)
-            if (number is None and needed) or (isinstance(number, int) and number not in _PORTS and (needed or number)):
-                yield f"{place}.{field}", f"{number or 'nothing'} is no port; write a number from 1 to {_PORTS[-1]}"
+        for field, least in (("containerPort", 1), ("hostPort", 0)):
+            number = port.get(field, least)
+            if isinstance(number, int) and number not in range(least, _PORTS):
+                yield f"{place}.{field}", f"{number} is no port; write a number from 1 to {_PORTS - 1}"
 
 
 def _resources(requests: Mapping[str, Any], limits: Mapping[str, Any], at: str) -> Iterator[Wrong]:
@@ -146,8 +144,8 @@ def _affinity(affinity: Mapping[str, Any], path: str) -> Iterator[Wrong]:
     node, at = _mapping(affinity.get("nodeAffinity")), f"{path}.nodeAffinity"
     required = node.get(_HARD)
     if isinstance(required, Mapping):
-        if not required.get("nodeSelectorTerms"):
-            yield f"{at}.{_HARD}.nodeSelectorTerms", "is missing; list at least one term"
+        if required.get("nodeSelectorTerms") == []:
+            yield f"{at}.{_HARD}.nodeSelectorTerms", "is empty; list at least one term"
         for place, term in _each(required.get("nodeSelectorTerms"), f"{at}.{_HARD}.nodeSelectorTerms"):
             yield from _term(term, place)
     for place, each in _each(node.get(_SOFT), f"{at}.{_SOFT}"):
@@ -155,11 +153,8 @@ def _affinity(affinity: Mapping[str, Any], path: str) -> Iterator[Wrong]:
         yield from _term(_mapping(each.get("preference")), f"{place}.preference")
     for kind in ("podAffinity", "podAntiAffinity"):
         pods = _mapping(affinity.get(kind))
-        for place, each in _each(pods.get(_HARD), f"{path}.{kind}.{_HARD}"):
-            yield from _topology_key(each, place)
         for place, each in _each(pods.get(_SOFT), f"{path}.{kind}.{_SOFT}"):
             yield from _weight(each, place)
-            yield from _topology_key(_mapping(each.get("podAffinityTerm")), f"{place}.podAffinityTerm")
 
 
 def _term(term: Mapping[str, Any], path: str) -> Iterator[Wrong]:
@@ -181,18 +176,12 @@ def _weight(term: Mapping[str, Any], path: str) -> Iterator[Wrong]:
         yield f"{path}.weight", f"{weight} is no weight; write a number from 1 to {_WEIGHTS[-1]}"
 
 
-def _topology_key(term: Mapping[str, Any], path: str) -> Iterator[Wrong]:
-    if not term.get("topologyKey"):
-        yield f"{path}.topologyKey", "is missing; name the node label that tells domains apart"
-
-
 def _spread(written: Any, path: str) -> Iterator[Wrong]:
     for at, each in _each(written, path):
-        yield from at_least(1, each.get("maxSkew", 0), f"{at}.maxSkew")
-        yield from _topology_key(each, at)
-        if each.get("whenUnsatisfiable") not in ("DoNotSchedule", "ScheduleAnyway"):
-            problem = f'"{each["whenUnsatisfiable"]}" is not known' if each.get("whenUnsatisfiable") else "is missing"
-            yield f"{at}.whenUnsatisfiable", f"{problem}; write DoNotSchedule or ScheduleAnyway"
+        yield from at_least(1, each.get("maxSkew"), f"{at}.maxSkew")
+        yield from _one_of(
+            each.get("whenUnsatisfiable"), ("DoNotSchedule", "ScheduleAnyway"), f"{at}.whenUnsatisfiable"
+        )
 
 
 def _mapping(part: Any) -> Mapping[str, Any]:

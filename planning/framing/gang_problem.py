@@ -33,7 +33,7 @@ from planning.framing.preferences import affinity_of
 from planning.framing.priorities import may_preempt
 from planning.framing.promised_neighbours import kept_near
 from planning.framing.running_gangs import RunningGangs
-from planning.framing.shapes import ShapeTable, watched_labels
+from planning.framing.shapes import NodeTerms, ShapeTable, watched_labels
 from planning.framing.stranded import Stranded, stranded
 from planning.framing.victims import Evictable, Victims, candidates, victims_of
 from solver import problem as solving
@@ -120,7 +120,23 @@ def frame(
     `running`: the gangs of the pods that run already. `preemption` False: nobody is evicted.
     Raises `UnknownLevelError` where the gang names a level that the topology lacks.
     """
-    return _Framer(gang, snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
+    return _Framer((gang,), snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
+
+
+def frame_together(
+    gangs: Sequence[Gang],
+    snapshot: Snapshot,
+    topology: Topology | None,
+    *,
+    running: RunningGangs,
+    preemption: bool = True,
+) -> Framing:
+    """State the problem of placing several gangs of one priority. It holds the rules between their members, too.
+
+    Its sets are the sets of all gangs, in their order; `Problem.gangs` holds which gang has which. `preemption`: pods
+    are evicted if one of the gangs may evict. Expects and raises what `frame` does.
+    """
+    return _Framer(gangs, snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
 
 
 def level_at(topology: Topology, name: str) -> int:
@@ -132,31 +148,37 @@ def level_at(topology: Topology, name: str) -> int:
 
 
 class _Framer:
-    """What the steps of one framing share."""
+    """What the steps of one framing share. `everybody`: the members of all gangs; `members`: the same by set."""
 
-    def __init__(self, gang: Gang, snapshot: Snapshot, topology: Topology, running: RunningGangs) -> None:
-        self.gang, self.snapshot, self.topology, self.running = gang, snapshot, topology, running
-        self.own = frozenset(member.pod.key for member in gang.members)
-        self.members = tuple(tuple(m for m in gang.members if m.pod_set == each.name) for each in gang.pod_sets)
-        requests = [pod_requests(member.pod) for member in gang.members]
+    def __init__(self, gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology, running: RunningGangs) -> None:
+        self.gangs, self.snapshot, self.topology, self.running = tuple(gangs), snapshot, topology, running
+        self.everybody = [member for gang in gangs for member in gang.members]
+        self.own = frozenset(member.pod.key for member in self.everybody)
+        self.members = tuple(
+            tuple(m for m in gang.members if m.pod_set == each.name) for gang in gangs for each in gang.pod_sets
+        )
+        requests = [pod_requests(member.pod) for member in self.everybody]
         self.resources = _resources(requests)
         self.nothing = (0,) * len(self.resources)
-        self.priority = gang.priority
-        self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
-        self.stranded = stranded(gang, snapshot)
+        self.priority = min(gang.priority for gang in gangs)
+        self.requests = dict(zip(map(id, self.everybody), map(self._parallel, requests), strict=True))
+        self.stranded = tuple(each for gang in gangs for each in stranded(gang, snapshot))
         elsewhere = {id(each.member) for each in self.stranded}
-        self.node_of = {id(m): "" if id(m) in elsewhere else held_node(m.pod) for m in gang.members}
+        self.node_of = {id(m): "" if id(m) in elsewhere else held_node(m.pod) for m in self.everybody}
         self.tree = domains(topology, snapshot.node_objects)
         self.inside = [snapshot.positions[name] for name in self.tree.path_of]
-        for preferred in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
-            self._level(preferred)
+        for gang in gangs:
+            for preferred in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
+                self._level(preferred)
 
     def frame(self, *, preemption: bool) -> Framing:
-        preempting = preemption and may_preempt(self.gang)
+        preempting = preemption and any(map(may_preempt, self.gangs))
         table = self._shape_table([self.snapshot.nodes[each] for each in self.inside], preempting=preempting)
         shapes = {id(each.member): self._tied_shape(table, each) for each in self.stranded}
-        planned = (m for m in self.gang.members if not self.node_of[id(m)] and id(m) not in shapes)
-        shapes |= {id(member): self._shape(table, member) for member in planned}
+        node_terms = [self._node_terms(gang, table) for gang in self.gangs]
+        for gang, terms in zip(self.gangs, node_terms, strict=True):
+            planned = (m for m in gang.members if not self.node_of[id(m)] and id(m) not in shapes)
+            shapes |= {id(member): table.add(member.pod, self.requests[id(member)], terms) for member in planned}
         evictable = self._candidates(table) if preempting else EvictablePods()
         places = self._places(table.nodes)
         self._add_guests(places, evictable)
@@ -168,8 +190,8 @@ class _Framer:
         requests = units.offered([each.by_pod for each in asked])
         victims = victims_of(evictable, self.snapshot, self.running, self._in_problem(places), requests)
         sets = tuple(
-            self._set(pod_set, members, shapes, positions)
-            for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
+            self._set(gang, pod_set, members, shapes, positions)
+            for (gang, pod_set), members in zip(self._pod_sets(), self.members, strict=True)
         )
         return Framing(
             problem=self._problem(places, table, sets, victims, units),
@@ -201,18 +223,17 @@ class _Framer:
         exclusions, separations = apart(traits, table.traits.terms, states)
         # Only of those who are in somebody's way is it asked which victim they are.
         positions = {key: position for position, key in enumerate(victims.victims.keys)} if table.concerned else {}
+        alone = self.gangs[0] if len(self.gangs) == 1 else None
         return solving.Problem(
             levels=tuple(level.name for level in self.topology.levels),
             resources=self.resources,
             nodes=self._nodes(places, units),
             shapes=tuple(replace(shape, requests=units.asked(shape.requests)) for shape in table.shapes),
             sets=sets,
-            minimum=self.gang.still_needed,
-            required=self._level(self.gang.required),
+            minimum=sum(gang.still_needed for gang in self.gangs),
+            required=self._level(alone.required) if alone is not None else None,
             together=self._together(),
-            multiples=tuple(
-                solving.Multiple(level_at(self.topology, each.level), each.of) for each in self.gang.multiples
-            ),
+            multiples=self._multiples(alone) if alone is not None else (),
             exclusions=exclusions,
             separations=separations,
             victims=victims.victims,
@@ -221,7 +242,23 @@ class _Framer:
             spreads=spread_rules(table.spreads, table.pods, self._labels(states), positions),
             conflicts=conflicts([each.obstacles for each in table.manners], positions),
             affinities=affinities(traits, [each.near for each in table.manners], states, positions),
+            gangs=() if alone is not None else tuple(self._rules()),
         )
+
+    def _pod_sets(self) -> Iterator[tuple[Gang, PodSet]]:
+        """The sets of all gangs, each with its gang."""
+        return ((gang, each) for gang in self.gangs for each in gang.pod_sets)
+
+    def _rules(self) -> Iterator[solving.GangRules]:
+        """Which gang has which sets, and its rules over all of them."""
+        first = 0
+        for gang in self.gangs:
+            sets = tuple(range(first, first + len(gang.pod_sets)))
+            yield solving.GangRules(sets, gang.still_needed, self._multiples(gang))
+            first += len(sets)
+
+    def _multiples(self, gang: Gang) -> tuple[solving.Multiple, ...]:
+        return tuple(solving.Multiple(level_at(self.topology, each.level), each.of) for each in gang.multiples)
 
     def _nodes(self, places: _Places, units: Units) -> NodeTable:
         layout = node_layout_of(self._names(places), tuple(places.paths))
@@ -252,15 +289,12 @@ class _Framer:
         return of
 
     def _shape_table(self, inside: Sequence[NodeState], *, preempting: bool) -> ShapeTable:
-        traits = GangTraits((member.pod for member in self.gang.members), self.snapshot.namespaces)
+        traits = GangTraits((member.pod for member in self.everybody), self.snapshot.namespaces)
         return ShapeTable(
             nodes=inside,
             snapshot=self.snapshot,
-            siblings=[member.pod for member in self.gang.members],
+            siblings=[member.pod for member in self.everybody],
             own=self.own,
-            affinity=affinity_of(self.gang, self.snapshot.nodes),
-            rules=self.gang.node_rules,
-            near=nearness(self.tree, [state.name for state in inside], self.gang.near),
             label_keys=watched_labels(self.snapshot) | traits.label_keys,
             traits=traits,
             may_go=Evictable(self.snapshot, self.priority) if preempting else nobody_goes,
@@ -280,12 +314,17 @@ class _Framer:
             found.append(_Asked([*map(column.__getitem__, asks)], {column[kind] for kind in kinds}))
         return found
 
-    def _shape(self, table: ShapeTable, member: Member) -> int:
-        return table.add(member.pod, self.requests[id(member)])
+    def _node_terms(self, gang: Gang, table: ShapeTable) -> NodeTerms:
+        """What the gang asks of nodes for all of its members."""
+        return NodeTerms(
+            affinity_of(gang, self.snapshot.nodes),
+            gang.node_rules,
+            nearness(self.tree, [state.name for state in table.nodes], gang.near),
+        )
 
     def _held_shapes(self, table: ShapeTable, positions: Mapping[str, int]) -> dict[int, int]:
         """Shapes of the members that have their nodes: their requests, and nowhere else to go."""
-        held = [member for member in self.gang.members if self.node_of[id(member)]]
+        held = [member for member in self.everybody if self.node_of[id(member)]]
         nodes = frozenset(positions[self.node_of[id(member)]] for member in held)
         return {id(member): table.add_held(member.pod, self.requests[id(member)], nodes) for member in held}
 
@@ -304,7 +343,7 @@ class _Framer:
         )
 
     def _places(self, states: Sequence[NodeState]) -> _Places:
-        """The room of the nodes of the topology, as if the gang were not there at all."""
+        """The free capacity of the nodes of the topology, as if none of the members were there."""
         columns = self.snapshot.room(self.resources, priority=self.priority, ignoring=self.own)
         return _Places(
             list(states),
@@ -323,7 +362,7 @@ class _Framer:
 
     def _take_held_room(self, places: _Places, positions: Mapping[str, int]) -> None:
         """The room of the members that stay where they are is not free."""
-        for member in self.gang.members:
+        for member in self.everybody:
             if (node := self.node_of[id(member)]) in self.tree.path_of:
                 places.take(positions[node], self.requests[id(member)])
 
@@ -336,16 +375,24 @@ class _Framer:
         return None if name is None else level_at(self.topology, name)
 
     def _set(
-        self, pod_set: PodSet, members: Sequence[Member], shapes: Mapping[int, int], positions: Mapping[str, int]
+        self,
+        gang: Gang,
+        pod_set: PodSet,
+        members: Sequence[Member],
+        shapes: Mapping[int, int],
+        positions: Mapping[str, int],
     ) -> solving.PodSet:
         at = self.topology
+        least = min(pod_set.min_count, len(members)) if gang.succeeded else pod_set.min_count
+        if len(self.gangs) > 1 and sum(member.pod_set == pod_set.name for member in gang.members) == len(gang.members):
+            least = max(least, gang.still_needed)  # the gang's only set: follows from its minimum, and proves sooner
         return solving.PodSet(
             name=pod_set.name,
             members=tuple(
                 solving.Member(member.pod.key, shapes[id(member)], positions.get(self.node_of[id(member)]))
                 for member in members
             ),
-            minimum=min(pod_set.min_count, len(members)) if self.gang.succeeded else pod_set.min_count,
+            minimum=least,
             required=self._level(pod_set.required),
             slices=tuple(solving.Slice(level_at(at, each.level), each.size) for each in pod_set.slices),
             multiples=tuple(solving.Multiple(level_at(at, each.level), each.of) for each in pod_set.multiples),
@@ -353,11 +400,16 @@ class _Framer:
         )
 
     def _together(self) -> tuple[solving.Together, ...]:
-        order = {each.name: position for position, each in enumerate(self.gang.pod_sets)}
-        return tuple(
-            solving.Together(tuple(order[name] for name in rule.pod_sets), level_at(self.topology, rule.level))
-            for rule in self.gang.together
-        )
+        return tuple(rule for place in range(len(self.gangs)) for rule in self._together_of(place))
+
+    def _together_of(self, place: int) -> Iterator[solving.Together]:
+        """The sets of one gang that share a domain. Of several gangs, all sets of a gang that requires a level do."""
+        gang, first = self.gangs[place], sum(len(each.pod_sets) for each in self.gangs[:place])
+        order = {each.name: position for position, each in enumerate(gang.pod_sets, first)}
+        for rule in gang.together:
+            yield solving.Together(tuple(order[name] for name in rule.pod_sets), level_at(self.topology, rule.level))
+        if gang.required is not None and len(self.gangs) > 1:
+            yield solving.Together(tuple(order.values()), level_at(self.topology, gang.required))
 
 
 def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:

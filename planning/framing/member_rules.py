@@ -127,26 +127,28 @@ def affinities(
 def spread_exclusions(
     spreads: Mapping[int, Sequence[Spread]], pods: Sequence[Pod], nodes: Sequence[NodeState]
 ) -> tuple[Exclusion, ...]:
-    """Exclusions within which hard topology spread holds in any order of binding. `spreads` by shape, and `pods`: one
-    of each.
+    """Return exclusions within which hard topology spread holds in any order of binding.
+
+    `spreads` by shape; `pods`: one pod of each shape.
     """
     found: dict[Exclusion, None] = {}
     for shape, constraints in spreads.items():
         for constraint in constraints:
             counted = {each for each, pod in enumerate(pods) if constraint.matches(pod)} | {shape}
             for _, groups, most in spread_limits((constraint,), nodes):
-                found[Exclusion(tuple(sorted(counted)), groups, most)] = None
+                # Siblings that the constraint only counts may fill a domain that is closed to this shape.
+                limited = tuple(sorted(counted)) if most else (shape,)
+                found[Exclusion(limited, groups, most)] = None
     return tuple(found)
 
 
 def spread_rules(
     spreads: Mapping[int, Sequence[Spread]], pods: Sequence[Pod], labels: LabelsOf, victims: Mapping[str, int]
 ) -> tuple[SpreadRule, ...]:
-    """Hard topology spread in which members of the gang count, or pods that may be evicted. `spreads` by shape, and
-    `pods`: one of each; `labels` of the problem's nodes; `victims`: positions by pod.
+    """Return the hard topology spread that counts members of the gang, or pods that may be evicted.
 
-    Where pods may be evicted, a rule without members says what is open to the first of them, as eligibility does
-    elsewhere: no domain that is too full until the gang has filled others.
+    `spreads` by shape; `pods`: one pod of each shape; `labels` of the problem's nodes; `victims`: positions by pod.
+    Every other constraint is constant: eligibility excludes the nodes that it closes.
     """
     asked: list[tuple[Spread, list[int]]] = []
     for shape, constraints in spreads.items():
@@ -161,11 +163,11 @@ def spread_rules(
         counted = tuple(shape for shape, pod in enumerate(pods) if each.matches(pod))
         leaving = frozenset(victims[pod] for pod in each.may_go)
         places = _places(each, labels) if counted or leaving else ()
-        shapes, first = tuple(asking), each.max_skew - int(each.self_matching)
-        if counted:
-            found.append(SpreadRule(shapes, counted, places, each.counts, each.max_skew, each.too_few, leaving))
-        if leaving:
-            found.append(SpreadRule(shapes, (), places, each.counts, first, each.too_few, leaving))
+        if not places:
+            continue
+        # A pod matches an empty selector, which counts no pod: the scheduler adds it to its own domain all the same.
+        skew = each.max_skew - int(each.self_matching and not counted)
+        found.append(SpreadRule(tuple(asking), counted, places, each.counts, skew, each.too_few, leaving))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""Priorities of pods that nobody has admitted yet: files and pod templates name a class, the API server a number."""
+"""Pods that the API server has not admitted yet: they name classes, and the server writes the values of these."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,19 +6,26 @@ from dataclasses import replace
 import msgspec
 
 from cluster.priorities import SYSTEM_CLASSES, priority_of
+from cluster.snapshot import Snapshot
 from gangs.model import Gang
+from kube.classes import RuntimeClass, with_runtime_class
 from kube.objects import Pod, PriorityClass
+from kube.placeholders import to_come
 
 NEVER = "Never"
 """The preemption policy of a pod that must not evict others."""
 
 
-def admitted(pod: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
-    """The pod with `spec.priority` and `spec.preemptionPolicy` as the Priority admission plugin would set them.
+def admitted(pod: Pod, classes: Mapping[str, PriorityClass], runtime_classes: Mapping[str, RuntimeClass]) -> Pod:
+    """The pod as the admission plugins Priority and RuntimeClass would change it: `spec.priority`,
+    `spec.preemptionPolicy`, and what its RuntimeClass adds (`kube.classes`).
 
-    A number that is there stays. Without one it comes from the named class, without a name from the class that is
-    the global default, else it is 0. The number of a class that does not exist stays unset (`missing_class`).
+    A pod with a uid has been stored by the API server, and keeps what its RuntimeClass added then. A priority that the
+    spec states stays. Without one, it comes from the named class; without a name, from the class that is the global
+    default, else it is 0. The priority of a class that does not exist stays unset (`missing_class`).
     """
+    if not pod.metadata.uid or to_come(pod):
+        pod = with_runtime_class(pod, runtime_classes)
     if pod.spec.priority is not None or missing_class(pod, classes):
         return pod
     chosen = _class_of(pod, classes)
@@ -34,11 +41,16 @@ def missing_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> str:
     return "" if known else name
 
 
-def with_priorities(gang: Gang, classes: Mapping[str, PriorityClass]) -> Gang:
-    """The gang with every member's pod as `admitted` gives it."""
-    if all(member.pod.spec.priority is not None for member in gang.members):
+def with_priorities(gang: Gang, snapshot: Snapshot) -> Gang:
+    """The gang with every member's pod as `admitted` gives it; the same gang if that changes no pod."""
+    specs = (member.pod.spec for member in gang.members)
+    if all(spec.priority is not None and not spec.runtime_class_name for spec in specs):
         return gang
-    members = tuple(replace(member, pod=admitted(member.pod, classes)) for member in gang.members)
+    classes, runtimes = snapshot.priority_classes, snapshot.runtime_classes
+    pods = [admitted(member.pod, classes, runtimes) for member in gang.members]
+    if all(pod is member.pod for pod, member in zip(pods, gang.members, strict=True)):
+        return gang
+    members = tuple(replace(member, pod=pod) for pod, member in zip(pods, gang.members, strict=True))
     return replace(gang, members=members)
 
 

@@ -22,7 +22,20 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 ELSEWHERE = "a pod was let go to another node"
 """Why no other node can take a member that was let go."""
-ShapeKey = tuple[tuple[int, ...], bytes, Traits]
+ShapeKey = tuple[tuple[int, ...], bytes, Traits, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerms:
+    """What a gang asks of the nodes of all its members, beside what each pod asks. One value for each gang.
+
+    `affinity`: the gang's own node affinity. `rules`: what requires it, where that is not the Gang's own spec. `near`:
+    by node, its weight for the pods that run near it.
+    """
+
+    affinity: NodeAffinity | None
+    rules: Sequence[NodeRule]
+    near: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +60,6 @@ class ShapeTable:
     siblings: Sequence[Pod]
     own: frozenset[str]
     """The gang's own members, as `namespace/name`: they do not stand in each other's way here."""
-    affinity: NodeAffinity | None
-    """The gang's own node affinity, which holds beside each pod's."""
-    rules: Sequence[NodeRule]
-    """What lays that down where nobody has written it."""
-    near: Sequence[int]
-    """By position: how much the gang would like to be on that node, because of who is near."""
     label_keys: frozenset[str]
     """Label keys of pods that matter to pods already in the cluster (`watched_labels`)."""
     traits: GangTraits
@@ -68,22 +75,26 @@ class ShapeTable:
     _among: dict[str, None] = field(default_factory=dict)
     _unmodelled: dict[str, None] = field(default_factory=dict)
 
-    def add(self, pod: Pod, requests: tuple[int, ...]) -> int:
-        """The position of the pod's shape, which is made where no pod like it has been added yet."""
+    def add(self, pod: Pod, requests: tuple[int, ...], terms: NodeTerms) -> int:
+        """The position of the pod's shape, which is made where no pod like it has been added yet.
+
+        `terms`: what the pod's gang asks of nodes.
+        """
         traits = self.traits.of(pod)
-        key = requests, scheduling_key(pod, self.label_keys), traits
+        key = requests, scheduling_key(pod, self.label_keys), traits, id(terms)
         if key not in self._known:
             eligibility = Eligibility(
                 pod,
                 self.snapshot,
                 ignoring=self.own,
-                also=self.affinity,
-                rules=(*self.rules, *tie_rules(pod)),
+                also=terms.affinity,
+                rules=(*terms.rules, *tie_rules(pod)),
                 written=as_written(pod),
                 may_go=self.may_go,
                 with_members=traits.wants >= 0,
+                members=self.siblings,
             )
-            shape = self._shape(eligibility, requests)
+            shape = self._shape(eligibility, requests, terms.near)
             position = self._merge(pod, shape, self._manners(eligibility, shape, traits))
             self._among |= dict.fromkeys(among_members(pod, self.siblings, self.snapshot.namespaces))
             self._unmodelled |= dict.fromkeys(unmodelled(pod, self.siblings, self.snapshot))
@@ -134,15 +145,15 @@ class ShapeTable:
         """The wishes of the pods about each other that shapes and exclusions do not hold, each once."""
         return tuple(self._among)
 
-    def _shape(self, eligibility: Eligibility, requests: tuple[int, ...]) -> Shape:
+    def _shape(self, eligibility: Eligibility, requests: tuple[int, ...], near: Sequence[int]) -> Shape:
         excluded = eligibility.exclusions(self.nodes)
         lifts: dict[str, set[int]] = {}
         for position in excluded:
             if change := eligibility.lift(self.nodes[position]):
                 lifts.setdefault(change, set()).add(position)
         eligible = frozenset(range(len(self.nodes))).difference(excluded)
-        wished = zip(eligibility.preferences(self.nodes), self.near, strict=True)
-        weights = enumerate(preference + near for preference, near in wished)
+        wished = zip(eligibility.preferences(self.nodes), near, strict=True)
+        weights = enumerate(preference + nearness for preference, nearness in wished)
         wishes = {position: weight for position, weight in weights if weight and position in eligible}
         opened = {change: frozenset(positions) for change, positions in lifts.items()}
         return Shape(requests, eligible, excluded, wishes, opened)

@@ -23,7 +23,7 @@ def node_offers(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) 
 
     Expects a gang with at least one member that has no node; that one speaks for all.
     """
-    gang = with_priorities(gang, snapshot.priority_classes)
+    gang = with_priorities(gang, snapshot)
     pod = next(member.pod for member in gang.members if not member.pod.bound)
     own = {member.pod.key for member in gang.members if not member.pod.bound}
     eligibility = Eligibility(pod, snapshot, ignoring=own, also=gang.node_affinity, rules=gang.node_rules)

@@ -15,7 +15,7 @@ from planning.pins import left_behind
 from planning.scheduler_rules.member_affinity import UNFULFILLED
 from solver.capacity import needed_members, scarcest
 from solver.objective import criterion
-from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
+from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan, Proof
 
 
 def decided(
@@ -39,22 +39,26 @@ def _placed(
     assignments = _assignments(framing, plan)
     levels = _levels(gang, framing, plan)
     evictions = tuple(_eviction(framing, position, running) for position in plan.victims)
-    message = wording.placed(gang, assignments, levels, evictions, plan.proof, in_turn=in_turn)
+    proof = Proof.FEASIBLE if framing.unmodelled else plan.proof
+    in_part = framing.unmodelled and plan.proof is Proof.OPTIMAL
+    message = wording.placed(gang, assignments, levels, evictions, proof, in_turn=in_turn, in_part=bool(in_part))
+    shortfall = wording.no_room(*left_out(framing, plan))
     return Decision(
         gang=gang,
         key=gang.key,
         outcome=Outcome.PLACED,
         message=message
-        + wording.no_room(*left_out(framing, plan))
+        + shortfall
         + _and(wording.stranded(_still_stranded(framing, assignments)))
         + wording.unmodelled(framing.unmodelled),
         assignments=assignments,
         levels=levels,
         evictions=evictions,
         goals=_in_base_units(framing, plan.goals),
-        proof=plan.proof.value,
+        proof=proof.value,
         topology=framing.topology.name,
         notes=framing.unmodelled,
+        shortfall=shortfall,
         naming=tuple(wording.nameless(evictions)),
         seconds=seconds,
     )

@@ -14,6 +14,8 @@ from solver.capacity import scarcest
 from solver.plan import NearDomain, Plan
 from solver.problem import Problem
 
+NOT_FOUND = "no better plan found in the time given"
+"""Why a node with room for a member takes none, although the gang has no rules."""
 Reasons = Mapping[str, int]
 """Nodes by what keeps members off them, the most frequent reason first."""
 
@@ -27,27 +29,80 @@ class Misfits:
 
 
 def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
-    """How many members a plan leaves without a node, and why each node takes none of them; nothing where it has all.
+    """Return how many members a plan leaves without a node, and why each node takes none of them.
 
-    Nobody is evicted for members beyond the minimum, so that what is free after the plan decides.
+    No pod is evicted for members beyond the minimum, so the capacity that is free after the plan decides.
     """
-    if all(node is not None for row in plan.nodes for node in row):
+    shapes, count = _unplaced(framing.problem, plan.nodes)
+    if not count:
         return 0, {}
-    problem, shapes = framing.problem, list[int]()
-    free = problem.nodes.free.tolist()
-    for victim in (problem.victims[each] for each in plan.victims):
+    free = _free_after(framing.problem, plan.nodes, plan.victims)
+    return count, _counted(_reason_by_node(framing.problem, shapes, free, otherwise=_own_rule(framing.problem, plan)))
+
+
+def left_out_beside(
+    framing: Framing, beside: Framing, plan: Plan, in_beside: Plan, takers: Mapping[str, str]
+) -> Reasons:
+    """Return the reasons of `left_out` for a gang that was planned together with others.
+
+    If a node has room for a member before the other gangs are placed and none after, the reason names these gangs.
+
+    :param beside: the gang's problem with the other gangs in their places; `in_beside`: the same plan in its positions.
+    :param takers: by node, the gangs that were planned together with this one and have members there.
+    """
+    shapes, _ = _unplaced(framing.problem, plan.nodes)
+    rule = _own_rule(framing.problem, plan)
+    alone = _reason_by_node(framing.problem, shapes, _free_after(framing.problem, plan.nodes, plan.victims), rule)
+    there, _ = _unplaced(beside.problem, in_beside.nodes)
+    free = _free_after(beside.problem, in_beside.nodes, in_beside.victims)
+    reasons = dict(zip(beside.nodes, _reason_by_node(beside.problem, there, free, rule), strict=True))
+    found = []
+    for node, reason in zip(framing.nodes, alone, strict=True):
+        taken = reason == rule and node in takers and reasons.get(node) != rule
+        found.append(f"taken by {takers[node]}" if taken else reason)
+    return _counted(found)
+
+
+def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[list[int], int]:
+    """The shapes of the members without a node, each once, and how many such members there are."""
+    waiting = [
+        member.shape
+        for pod_set, row in zip(problem.sets, nodes, strict=True)
+        for member, node in zip(pod_set.members, row, strict=True)
+        if node is None
+    ]
+    return list(dict.fromkeys(waiting)), len(waiting)
+
+
+def _free_after(
+    problem: Problem, nodes: Sequence[Sequence[int | None]], victims: Iterable[int]
+) -> Sequence[Sequence[int]]:
+    """By node and resource, the capacity that is free once the victims are gone and the members are placed."""
+    free: list[list[int]] = problem.nodes.free.tolist()
+    for victim in (problem.victims[each] for each in victims):
         _add(free[victim.node], victim.requests, 1)
-    count = 0
-    for pod_set, nodes in zip(problem.sets, plan.nodes, strict=True):
-        for member, node in zip(pod_set.members, nodes, strict=True):
-            if node is None:
-                count += 1
-                shapes.append(member.shape)
-            elif member.node is None:
+    for pod_set, row in zip(problem.sets, nodes, strict=True):
+        for member, node in zip(pod_set.members, row, strict=True):
+            if node is not None and member.node is None:
                 _add(free[node], problem.shapes[member.shape].requests, -1)
-    inside = _required_domain(problem, plan)
-    rule = f"outside the gang's {problem.levels[problem.required or 0]}" if inside else "the gang's own rules"
-    return count, _reasons(problem, list(dict.fromkeys(shapes)), free, otherwise=rule)
+    return free
+
+
+def _own_rule(problem: Problem, plan: Plan) -> str:
+    """Why a node with room for a member takes none."""
+    if _required_domain(problem, plan):
+        return f"outside the gang's {problem.levels[problem.required or 0]}"
+    between_members = (
+        problem.together,
+        problem.multiples,
+        problem.exclusions,
+        problem.separations,
+        problem.spreads,
+        problem.conflicts,
+        problem.affinities,
+    )
+    of_sets = (each.required is not None or each.slices or each.multiples or each.caps for each in problem.sets)
+    return "the gang's own rules" if any(between_members) or any(of_sets) else NOT_FOUND
 
 
 def misfits(framing: Framing) -> list[Misfits]:
@@ -67,7 +122,9 @@ def misfits(framing: Framing) -> list[Misfits]:
         _add(most[node], requests, 1)
     order = _order(problem)
     return [
-        Misfits(tuple(name for each, name in wanting if each == shape), _reasons(problem, [shape], most))
+        Misfits(
+            tuple(name for each, name in wanting if each == shape), _counted(_reason_by_node(problem, [shape], most))
+        )
         for shape in shapes
         if not any(_short(problem, shape, most[node], order) is None for node in problem.shapes[shape].nodes)
     ]
@@ -131,17 +188,24 @@ def _required_domain(problem: Problem, plan: Plan) -> bool:
     return problem.required is not None and any(node is not None for nodes in plan.nodes for node in nodes)
 
 
-def _reasons(problem: Problem, shapes: Sequence[int], free: Sequence[Sequence[int]], otherwise: str = "") -> Reasons:
-    """Why nodes hold none of the shapes; `otherwise` of a node that has room for one."""
-    found, order = Counter[str](), _order(problem)
+def _reason_by_node(
+    problem: Problem, shapes: Sequence[int], free: Sequence[Sequence[int]], otherwise: str = ""
+) -> list[str]:
+    """By node, why it holds none of the shapes; `otherwise` for a node that has room for one."""
+    found, order = list[str](), _order(problem)
     for node in range(len(problem.nodes)):
         eligible = [shape for shape in shapes if node in problem.shapes[shape].nodes]
         short = [_short(problem, shape, free[node], order) for shape in eligible]
         if not eligible:
-            found[problem.shapes[shapes[0]].excluded.get(node, "not eligible")] += 1
+            found.append(problem.shapes[shapes[0]].excluded.get(node, "not eligible"))
         else:
-            found[otherwise if None in short else short[0] or ""] += 1
-    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
+            found.append(otherwise if None in short else short[0] or "")
+    return found
+
+
+def _counted(reasons: Iterable[str]) -> Reasons:
+    """How many nodes each reason keeps out, the most frequent reason first."""
+    return dict(sorted(Counter(reasons).items(), key=lambda each: (-each[1], each[0])))
 
 
 def _order(problem: Problem) -> list[int]:

@@ -22,6 +22,7 @@ _NEAREST_SHOWN = 3
 _STRANDED_SHOWN = 3
 _GANGS_SHOWN = 3
 _NO_TIME = "not proven optimal in the time given"
+_IN_PART = "not proven optimal"
 _ONE_BY_ONE = "not proven optimal (gangs of one priority were planned one after the other)"
 
 
@@ -51,10 +52,12 @@ def placed(
     proof: Proof,
     *,
     in_turn: bool = False,
+    in_part: bool = False,
 ) -> str:
     """What a plan does: how many pods, where, at whose cost, how sure, and what became of the preferred level.
 
-    `in_turn`: it is the best for the gang in its turn, and others compete with it.
+    `in_turn`: the plan is the best for the gang in its turn, and other gangs compete with it. `in_part`: it is the
+    best by what was considered, and the message goes on with what was not.
     """
     new = [each for each in assignments if not each.held]
     held = len(assignments) - len(new)
@@ -63,7 +66,8 @@ def placed(
     parts = [_who_fits(gang, len(new), held) + (f" in {where}: {nodes}" if where else f" on {nodes}")]
     if evictions:
         parts.append(after(evictions))
-    parts.append("proven optimal" if proof is Proof.OPTIMAL else _ONE_BY_ONE if in_turn else _NO_TIME)
+    unproven = _ONE_BY_ONE if in_turn else _IN_PART if in_part else _NO_TIME
+    parts.append("proven optimal" if proof is Proof.OPTIMAL else unproven)
     parts.extend(_preferred(levels))
     return ", ".join(parts)
 
@@ -83,6 +87,22 @@ def refused(
     if answer.proof is Proof.UNPROVEN:
         return f"no placement found in the time given, and not proven that there is none; {text}"
     return text
+
+
+def never_fits(largest: NearDomain, required: str) -> str:
+    """Say that a gang fits nowhere even without other pods, with the largest domain and its size.
+
+    :param required: the level of which one domain must hold the gang, "" for none.
+    """
+    nodes = "1 node" if largest.nodes == 1 else f"{largest.nodes} nodes"
+    where = f"the largest {required}, {domain(largest.path)} ({nodes})," if required else f"the cluster ({nodes})"
+    need = f"needs {pods(largest.needed)}" + (f" in one {required}" if required else "")
+    if largest.fits < largest.needed:
+        reasons = _because(largest.excluded)
+        holds = f"{where} holds {largest.fits}" + (f" ({reasons})" if reasons else "")
+    else:
+        holds = f"{where} does not hold the pods of all its sets"
+    return f"never fits this cluster, even without other pods: {need}, and {holds}"
 
 
 def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str] = ()) -> Iterable[tuple[str, str]]:

@@ -46,6 +46,57 @@ def decide_in_queue(gang: Gang, usage: Usage, snapshot: Snapshot, plan: Callable
     return _refused(gang, account, tried)
 
 
+def open_choices(gang: Gang, snapshot: Snapshot) -> list[tuple[Choice, Gang]]:
+    """The choices of flavors in which the gang may be planned, in the queue's order, each with the gang in them.
+
+    Quotas and nodes are not considered. Empty if the queue is not open to the gang, or if no flavor can have it.
+    """
+    account = gang.account
+    if account is None:
+        return [({}, gang)]
+    if _shut_out(gang, account, snapshot):
+        return []
+    found = []
+    for choice in _choices(gang, account):
+        flavors = [account.flavor(name) for name in names_of(choice)]
+        if not obstacle(gang, flavors):
+            found.append((choice, in_flavors(gang, flavors)))
+    return found
+
+
+def within_quota(gang: Gang, choice: Choice, placed: Sequence[Member], usage: Usage) -> Sequence[Member]:
+    """The placed members of a gang, and the other members that its quota would cover one by one beside them.
+
+    `usage`: what all gangs use, with the placed members.
+    """
+    account = gang.account
+    if account is None or len(placed) == len(gang.members):
+        return gang.members
+    shared = account.cohort, account.cohorts
+    left = {name: QuotaBalance(account.queue, flavor, name, *shared).left(usage) for name, flavor in choice.items()}
+    chosen = {id(member) for member in placed}
+    return [
+        member
+        for member in gang.members
+        if id(member) in chosen or all(needs([member]).get(name, 0) <= amount for name, amount in left.items())
+    ]
+
+
+def in_choice(decision: Decision, gang: Gang, choice: Choice) -> Decision:
+    """The decision for a gang that was planned in a choice of flavors, as the decision of the charged gang."""
+    account = gang.account
+    if account is None or decision.outcome is not Outcome.PLACED:
+        return replace(decision, gang=gang)
+    beyond = len(gang.members) - len(decision.gang.members) if decision.gang is not None else 0
+    more = f", {beyond} more {'is' if beyond == 1 else 'are'} not covered by the quota" if beyond else ""
+    message = f"{decision.message}{more}, {_where(account, choice)}"
+    return replace(decision, gang=gang, message=message, flavors=names_of(choice))
+
+
+def _where(account: Account, choice: Choice) -> str:
+    return f"flavor {' and '.join(names_of(choice))} of ClusterQueue {account.queue.name}"
+
+
 def charged(decision: Decision, usage: Usage) -> Usage:
     """The usage once the decision is carried out."""
     gang = decision.gang
@@ -109,11 +160,9 @@ def _try(
     if isinstance(kept, _Tried):
         return kept
     decision = plan(in_flavors(replace(gang, members=tuple(kept)), flavors))
-    where = f"flavor {' and '.join(names_of(choice))} of ClusterQueue {account.queue.name}"
     if decision.outcome is not Outcome.PLACED:
-        return _Tried(f"{where}: {decision.message}", decision)
-    message = f"{decision.message}, {where}"
-    return replace(decision, gang=gang, message=message, flavors=names_of(choice))
+        return _Tried(f"{_where(account, choice)}: {decision.message}", decision)
+    return in_choice(decision, gang, choice)
 
 
 def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> Sequence[Member] | _Tried:

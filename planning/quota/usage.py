@@ -24,9 +24,9 @@ class Usage:
 
     by_gang: Mapping[GangKey, Mapping[Place, int]] = field(default_factory=dict)
 
-    def without(self, key: GangKey) -> "Usage":
-        """What all others use."""
-        return Usage({gang: used for gang, used in self.by_gang.items() if gang != key})
+    def without(self, *keys: GangKey) -> "Usage":
+        """What all other gangs use."""
+        return Usage({gang: used for gang, used in self.by_gang.items() if gang not in keys})
 
     def having(self, key: GangKey, used: Mapping[Place, int]) -> "Usage":
         """With what this gang uses now."""
@@ -131,6 +131,24 @@ class _Share:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeShare:
+    """A queue, or a cohort, with its part of one quota in base units. One of `queue` and `cohort` is its name.
+
+    `parent`: the cohort above it, "" at the top. `quota`: its nominal quota with what the shares below it lend. `kept`:
+    what it lends to no other share. `limit`: the most that it may use; None: no borrowing limit. `used`: by gangs that
+    are charged to it directly.
+    """
+
+    queue: str
+    cohort: str
+    parent: str
+    quota: int
+    kept: int
+    limit: int | None
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class QuotaBalance:
     """The quota of one resource in one flavor of a queue, with the queues and the tree of cohorts that share it."""
 
@@ -148,6 +166,34 @@ class QuotaBalance:
         borrowing limit; and so on to the topmost cohort.
         """
         return self._left(self._share_of_queue(self.queue, usage), self.queue.cohort, usage)
+
+    def tree(self, usage: Usage) -> list[TreeShare]:
+        """The queue, or all queues and cohorts of its tree, each before its parent."""
+        if not self.queue.cohort:
+            return [self._tree_share(self.queue.name, "", self._share_of_queue(self.queue, usage))]
+        top = self.queue.cohort
+        while (cohort := self._cohort(top)).parent:
+            top = cohort.parent
+        return [
+            *self._below(top, usage),
+            self._tree_share("", "", self._share_of_cohort(self._cohort(top), usage), top),
+        ]
+
+    def _below(self, name: str, usage: Usage) -> Iterator[TreeShare]:
+        """The shares below a cohort."""
+        for queue in self.cohort:
+            if queue.cohort == name:
+                yield self._tree_share(queue.name, name, self._share_of_queue(queue, usage))
+        for cohort in self.cohorts:
+            if cohort.parent == name:
+                yield from self._below(cohort.name, usage)
+                yield self._tree_share("", name, self._share_of_cohort(cohort, usage), cohort.name)
+
+    def _tree_share(self, queue: str, parent: str, share: _Share, cohort: str = "") -> TreeShare:
+        borrowing = share.limits.borrowing_limit
+        limit = None if borrowing is None or not parent else share.quota + _amount(self.resource, borrowing)
+        used = share.used if queue else 0
+        return TreeShare(queue, cohort, parent, share.quota, share.kept(self.resource), limit, used)
 
     def _left(self, share: _Share, above: str, usage: Usage) -> int:
         """What is left to a share whose parent is the cohort `above`."""

@@ -2,8 +2,8 @@
 
 A gang is planned without them first: a plan in which they hold all the same is the best of all. Where they do not, it
 is planned within limits that keep the spread in any order of binding; such a plan is good, and not proven to be the
-best. In a small cluster, or where that fails, it is planned with the spread itself, which the solver knows as far as
-the members of a set are alike. Where that fails too, nothing is proven.
+best. In a small cluster, or where that fails, it is planned with the spread itself, counted with all members placed.
+If that plan cannot be bound in any order, nothing is proven.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +12,12 @@ from dataclasses import replace
 from msgspec import structs
 
 from cluster.eligibility.nodes import Eligibility
-from cluster.eligibility.pod_affinity import AFFINITY, SPREAD, Neighbourhood, Spread, affinity_terms, spreads
-from cluster.priorities import priority_of
+from cluster.eligibility.pod_affinity import AFFINITY, Neighbourhood, affinity_terms
 from cluster.snapshot import Snapshot
-from kube.objects import Node, Pod
 from planning.after_plan import after
 from planning.decision import Assignment, Decision
 from planning.framing.shapes import scheduling_key, watched_labels
+from planning.scheduler_rules.binding_order import BindingOrder
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Exclusion, Problem
 
@@ -47,64 +46,47 @@ def answer_with_companions(
     found = measured if measured is not None and stands(measured) else None
     if found is not None and (len(problem.nodes) > SMALL or not problem.spreads):
         return found
-    best = solve(problem) if problem.spreads and isinstance(free, Plan) else free
+    if isinstance(free, NoPlan):
+        return _refused(problem, loose, free, solve)
+    best = solve(problem) if problem.spreads else free
     if isinstance(best, NoPlan):
-        return found or _no(problem, best, solve)
+        return found or best
     return best if best is not free and stands(best) else found or UNFULFILLED
 
 
-def _no(problem: Problem, answer: NoPlan, solve: Callable[[Problem], Answer]) -> NoPlan:
-    """The no, unless there is a plan for when the gang has filled other domains."""
-    levelled = _levelled(problem)
-    return UNFULFILLED if levelled is not None and isinstance(solve(levelled), Plan) else answer
+def _refused(problem: Problem, loose: Problem, answer: NoPlan, solve: Callable[[Problem], Answer]) -> NoPlan:
+    """Return a rejection that holds without the spread, with the explanation of the problem with it.
+
+    Without the spread, domains hold too many members and remedies help that the spread forbids.
+    """
+    explained = solve(problem) if len(loose.spreads) < len(problem.spreads) else answer
+    return replace(explained, proof=answer.proof) if isinstance(explained, NoPlan) else answer
 
 
 def stands(decision: Decision, snapshot: Snapshot) -> bool:
-    """Whether the stock scheduler's rules hold for every new member once all are in their places.
+    """Whether the stock scheduler can carry out the plan, as far as its new members depend on each other.
 
-    Each is looked at as the last to come: only then is every count of the spread and every neighbour final. And none
-    waits for one that waits for it.
+    Spread, and every rule that is not about members, must hold for each member as the last to come. The members must be
+    accepted in some order. None of them waits for a sibling that waits for it.
     """
-    then = after(decision, snapshot)
-    affinity, spread = decision.gang.node_affinity if decision.gang is not None else None, _SpreadOfTheLast(then)
-    for each in decision.assignments:
-        if each.held:
-            continue
+    then, gone = after(decision, snapshot), {f"{each.namespace}/{each.name}" for each in decision.evictions}
+    new = [each for each in decision.assignments if not each.held]
+    gang = decision.gang
+    binding = BindingOrder(
+        ((each.member.pod, each.node) for each in new),
+        snapshot,
+        priority=gang.priority if gang is not None else 0,
+        gone=gone,
+    )
+    if not binding.spread_holds():
+        return False
+    affinity = gang.node_affinity if gang is not None else None
+    for each in new:
         pod, state = each.member.pod, then.nodes[then.positions[each.node]]
-        if not spread.holds(pod, state.node):
-            return False
         alone = structs.replace(pod, spec=structs.replace(pod.spec, topology_spread_constraints=()))
         if Eligibility(alone, then, ignoring={pod.key}, also=affinity).exclusion(state):
             return False
-    return _all_are_bound(decision, snapshot)
-
-
-class _SpreadOfTheLast:
-    """Whether topology spread holds for pods that are in their places, each as the last to come. Those that are alike
-    are counted together: there may be hundreds.
-    """
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._watched = watched_labels(snapshot)
-        self._counted: dict[tuple[bytes, int], tuple[Spread, ...]] = {}
-
-    def holds(self, pod: Pod, node: Node) -> bool:
-        if not pod.spec.topology_spread_constraints:
-            return True
-        priority = priority_of(pod, self._snapshot.priority_classes)
-        key = scheduling_key(pod, self._watched), priority
-        if key not in self._counted:
-            self._counted[key] = spreads(
-                pod, self._snapshot, lambda tenant: not (tenant.reserved and tenant.priority < priority)
-            )
-        counts_itself = (pod.spec.priority or 0) >= priority
-        return not any(
-            each.exclusion_of_last(
-                node, counted=counts_itself and each.matches(pod) and node.metadata.name in each.counted
-            )
-            for each in self._counted[key]
-        )
+    return _all_are_bound(decision, snapshot) and binding.order() is not None
 
 
 def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:
@@ -141,17 +123,6 @@ def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snaps
         if known[key].exclusion(nodes[each.node]) != AFFINITY:
             found.append(each)
     return found
-
-
-def _levelled(problem: Problem) -> Problem | None:
-    """The problem with the nodes that only the spread of today closes; None where there are none. They open once other
-    domains have been filled, and until then the stock scheduler binds nobody there.
-    """
-    closed = [frozenset(node for node, why in each.excluded.items() if why == SPREAD) for each in problem.shapes]
-    if not problem.spreads or not any(closed):
-        return None
-    shapes = (replace(each, nodes=each.nodes | late) for each, late in zip(problem.shapes, closed, strict=True))
-    return replace(problem, shapes=tuple(shapes))
 
 
 def _measured_by(free: Plan, careful: Plan) -> Plan:

@@ -20,6 +20,7 @@ from planning.solver_pool.tasks import (
     CompareTask,
     JointReply,
     JointTask,
+    ManyTask,
     NotPlaced,
     Placed,
     Reply,
@@ -30,7 +31,7 @@ from solver.bounds.domain_cover import certainly_none
 from solver.capacity import work
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.heuristics.greedy import greedy_plans
-from solver.multi_gang.joint_problem import JointAnswer, JointProblem, faults_of
+from solver.multi_gang.joint_problem import JointAnswer, ManyGangs, faults_of, faults_of_all_placed
 from solver.plan import Answer, NextDoor, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.verify.rules import verify
@@ -113,10 +114,18 @@ class Workers:
             return _greedy(problem, end - 2 * counted) or answers[-1]
         return _greedy(problem, end + _GRACE * limits.seconds) or NoPlan(Proof.UNPROVEN)
 
-    def solve_joint(self, problem: JointProblem, limits: Limits, *, all_members: bool = False) -> JointAnswer | None:
-        """The plans of several gangs that compete, verified; None where none are known in time. `all_members`: only
-        plans for all members of all gangs, without evictions.
-        """
+    def solve_joint(self, problem: Problem, limits: Limits) -> JointAnswer | None:
+        """The joint plan of several gangs that compete, verified; None where none is known in time."""
+        return self._together(JointTask(problem, _shared(limits)), limits, lambda answer: faults_of(problem, answer))
+
+    def place_many(self, many: ManyGangs, limits: Limits) -> JointAnswer | None:
+        """Plans for all members of all gangs, without evictions, verified; None where none are known in time."""
+        task = ManyTask(many, _shared(limits))
+        return self._together(task, limits, lambda answer: faults_of_all_placed(many, answer))
+
+    def _together(
+        self, task: JointTask | ManyTask, limits: Limits, faults_in: Callable[[JointAnswer], Sequence[str]]
+    ) -> JointAnswer | None:
         answers: list[JointAnswer] = []
 
         def last(reply: Reply) -> bool:
@@ -124,12 +133,12 @@ class Workers:
                 raise WorkerError("the worker answers something else")
             if reply.answer is None:
                 return True
-            if faults := faults_of(problem, reply.answer):
+            if faults := faults_in(reply.answer):
                 raise WorkerError(f"the worker's plans are wrong: {'; '.join(faults)}")
             answers.append(reply.answer)
             return True
 
-        self._ask(JointTask(problem, _shared(limits), all_members), limits.seconds, last)
+        self._ask(task, limits.seconds, last)
         return answers[0] if answers else None
 
     def next_door(self, problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:

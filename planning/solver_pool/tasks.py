@@ -2,7 +2,7 @@
 
 import msgspec
 
-from solver.multi_gang.joint_problem import JointAnswer, JointProblem
+from solver.multi_gang.joint_problem import JointAnswer, ManyGangs
 from solver.plan import NextDoor, NoPlan, Plan
 from solver.problem import Limits, Problem
 
@@ -15,11 +15,17 @@ class Task(msgspec.Struct, frozen=True, tag=True):
 
 
 class JointTask(msgspec.Struct, frozen=True, tag=True):
-    """Place several gangs that compete. `all_members`: all their members, without evictions, or not at all."""
+    """Place several gangs that compete."""
 
-    problem: JointProblem
+    problem: Problem
     limits: Limits
-    all_members: bool = False
+
+
+class ManyTask(msgspec.Struct, frozen=True, tag=True):
+    """Place all members of many gangs, without evictions."""
+
+    many: ManyGangs
+    limits: Limits
 
 
 class CompareTask(msgspec.Struct, frozen=True, tag=True):
@@ -53,7 +59,7 @@ class NotPlaced(msgspec.Struct, frozen=True, tag=True):
 
 
 class JointReply(msgspec.Struct, frozen=True, tag=True):
-    """The answer for several gangs; None where they are not all placed whole, which was asked for."""
+    """The answer for several gangs; None where none is found in time."""
 
     answer: JointAnswer | None
     peak: int = 0
@@ -72,5 +78,5 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
-Request = Task | JointTask | CompareTask
+Request = Task | JointTask | ManyTask | CompareTask
 Reply = Ready | Placed | NotPlaced | JointReply | Compared | Failed

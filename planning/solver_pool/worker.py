@@ -27,6 +27,7 @@ from planning.solver_pool.tasks import (
     Failed,
     JointReply,
     JointTask,
+    ManyTask,
     NotPlaced,
     Placed,
     Ready,
@@ -59,7 +60,7 @@ Answering = Callable[[Request, Tell], Iterator[Reply]]
 def answers(request: Request, tell: Tell) -> Iterator[Reply]:
     """What is answered to a request, within its limits."""
     deadline = _deadline(request.limits.seconds)
-    if isinstance(request, JointTask):
+    if isinstance(request, JointTask | ManyTask):
         yield JointReply(_together(request, deadline), _peak())
         return
     if isinstance(request, CompareTask):
@@ -82,10 +83,10 @@ def _deadline(seconds: float) -> Deadline:
     return Deadline(lambda: end - time.monotonic())
 
 
-def _together(request: JointTask, deadline: Deadline) -> JointAnswer | None:
+def _together(request: JointTask | ManyTask, deadline: Deadline) -> JointAnswer | None:
     try:
-        if request.all_members:
-            return solve_all_placed(request.problem, request.limits, deadline)
+        if isinstance(request, ManyTask):
+            return solve_all_placed(request.many, request.limits, deadline)
         return solve_joint(request.problem, request.limits, deadline)
     except OutOfTimeError:
         return None

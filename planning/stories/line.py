@@ -9,6 +9,7 @@ from typing import Any
 
 from gangs.model import Manifest
 from kube.names import natural_key
+from planning.decision import Refusal
 
 _SHOWN = 3
 _LAST = "~"
@@ -31,8 +32,10 @@ class PlaceInLine:
 
 
 def in_line(gang: Manifest) -> bool:
-    """Whether nothing but room, or its turn, is what the gang waits for."""
+    """Whether the gang waits for nothing but capacity or its turn. A gang that never fits waits in vain."""
     status: Mapping[str, Any] = gang.get("status") or {}
+    if status.get("reason") == Refusal.NEVER_FITS.value:
+        return False
     return status.get("phase") == "Unplaceable" or status.get("reason") == "NotPlannedYet"
 
 

@@ -5,8 +5,9 @@ Events are kept for an hour, conditions as long as the Gang is: what only they s
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
+from cluster.times import instant
 from gangs.mirrors import mirrored_key
 from gangs.model import Manifest
 
@@ -38,8 +39,10 @@ class Step:
 
 
 def moment(text: str) -> datetime:
-    """An RFC 3339 time."""
-    return datetime.fromisoformat(text).astimezone(UTC)
+    """An RFC 3339 time that the API server or Phalanx wrote. Raises ValueError for any other text."""
+    if (time := instant(text)) is None:
+        raise ValueError(f"{text!r} is not a time in RFC 3339")
+    return time
 
 
 def story(gang: Manifest, happened: Iterable[Manifest]) -> list[Step]:
@@ -58,15 +61,15 @@ def moment_of(event: Manifest) -> str:
 
 
 def step_of(event: Manifest) -> Step | None:
-    """What an event (core/v1) tells; None for one that does not say when."""
-    at = moment_of(event)
-    if not at:
+    """The step that an event (core/v1) reports; None for an event without a valid time."""
+    at = instant(moment_of(event))
+    if at is None:
         return None
     whom = event.get("involvedObject") or {}
     of = "" if whom.get("kind") == "Gang" else f"{whom.get('kind', '')} {whom.get('name', '')}"
     times = (event.get("series") or {}).get("count") or event.get("count") or 1
     return Step(
-        at=moment(at),
+        at=at,
         what=event.get("reason") or "",
         note=event.get("message") or "",
         warning=event.get("type") == "Warning",
@@ -91,9 +94,9 @@ def _asked(gang: Manifest) -> Step:
 def _conditions(gang: Manifest, known: Collection[str], planned: datetime | None) -> Iterator[Step]:
     """What conditions tell. Their times are cut to whole seconds: members were complete before they were planned."""
     for each in (gang.get("status") or {}).get("conditions") or ():
-        if each["status"] != "True" or not each.get("lastTransitionTime"):
+        at, note = instant(each.get("lastTransitionTime")), each.get("message", "")
+        if each["status"] != "True" or at is None:
             continue
-        at, note = moment(each["lastTransitionTime"]), each.get("message", "")
         if (reason := TOLD_BY_EVENTS.get(each["type"])) is not None and reason not in known:
             yield Step(at, reason, note, warning=reason in WARNINGS)
         elif each["type"] in _PLAIN:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from solver.bounds.member_classes import MemberClass
 from solver.cp_model import IntVar
 from solver.cp_sat.disruption_limits import add_budgets, add_victim_gangs
+from solver.cp_sat.gang_rules import add_gang_rules
 from solver.cp_sat.keeping_apart import add_conflicts, add_exclusions, add_separations
 from solver.cp_sat.linear import Sum, total
 from solver.cp_sat.pod_affinity import add_affinities
+from solver.cp_sat.quotas import add_quotas
 from solver.cp_sat.topology_spread import add_spreads
 from solver.cp_sat.variables import Model, add_variables, any_of
 from solver.instance import Instance, Seat
@@ -171,6 +173,8 @@ RULES = (
     add_spreads,
     add_victim_gangs,
     add_budgets,
+    add_gang_rules,
+    add_quotas,
 )
 
 

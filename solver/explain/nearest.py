@@ -88,7 +88,7 @@ def near_domains(
             nodes=len(instance.tree.nodes(level, domain)),
             excluded=excluded,
         )
-        for domain, excluded in zip(nearest, _excluded(instance, level, nearest), strict=True)
+        for domain, excluded in zip(nearest, excluded_nodes(instance, level, nearest), strict=True)
     )
     if not nearest:
         return Nearest(domains, None)
@@ -199,7 +199,7 @@ def inside(instance: Instance, level: int, domain: int) -> Instance:
     return instance_of(replace(instance.problem, shapes=shapes), evicting=instance.evicting, deadline=deadline)
 
 
-def _excluded(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
+def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
     """Why nodes of each domain can hold no member at all, each node counted once; the most frequent reason first."""
     problem = instance.problem
     shapes = list(dict.fromkeys(member.shape for member in pending(problem)))

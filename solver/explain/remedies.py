@@ -161,34 +161,64 @@ def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator
 
 
 def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Room for the missing members in the nearest domain, on one more node there: for members that may use some node
-    there, for what keeps the others off those may well keep them off another.
+    """Yield room for the missing members in the nearest domain: on a node that is there, then on new nodes.
+
+    Only members that may use some node there count: another node may well be closed to the others, too.
     """
     if not nearest.domains:
         return
     near = nearest.domains[0]
     shapes, usable = _open_to(problem, near.path)
-    if not shapes:
-        return
     missing = near.needed - near.fits
-    if missing <= 0:
+    if not shapes or missing <= 0:
         return
     most = tuple(
         max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))
     )
-    path = [*near.path, *("" for _ in range(len(problem.levels) - 1 - len(near.path)))]
+    slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
+    larger = tuple(missing * each for each in most)
+    for node in _nodes_to_enlarge(problem, shapes, near.path, nearest.plan):
+        enlarged = _with_room(problem, node, larger)
+        yield Change(f"{slots} {_inside(usable)}", enlarged, _with_members(enlarged, nearest.plan, [node] * missing))
+    above = len(problem.levels) - 1
+    path = [*near.path, *("" for _ in range(above - len(near.path)))]
     within = next((each for each in problem.nodes.layout.paths if each[: len(usable)] == usable[: len(each)]), None)
     if within is not None:
         path = [*within]
-    where = f"in {'/'.join(usable)}" if usable else "in the cluster"
-    slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
-    home, new = tuple(path[: len(problem.levels) - 1]), len(problem.nodes)
-    one_node = _with_nodes(problem, shapes, home, [tuple(missing * each for each in most)])
-    yield Change(f"{slots} {where}", one_node, _with_members(one_node, nearest.plan, [new] * missing))
+    where, home, new = _inside(usable[:above]), tuple(path[:above]), len(problem.nodes)
+    nodes = _with_nodes(problem, shapes, home, [most] * missing)
+    places = list(range(new, new + missing))
+    words = "1 more node" if missing == 1 else f"{missing} more nodes"
+    yield Change(f"{words} {where}", nodes, _with_members(nodes, nearest.plan, places))
     if missing > 1:
-        nodes = _with_nodes(problem, shapes, home, [most] * missing)
-        places = list(range(new, new + missing))
-        yield Change(f"{missing} more nodes {where}", nodes, _with_members(nodes, nearest.plan, places))
+        one_node = _with_nodes(problem, shapes, home, [larger])
+        words = f"1 more node with room for {missing} pods {where}"
+        yield Change(words, one_node, _with_members(one_node, nearest.plan, [new] * missing))
+
+
+def _inside(path: tuple[str, ...]) -> str:
+    return f"in {'/'.join(path)}" if path else "in the cluster"
+
+
+def _nodes_to_enlarge(
+    problem: Problem, shapes: Collection[int], path: tuple[str, ...], plan: Plan | None
+) -> Iterator[int]:
+    """Yield nodes of a domain on which more room is tried: one without members of the plan, and one with a member.
+
+    Rules between members decide which of the two helps: they exclude each other, or want to be near each other.
+    """
+    used = {node for row in plan.nodes for node in row if node is not None} if plan is not None else set[int]()
+    layout, open_nodes = problem.nodes.layout, frozenset.intersection(*(problem.shapes[each].nodes for each in shapes))
+    inside = [node for node in sorted(open_nodes) if (*layout.paths[node], layout.names[node])[: len(path)] == path]
+    yield from [node for node in inside if node not in used][:1]
+    yield from [node for node in inside if node in used][:1]
+
+
+def _with_room(problem: Problem, node: int, amounts: tuple[int, ...]) -> Problem:
+    """The problem with so much more room on a node than it has now. A node that is overcommitted gets as much."""
+    free = problem.nodes.free.copy()
+    free[node] = np.maximum(free[node], 0) + np.array(amounts, dtype=np.int64)
+    return replace(problem, nodes=problem.nodes.with_free(free))
 
 
 def _open_to(problem: Problem, path: tuple[str, ...]) -> tuple[list[int], tuple[str, ...]]:

@@ -1,10 +1,10 @@
-"""Several gangs of one priority that compete for the same nodes, planned together.
+"""Several gangs of one priority that compete for the same nodes or quotas, planned together.
 
-They become one problem whose sets are the sets of all gangs, with goals summed over the gangs (docs/decisions/0002,
-"Several gangs"): minimums first, an earlier gang's never given up for a later one's; then the goals in their order.
+Gangs are accepted in their order: a gang is accepted if and only if all accepted gangs and it have a joint plan for
+their minimums. Then the goals are summed over the accepted gangs (docs/decisions/0002, "Several gangs").
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from solver.cp_sat.joint_goal_terms import JointGoals
 from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
@@ -12,87 +12,160 @@ from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.instance import Instance, instance_of
 from solver.multi_gang.all_placed import place_all
-from solver.multi_gang.joint_problem import JointAnswer, JointProblem, Share, merged_problem
-from solver.multi_gang.merge import Merged
-from solver.objective import is_countable, terms
+from solver.multi_gang.joint_problem import JointAnswer, ManyGangs, Share, only
+from solver.objective import Nodes, is_countable, terms
 from solver.plan import Proof
 from solver.problem import Limits, Problem
 
 
-def solve_joint(joint: JointProblem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer:
-    """The best plan for all gangs together. Raises `SolverFaultError` where CP-SAT contradicts itself."""
+def solve_joint(problem: Problem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer:
+    """The best plan for all gangs of a problem. Raises `SolverFaultError` where CP-SAT contradicts itself."""
     budget = time_budget_of(limits, deadline)
-    everybody = tuple(range(len(joint.gangs)))
-    proven = True
-    solved = _best(joint, everybody, budget)
-    placed = everybody
-    if not isinstance(solved, tuple):
-        placed, proven = _placeable(joint, budget)
-        solved = _best(joint, placed, budget) if placed else Found.INFEASIBLE
-        proven = proven and (isinstance(solved, tuple) or not placed)
-    if not isinstance(solved, tuple):
-        return JointAnswer((None,) * len(joint.gangs), Proof.OPTIMAL if proven else Proof.FEASIBLE)
-    plan, merged = solved
-    shares = dict(zip(placed, merged.shares(plan.nodes, plan.victims), strict=True))
-    proof = Proof.OPTIMAL if proven and plan.proven else Proof.FEASIBLE
-    return JointAnswer(
-        tuple(Share(*shares[gang]) if gang in shares else None for gang in everybody),
-        proof,
-    )
+    placed: tuple[int, ...] = tuple(range(len(problem.gangs)))
+    without, unknown = frozenset[int](), False
+    solved = _best(problem, placed, budget)
+    if not isinstance(solved, Solved):
+        placed, without = _accepted(problem, budget)
+        unknown = len(placed) + len(without) < len(problem.gangs)
+        solved = _best(problem, placed, budget) if placed else Found.INFEASIBLE
+    if not isinstance(solved, Solved):
+        proof = Proof.FEASIBLE if placed or unknown else Proof.OPTIMAL
+        return JointAnswer((None,) * len(problem.gangs), proof, without=frozenset() if placed else without)
+    proof = Proof.OPTIMAL if solved.proven and not unknown else Proof.FEASIBLE
+    return JointAnswer(tuple(_shares(problem, placed, solved.nodes, solved.victims)), proof, without=without)
 
 
-def solve_all_placed(joint: JointProblem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer | None:
+def solve_all_placed(many: ManyGangs, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer | None:
     """Every member of every gang that has a place in its own without evictions, as compact as all of them together can
     be, or as is found by the deadline; the other goals are each gang's own. None where that is not found, or where it
     is not known how (`solver.multi_gang.all_placed`).
     """
     if not is_countable():
         return None
-    found = place_all(joint.gangs, joint.units, time_budget_of(limits, deadline), lambda: deadline.over)
+    found = place_all(many.gangs, many.units, time_budget_of(limits, deadline), lambda: deadline.over)
     if found is None:
         return None
     shares = tuple(None if nodes is None else Share(nodes, ()) for nodes in found.nodes)
-    return JointAnswer(shares, Proof.FEASIBLE, found.proven)
+    without = frozenset(gang for gang, share in enumerate(shares) if share is None)
+    return JointAnswer(shares, Proof.FEASIBLE, found.proven, without)
 
 
-def _best(joint: JointProblem, gangs: Sequence[int], budget: TimeBudget) -> tuple[Solved, Merged] | Found:
+def _best(problem: Problem, gangs: Collection[int], budget: TimeBudget) -> Solved | Found:
     """The best plan that has the minimum of all these gangs, without evictions where that is possible."""
-    merged = merged_problem(joint, gangs)
-    goals = JointGoals(merged.sets)
-    found = Found.INFEASIBLE
-    for evicting in (False, True) if merged.problem.victims else (False,):
-        solved = solve_within(
-            _instance(merged.problem, budget, evicting=evicting), budget, terms() | {"precedence"}, where=goals.where
-        )
-        if isinstance(solved, Solved):
-            return solved, merged
-        found = solved
-        if solved is not Found.INFEASIBLE:
+    goals = JointGoals([problem.gangs[gang].pod_sets for gang in gangs])
+    found: Solved | Found = Found.INFEASIBLE
+    for instance in _instances(only(problem, gangs), budget):
+        found = solve_within(instance, budget, terms() | {"precedence"}, where=goals.where)
+        if found is not Found.INFEASIBLE:
             break
     return found
 
 
-def _instance(problem: Problem, budget: TimeBudget, *, evicting: bool) -> Instance:
-    return instance_of(problem, evicting=evicting, deadline=budget.wall.deadline)
+def _instances(problem: Problem, budget: TimeBudget) -> Sequence[Instance]:
+    """The problem without evictions and, where there are victims, with them."""
+    ways = (False, True) if problem.victims else (False,)
+    return [instance_of(problem, evicting=evicting, deadline=budget.wall.deadline) for evicting in ways]
 
 
-def _placeable(joint: JointProblem, budget: TimeBudget) -> tuple[tuple[int, ...], bool]:
-    """The gangs whose minimums can be had together, the earlier ones first; and whether the others certainly cannot."""
-    placed: tuple[int, ...] = ()
-    proven = True
-    for gang in range(len(joint.gangs)):
-        found = _fits(merged_problem(joint, (*placed, gang)).problem, budget)
+def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], frozenset[int]]:
+    """The accepted gangs, and the gangs that are proven not to have a place beside the accepted gangs before them.
+
+    Of a strict queue no gang is accepted after the first that is not.
+    """
+    placed, without, unknown = _one_pass(problem, (), budget)
+    while problem.affinities and without:  # a gang may need pods of a later gang near it
+        more, without, unknown = _one_pass(problem, placed, budget)
+        if more == placed:
+            break
+        placed = more
+    return placed, frozenset() if unknown and problem.affinities else without
+
+
+def _one_pass(
+    problem: Problem, accepted: tuple[int, ...], budget: TimeBudget
+) -> tuple[tuple[int, ...], frozenset[int], bool]:
+    """Ask for each other gang whether it can be accepted, too. Whether that is unknown for some is told last."""
+    placed, without, unknown = accepted, set[int](), False
+    closed = set[str]()
+    for gang, rules in enumerate(problem.gangs):
+        if gang in placed:
+            continue
+        found = Found.INFEASIBLE
+        if rules.line not in closed:
+            found = _fits(only(problem, (*placed, gang)), budget)
         if found is Found.FEASIBLE:
-            placed = (*placed, gang)
-        proven = proven and found is not Found.UNKNOWN
-    return placed, proven
+            placed = tuple(sorted((*placed, gang)))
+            continue
+        if found is Found.INFEASIBLE:
+            without.add(gang)
+        unknown = unknown or found is Found.UNKNOWN
+        if rules.line:
+            closed.add(rules.line)
+    return placed, frozenset(without), unknown
 
 
 def _fits(problem: Problem, budget: TimeBudget) -> Found:
-    for evicting in (False, True) if problem.victims else (False,):
-        solved = solve_within(_instance(problem, budget, evicting=evicting), budget, frozenset())
+    for instance in _instances(problem, budget):
+        solved = solve_within(instance, budget, frozenset())
         if isinstance(solved, Solved):
             return Found.FEASIBLE
         if solved is not Found.INFEASIBLE:
             return solved
     return Found.INFEASIBLE
+
+
+def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> list[Share | None]:
+    """A plan taken apart by gang."""
+    owners = _owners(problem, placed, nodes, victims)
+    return [
+        Share(
+            tuple(nodes[pod_set] for pod_set in gang.pod_sets),
+            tuple(victim for victim in victims if owners[victim] == place),
+        )
+        if place in placed
+        else None
+        for place, gang in enumerate(problem.gangs)
+    ]
+
+
+def _owners(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
+    """The gang for which a victim goes: the first that takes its node, or a node where it is in the way, or that of one
+    of its gang's victims.
+    """
+    new = {gang: list(_new(problem, gang, nodes)) for gang in placed}
+    used = {gang: {node for _, node in seats} for gang, seats in new.items()}
+    obstacles = {gang: _obstacles(problem, seats) for gang, seats in new.items()}
+    owners: dict[int, int] = {}
+    for victim in victims:
+        same_gang = _same_gang(problem, victim, victims)
+        places = {problem.victims[each].node for each in same_gang}
+        takers = (gang for gang in placed if used[gang] & places or not obstacles[gang].isdisjoint(same_gang))
+        owners[victim] = next(takers, next(iter(placed)))
+    return owners
+
+
+def _new(problem: Problem, gang: int, nodes: Nodes) -> Sequence[tuple[int, int]]:
+    """Shapes and nodes of the members of a gang that are placed anew."""
+    return [
+        (member.shape, node)
+        for pod_set in problem.gangs[gang].pod_sets
+        for member, node in zip(problem.sets[pod_set].members, nodes[pod_set], strict=True)
+        if member.node is None and node is not None
+    ]
+
+
+def _obstacles(problem: Problem, seats: Sequence[tuple[int, int]]) -> frozenset[int]:
+    """The victims that are in the way of new members where these are."""
+    return frozenset[int]().union(
+        *(
+            rule.victims
+            for rule in problem.conflicts
+            if any(shape in rule.shapes and node in rule.nodes for shape, node in seats)
+        )
+    )
+
+
+def _same_gang(problem: Problem, victim: int, victims: Sequence[int]) -> list[int]:
+    """The victims of the same running gang."""
+    gang = problem.victims[victim].gang
+    return [victim] if gang is None else [each for each in victims if problem.victims[each].gang == gang]

@@ -1,10 +1,13 @@
-"""Several gangs of one priority as one problem, what is answered, and whether an answer may be true: plain values."""
+"""Several gangs of one priority in one problem, what is answered, and whether an answer may be true: plain values.
+
+The one problem (`Problem.gangs`) holds all rules within gangs and between them. `ManyGangs` holds gangs that were
+stated one by one: for gangs that only compete for the free capacity of nodes.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
-from solver.multi_gang.merge import Merged, merged
 from solver.multi_gang.shared_nodes import crowded_out
 from solver.objective import Nodes
 from solver.plan import Plan, Proof
@@ -13,12 +16,11 @@ from solver.verify.rules import broken_rules
 
 
 @dataclass(frozen=True, slots=True)
-class JointProblem:
-    """Gangs in the order of their precedence, each stated alone on the same picture and the same tree of levels.
+class ManyGangs:
+    """Gangs in the order of their precedence, each stated alone on the same snapshot and the same tree of levels.
 
-    Nodes, resources and victims of the gangs are the same where they have the same name. `units[g][r]`: the size of
-    one unit of resource r of gang g, in a base unit that all gangs share. Not for gangs with several sets whose own
-    minimums do not add up to the gang's (`can_join`).
+    Nodes and resources of the gangs are the same where they have the same name. `units[g][r]`: the size of one unit of
+    resource r of gang g, in a base unit that all gangs share.
     """
 
     gangs: tuple[Problem, ...]
@@ -27,7 +29,7 @@ class JointProblem:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one gang got: nodes by set and rank, and the victims whose going it needs; positions of its own problem."""
+    """What one gang gets: the nodes of each of its sets by rank, and the victims that are evicted for it."""
 
     nodes: Nodes
     victims: tuple[int, ...]
@@ -40,53 +42,95 @@ class JointAnswer:
     `proof`: OPTIMAL where all goals are proven for the gangs that have a share, and that no other could have one;
     else FEASIBLE. `levels`: where all gangs that have room (`solver.multi_gang.shared_nodes.crowded_out`) are placed
     whole and without evictions, on so many levels, the widest first, the domains of all gangs together are proven to be
-    as few as can be.
+    as few as can be. `without`: gangs without a share that are proven to have none beside the gangs before them.
     """
 
     shares: tuple[Share | None, ...]
     proof: Proof
     levels: int = 0
+    without: frozenset[int] = frozenset()
 
 
-def can_join(problem: Problem) -> bool:
-    """Whether a gang can be part of a joint problem."""
-    filled = [pod_set for pod_set in problem.sets if pod_set.members]
-    if problem.multiples or problem.spreads:
-        return False
-    return len(filled) == 1 or sum(pod_set.minimum for pod_set in filled) >= problem.minimum
+def size(problem: Problem) -> int:
+    """A measure of a gang's part in the effort of a joint plan: members that must be told apart, times the nodes that
+    they may use.
+    """
+    return _kinds(problem) * len(problem.nodes)
 
 
-def size(joint: JointProblem) -> int:
-    """A measure of the effort: members that must be told apart, times the nodes that they may go to."""
-    return sum(_kinds(problem) * len(problem.nodes) for problem in joint.gangs)
+def only(problem: Problem, gangs: Collection[int]) -> Problem:
+    """The problem of some of the gangs, by position. Of the others only members that have their nodes are left, without
+    rules of their own.
+    """
+    out = {pod_set for place, gang in enumerate(problem.gangs) if place not in gangs for pod_set in gang.pod_sets}
+    if not out:
+        return problem
+    return replace(
+        problem,
+        sets=tuple(
+            replace(
+                each,
+                members=tuple(member for member in each.members if member.node is not None),
+                minimum=0,
+                required=None,
+                slices=(),
+                multiples=(),
+                caps=(),
+            )
+            if position in out
+            else each
+            for position, each in enumerate(problem.sets)
+        ),
+        minimum=sum(gang.minimum for place, gang in enumerate(problem.gangs) if place in gangs),
+        together=tuple(rule for rule in problem.together if out.isdisjoint(rule.pod_sets)),
+        gangs=tuple(
+            gang if place in gangs else replace(gang, minimum=0, multiples=())
+            for place, gang in enumerate(problem.gangs)
+        ),
+    )
 
 
-def faults_of(joint: JointProblem, answer: JointAnswer) -> tuple[str, ...]:
-    """The hard rules that an answer breaks, gang by gang and together, as sentences; empty where it is fine."""
-    if len(answer.shares) != len(joint.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
+def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
+    """The problem of the gangs that have a share, and the plan that the answer is for it."""
+    placed = {gang: share for gang, share in enumerate(answer.shares) if share is not None}
+    stated = only(problem, placed)
+    nodes = [tuple(member.node for member in each.members) for each in stated.sets]
+    for gang, share in placed.items():
+        for pod_set, row in zip(problem.gangs[gang].pod_sets, share.nodes, strict=True):
+            nodes[pod_set] = row
+    victims = tuple(sorted(victim for share in placed.values() for victim in share.victims))
+    return stated, Plan(tuple(nodes), victims, (), Proof.FEASIBLE)
+
+
+def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
+    """The hard rules that an answer breaks, as sentences; empty where it breaks none."""
+    if len(answer.shares) != len(problem.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
         return ("the answer does not speak of every gang",)
-    placed = [gang for gang, share in enumerate(answer.shares) if share is not None]
-    shares = [share for share in answer.shares if share is not None]
+    sets = [len(gang.pod_sets) for gang in problem.gangs]
+    if any(share and len(share.nodes) != count for share, count in zip(answer.shares, sets, strict=True)):
+        return ("the answer does not speak of every set",)
+    return broken_rules(*joint_plan(problem, answer))
+
+
+def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...]:
+    """Likewise, of an answer for gangs that are placed whole and without evictions, each stated alone."""
+    if len(answer.shares) != len(many.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
+        return ("the answer does not speak of every gang",)
     faults: list[str] = []
-    for gang, share in zip(placed, shares, strict=True):
-        problem = joint.gangs[gang]
-        alone = Plan(share.nodes, tuple(_known(joint, answer, problem)), (), Proof.FEASIBLE)
-        faults += broken_rules(problem, alone)
-    if faults or not placed:
+    for problem, share in zip(many.gangs, answer.shares, strict=True):
+        if share is not None:
+            faults += broken_rules(problem, Plan(share.nodes, share.victims, (), Proof.FEASIBLE))
+    if faults:
         return tuple(faults)
-    if answer.levels and not _everybody(joint, answer):
-        return ("the answer speaks of levels, and not everybody is placed without evictions",)
-    if not any(share.victims for share in shares):
-        return tuple(_overfull(joint, answer))
-    merged = merged_problem(joint, placed)
-    nodes, victims = merged.joined([share.nodes for share in shares], [share.victims for share in shares])
-    return broken_rules(merged.problem, Plan(nodes, victims, (), Proof.FEASIBLE))
+    if not _everybody(many, answer):
+        return ("not every gang that has room is placed whole and without evictions",)
+    return tuple(_overfull(many, answer))
 
 
-def _everybody(joint: JointProblem, answer: JointAnswer) -> bool:
+def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
     """Whether all gangs are placed whole and nobody has to go; those without a share must have no room."""
     missing = {gang for gang, share in enumerate(answer.shares) if share is None}
-    if missing and missing != crowded_out(joint.gangs, joint.units):
+    if missing and missing != crowded_out(many.gangs, many.units):
         return False
     return not any(
         share.victims or any(node is None for row in share.nodes for node in row)
@@ -95,11 +139,11 @@ def _everybody(joint: JointProblem, answer: JointAnswer) -> bool:
     )
 
 
-def _overfull(joint: JointProblem, answer: JointAnswer) -> Iterator[str]:
+def _overfull(many: ManyGangs, answer: JointAnswer) -> Iterator[str]:
     """Nodes on which the new members of all gangs ask for more than is free to each of them; nobody is evicted."""
     asked: Counter[tuple[str, str]] = Counter()
     free: dict[tuple[str, str], int] = {}
-    for problem, units, share in zip(joint.gangs, joint.units, answer.shares, strict=True):
+    for problem, units, share in zip(many.gangs, many.units, answer.shares, strict=True):
         for pod_set, row in zip(problem.sets, share.nodes if share is not None else (), strict=share is not None):
             for member, node in zip(pod_set.members, row, strict=True):
                 if node is None or member.node is not None:
@@ -117,22 +161,6 @@ def _overfull(joint: JointProblem, answer: JointAnswer) -> Iterator[str]:
     for (node_name, name), amount in asked.items():
         if amount > 0 and amount > free[node_name, name]:
             yield f"{node_name} has too little {name}"
-
-
-def _known(joint: JointProblem, answer: JointAnswer, problem: Problem) -> list[int]:
-    """All victims of the joint plan that a gang's own problem knows."""
-    keys = {
-        joint.gangs[gang].victims.keys[victim]
-        for gang, share in enumerate(answer.shares)
-        if share is not None
-        for victim in share.victims
-    }
-    return [position for position, key in enumerate(problem.victims.keys) if key in keys] if keys else []
-
-
-def merged_problem(joint: JointProblem, gangs: Sequence[int]) -> Merged:
-    """These gangs as one problem."""
-    return merged([joint.gangs[gang] for gang in gangs], [joint.units[gang] for gang in gangs])
 
 
 def _kinds(problem: Problem) -> int:

@@ -10,6 +10,7 @@ from solver.nodes import Path
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Affinity, PodSet, Problem, Spread
 from solver.verify.goals import recounted
+from solver.verify.joint_rules import JOINT_CHECKS
 from solver.verify.plan_view import PlacedMember, PlanView
 
 
@@ -249,6 +250,7 @@ CHECKS: tuple[Callable[[PlanView], Iterator[str]], ...] = (
     _spreads,
     _victim_gangs,
     _budgets,
+    *JOINT_CHECKS,
 )
 
 

@@ -11,10 +11,9 @@ from benchmarks.naive import Proven, can_state, solve, values_of
 from solver import solve as solving
 from solver.capacity import scarcest
 from solver.multi_gang.joint import solve_joint
-from solver.multi_gang.joint_problem import JointProblem
-from solver.multi_gang.merge import merged
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
+from tests.solver.joining import Several, several
 from tests.solver.random_problems import random_problem
 
 
@@ -48,32 +47,27 @@ def test_the_naive_model_and_the_solver_come_to_equal_optima(part: int) -> None:
 @pytest.mark.parametrize("part", parts(4))
 def test_they_do_for_several_gangs_too(part: int) -> None:
     for joint in [_joint(seed) for seed in seeds()[::3] if len(random_problem(seed).sets) == 1][part::4]:
-        whole = merged(joint.gangs, joint.units).problem
+        whole = joint.problem
         found = solve(whole, 60, apart=True)
         assert isinstance(found, Proven)
         assert found.values == _values(joint, whole)
 
 
-def _joint(seed: int) -> JointProblem:
+def _joint(seed: int) -> Several:
     """Two gangs that ask for much the same, the later for a member less where it has more than one."""
     first = random_problem(seed)
     (asked,) = first.sets
     members = tuple(replace(each, key=f"later-{each.key}") for each in asked.members[: max(1, len(asked.members) - 1)])
     later = replace(asked, name="later", members=members, minimum=min(asked.minimum, len(members)), slices=())
     second = replace(first, sets=(later,), minimum=len(members))
-    return JointProblem((first, second), ((1,) * len(first.resources),) * 2)
+    return several(first, second)
 
 
-def _values(joint: JointProblem, whole: Problem) -> tuple[int, ...]:
+def _values(joint: Several, whole: Problem) -> tuple[int, ...]:
     """What the solver's joint plan comes to, counted from where the members are."""
-    answer = solve_joint(joint, Limits())
+    answer = solve_joint(whole, Limits())
     assert answer.proof is Proof.OPTIMAL
-    keys = {
-        joint.gangs[gang].victims[each].key
-        for gang, share in enumerate(answer.shares)
-        if share is not None
-        for each in share.victims
-    }
+    keys = {whole.victims[each].key for share in answer.shares if share is not None for each in share.victims}
     gone = [victim for victim in whole.victims if victim.key in keys]
     priorities = sorted({each.priority for each in whole.victims}, reverse=True)
     by_priority, by_gang = Counter(each.priority for each in gone), Counter(each.gang for each in gone)

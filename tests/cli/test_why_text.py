@@ -74,24 +74,35 @@ def test_a_gang_that_fits_nowhere_is_told_with_the_nearest_domains_and_what_woul
 default/llm  Unplaceable  NoRoom  infeasible
   needs 4 pods in one SpineLayer: spine-0 fits 3 of 4 (2 nodes: Insufficient cpu)
 
+  would fit if: 1 more pod slot in spine-0
+  would fit if: required level SpineLayer dropped
+
   asked by   PodGroup default/llm (koordinator)
   wants      4 pods that start together, in one SpineLayer
   members    4 of 4 exist, 0 bound
   since      2026-11-21T11:55:00Z (5m ago)
+
+  NEAREST   FITS     NODES   EXCLUDED
+  spine-0   3 of 4   5       2 Insufficient cpu
 
   POD      STATE       NODE
   llm-0    held back
   llm-1    held back
   llm-2    held back
   llm-10   held back
-
-  NEAREST   FITS     NODES   EXCLUDED
-  spine-0   3 of 4   5       2 Insufficient cpu
-
-  would fit if: 1 more pod slot in spine-0
-  would fit if: required level SpineLayer dropped
 """
     )
+
+
+def test_forty_pods_fold_into_ranges() -> None:
+    pods = [pod(f"llm-{at}", held=f"node-{at}") for at in range(39)] + [pod("llm-39", node="node-39", phase="Running")]
+    told = render(GangFacts(mirror(), pods, leader=LEADER), NOW)
+    assert told.endswith("""\
+
+  POD         STATE                               NODE
+  llm-0..38   held back, room is held (39 pods)   node-0..38
+  llm-39      Running                             node-39
+""")
 
 
 EVICTING = {
@@ -144,12 +155,12 @@ default/llm  Evicting  VictimsLeaving  optimal
   SpineLayer, required   spine-1 (2)
   BlockLayer             spine-1/block-2 (1), spine-1/block-3 (1)
 
+  VICTIM          NODE     PRIORITY   GANG
+  default/low-5   node-5   100
+
   POD     STATE                     NODE
   llm-0   held back, room is held   node-5
   llm-1   held back, room is held   node-6
-
-  VICTIM          NODE     PRIORITY   GANG
-  default/low-5   node-5   100
 
   SEEN       TYPE      REASON            NOTE
   30m (x7)   Warning   GangUnplaceable   needs 2 pods
@@ -164,7 +175,8 @@ def test_a_member_beyond_the_minimum_says_why_it_waits() -> None:
     pods = [*(pod(f"llm-{i}", node=f"n-{i}", phase="Running") for i in range(3)), pod("llm-3", conditions=waits)]
     placed = {"phase": "Placed", "message": "3 pods are bound on n-0..2"}
     told = render(GangFacts(mirror({"minMember": 3}, placed), pods, leader=LEADER), NOW)
-    assert f"  llm-3   held back\n\n  held back: {text}\n" in told
+    assert f"  3 pods are bound on n-0..2\n\n  held back: {text}\n" in told
+    assert told.endswith("  llm-3   held back\n")
     assert "held back:" not in render(GangFacts(mirror(status=UNPLACEABLE), pods, leader=LEADER), NOW)
 
 

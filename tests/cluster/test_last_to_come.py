@@ -12,7 +12,8 @@ from cluster_objects import node, pod, spread
 
 from cluster.capturing import snapshot_of
 from cluster.eligibility.nodes import Eligibility
-from cluster.eligibility.pod_affinity import Spread, spreads
+from cluster.eligibility.pod_affinity import spreads
+from cluster.eligibility.spread_counts import SpreadCounts
 
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 NODES = [
@@ -49,11 +50,29 @@ def test_the_last_of_those_counted_together_is_judged_as_if_counted_alone(seed: 
     ]
     picture = snapshot_of(NODES, pods)
     for each in pods:
-        together: tuple[Spread, ...] = spreads(each, picture, lambda _: True)
+        together = [SpreadCounts(one) for one in spreads(each, picture, lambda _: True)]
         state = picture.nodes[picture.positions[each.spec.node_name]]
         alone = Eligibility(each, picture, ignoring={each.key}).spreads
-        said = [
-            one.exclusion_of_last(state.node, counted=one.matches(each) and state.name in one.counted)
-            for one in together
-        ]
-        assert said == [one.exclusion(state.node) for one in alone]
+        refused = [one.refuses_last(each, state.node) for one in together]
+        assert refused == [bool(one.exclusion(state.node)) for one in alone]
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("wish", range(len(WISHES)))
+def test_counts_after_each_binding_are_those_of_a_snapshot_with_the_pods_bound(seed: int, wish: int) -> None:
+    rng = Random(f"bound one by one {seed}/{wish}")  # noqa: S311 -- draws pods, keeps no secrets
+    asked = pod("asked", {"app": "web", "hash": "1"}, **WISHES[wish])
+    bound = [
+        pod(f"p{number}", {"app": rng.choice(("web", "web", "other")), "hash": rng.choice("12")}, nodeName=node_name)
+        for number, node_name in enumerate(rng.choices([f"n{at}" for at in range(len(NODES))], k=8))
+    ]
+    empty = snapshot_of(NODES, [])
+    counts = [SpreadCounts(one) for one in spreads(asked, empty, lambda _: True)]
+    for number, each in enumerate(bound, 1):
+        place = empty.nodes[empty.positions[each.spec.node_name]].node
+        for one in counts:
+            one.bind(each, place)
+        then = spreads(asked, snapshot_of(NODES, bound[:number]), lambda _: True)
+        for state in empty.nodes:
+            expected = [bool(one.exclusion(state.node)) for one in then]
+            assert [one.refuses(state.node) for one in counts] == expected

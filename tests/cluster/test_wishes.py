@@ -61,9 +61,17 @@ WEBS = [pod(f"web-{i}", WEB, nodeName=where) for i, where in enumerate("aac")]
 @pytest.mark.parametrize(
     ("labels", "skew", "limits"),
     [
-        (WEB, 1, [("rack", (None, None, None, "r3", None), 1)]),
-        (WEB, 2, [("rack", (None, None, "r2", None, None), 1), ("rack", (None, None, None, "r3", None), 2)]),
-        ({}, 1, []),
+        (WEB, 1, [("rack", ("r1", "r1", "r2", None, None), 0), ("rack", (None, None, None, "r3", None), 1)]),
+        (
+            WEB,
+            2,
+            [
+                ("rack", ("r1", "r1", None, None, None), 0),
+                ("rack", (None, None, "r2", None, None), 1),
+                ("rack", (None, None, None, "r3", None), 2),
+            ],
+        ),
+        ({}, 1, [("rack", ("r1", "r1", None, None, None), 0)]),
     ],
 )
 def test_spread_limits_how_many_more_a_domain_takes(labels: dict[str, str], skew: int, limits: list[Any]) -> None:

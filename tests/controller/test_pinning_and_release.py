@@ -63,7 +63,7 @@ def test_without_a_user_affinity_the_exact_node_goes_into_match_fields() -> None
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
     assert patch["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
     assert patch["spec"]["schedulingGates"] == []
-    annotations = {"phalanx.dev/released": NOW}
+    annotations = {"phalanx.dev/released": NOW, "phalanx.dev/pinned-in": "affinity"}
     assert patch["metadata"] == {"resourceVersion": "1", "uid": "uid-a", "annotations": annotations}
 
 

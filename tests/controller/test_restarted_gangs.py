@@ -27,6 +27,7 @@ from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
 from gangs.model import RESTART, Gang, GangKey, Reading
 from gangs.sources import Sources
+from kube.keys import PINNED_IN, WHOLE_MARK
 from kube.objects import (
     Affinity,
     Condition,
@@ -64,9 +65,9 @@ USERS_OWN = Affinity(
 DOMAINS: Mapping[str, tuple[tuple[str, str], ...]] = {"the exact node": (), "its rack": ((RACK, "r1"),)}
 
 
-def let_go(gated: Pod, to: str, *, domain: tuple[tuple[str, str], ...] = (), noting: bool = True) -> Pod:
+def let_go(gated: Pod, to: str, *, domain: tuple[tuple[str, str], ...] = ()) -> Pod:
     """The pod as it stands once it is released, and bound."""
-    patch = release_patch(gated, node(to), domain=domain, now=NOON, noting=noting)
+    patch = release_patch(gated, node(to), domain=domain, now=NOON)
     annotations = {**gated.metadata.annotations, **patch["metadata"]["annotations"]}
     builtin = msgspec.to_builtins(gated.spec)
     affinity = {**(builtin.get("affinity") or {}), **patch["spec"].get("affinity", {})}
@@ -98,8 +99,16 @@ def test_a_member_made_new_is_as_it_was_before_its_release(domain: Any, affinity
     assert required == (USERS_OWN.node_affinity.required if affinity and USERS_OWN.node_affinity else None)
 
 
+def without_note(released: Pod) -> Pod:
+    """The pod without the note of its pin."""
+    annotations = {key: value for key, value in released.metadata.annotations.items() if key != PINNED_IN}
+    return msgspec.structs.replace(
+        released, metadata=msgspec.structs.replace(released.metadata, annotations=annotations)
+    )
+
+
 def test_a_member_whose_release_noted_nothing_stays_pinned() -> None:
-    placed = let_go(member("a"), "n1", noting=False)
+    placed = without_note(let_go(member("a"), "n1"))
     assert made_new(placed).spec.affinity == placed.spec.affinity
 
 
@@ -117,6 +126,8 @@ def picture(there: Snapshot, *objects: Mapping[str, Any]) -> ClusterView:
     return ClusterView(Sources(objects=held), Reading(), [TOPOLOGY], (), there, {})
 
 
+_MARKS = {**A.metadata.annotations, WHOLE_MARK: "2"}
+MARKED_A = msgspec.structs.replace(A, metadata=msgspec.structs.replace(A.metadata, annotations=_MARKS))
 WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhole": 2}
 
 
@@ -130,6 +141,7 @@ WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhol
         (asked(A, B), {**WAS_WHOLE, "boundWhenWhole": 1}, Proof.INFEASIBLE, False),
         (asked(A, B), {"conditions": WAS_WHOLE["conditions"]}, Proof.INFEASIBLE, False),
         (asked(A, B), {**WAS_WHOLE, "conditions": []}, Proof.INFEASIBLE, False),
+        (asked(MARKED_A, B), {}, Proof.INFEASIBLE, True),
     ],
     ids=[
         "a member was lost",
@@ -139,6 +151,7 @@ WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhol
         "none was lost: more are wanted than before",
         "nobody knows how many ran",
         "it never was whole",
+        "its status was wiped, and a mark says how many ran",
     ],
 )
 def test_which_gangs_are_torn(of: Gang, status: dict[str, Any], proof: Proof, found: bool) -> None:  # noqa: FBT001
@@ -186,9 +199,9 @@ def policy(*rules: Mapping[str, Any], **spec: Any) -> Mapping[str, Any]:
         ),
         (asked(owned(A, "PyTorchJob", "kubeflow.org/v1"), B), (), ""),
         (
-            asked(let_go(member("a"), "n1", noting=False), B),
+            asked(without_note(let_go(member("a"), "n1")), B),
             (),
-            "Pod default/a was let go when the gang did not ask for restarts",
+            "Pod default/a was released without a note of its pin",
         ),
         (asked(OF_A_JOB, B), (), "Job default/w is not there"),
         (asked(OF_A_JOB, B), (job(backoffLimit=1),), "Job default/w would fail over 1 more evicted pods"),

@@ -12,7 +12,7 @@ from controller.gang_status import ROOM_TAKEN, Phase, gang_status, invalid_statu
 from controller.release.records import record_from, record_of
 from gangs.model import Fault, Gang, ObjectRef, PodSet
 from kube.objects import OwnerReference
-from planning.decision import Decision, Explanation
+from planning.decision import Decision, Explanation, Refusal
 
 T0, T1 = "2026-11-21T09:00:00Z", "2026-11-21T09:00:10Z"
 
@@ -53,6 +53,15 @@ PHASES = [
         Phase.UNPLACEABLE,
         refused(GATED),
         "NoRoom",
+        "needs 2 pods in one spine: spine-0 fits 1 of 2",
+        (2, 2, 0, 0),
+        "Complete",
+    ),
+    (
+        GATED,
+        Phase.UNPLACEABLE,
+        replace(refused(GATED), refusal=Refusal.NEVER_FITS),
+        "NeverFits",
         "needs 2 pods in one spine: spine-0 fits 1 of 2",
         (2, 2, 0, 0),
         "Complete",

@@ -16,18 +16,18 @@ from controller.gang_round import GangRound
 from controller.gang_status import Phase, gang_status
 from controller.release.next_step import AwaitBinding, NeedPlan, Release
 from controller.release.records import PlanRecord
-from controller.release.wholeness import ever_whole, still_withdrawn
+from controller.release.wholeness import Withdrawal, WithdrawalReason, status_says_whole, still_withdrawn
 from gangs.model import Gang, PodSet
-from kube.keys import RELEASED
+from kube.keys import RELEASE_BEGUN, RELEASED, WHOLE_MARK
 from kube.objects import Pod
 
 NOON = "2026-01-01T12:00:00Z"
 A, B = pod("a", bound="n1"), pod("b")
 
 
-def let_go(made: Pod, time: str = NOON) -> Pod:
-    """The same, with the note that its release leaves."""
-    annotations = {**made.metadata.annotations, RELEASED: time}
+def let_go(made: Pod, time: str = NOON, **notes: str) -> Pod:
+    """Return the pod with the note that its release leaves, and other `notes`."""
+    annotations = {**made.metadata.annotations, RELEASED: time, **notes}
     return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, annotations=annotations))
 
 
@@ -46,6 +46,8 @@ def said(whole: str) -> dict[str, Any]:
 
 
 NEVER = said("False")
+MARKED_A = let_go(A, **{RELEASE_BEGUN: NOON})
+"""The member a as this version releases it."""
 
 BEGUN: dict[str, tuple[GangRound, str | None]] = {
     "one of two runs": (case(gang(let_go(A), B)), NOON),
@@ -57,7 +59,32 @@ BEGUN: dict[str, tuple[GangRound, str | None]] = {
     "both run": (case(gang(let_go(A), let_go(pod("b", bound="n2")))), None),
     "as many as must run": (case(replace(gang(let_go(A), B), min_member=1, pod_sets=(PodSet("main", 2, 1),))), None),
     "it was whole once, and is mended": (case(gang(let_go(A), B), status=said("True")), None),
-    "nothing is known: an older version placed it": (case(gang(let_go(A), B), status={"phase": "Released"}), None),
+    "its status was wiped": (case(gang(let_go(A), B), status={"phase": "Released"}), NOON),
+    "an older version released it, and one has come in place of another": (
+        case(gang(let_go(A), made(B, "2026-01-01T12:00:02Z")), status={"phase": "Released"}),
+        None,
+    ),
+    "one has been lost since, and no leader saw it whole": (
+        case(replace(gang(MARKED_A), min_member=2, pod_sets=(PodSet("main", 2, 2),))),
+        NOON,
+    ),
+    "one has come in place of another, and no leader saw it whole": (
+        case(gang(MARKED_A, made(B, "2026-01-01T12:00:02Z"))),
+        NOON,
+    ),
+    "a leader saw it whole, and its status was wiped": (
+        case(gang(let_go(A, **{RELEASE_BEGUN: NOON, WHOLE_MARK: "2"}), B), status={"phase": "Released"}),
+        None,
+    ),
+    "a leader saw it whole, and its status is from before": (
+        case(gang(let_go(A, **{RELEASE_BEGUN: NOON, WHOLE_MARK: "2"}), B), status=NEVER),
+        None,
+    ),
+    "its status alone says that it was whole": (case(gang(MARKED_A, B), status=said("True")), None),
+    "the release began before that of the one that runs": (
+        case(gang(let_go(A, "2026-01-01T12:00:03Z", **{RELEASE_BEGUN: NOON}), B)),
+        NOON,
+    ),
     "its dialect promises no more than a start together": (
         case(replace(gang(let_go(A), B), all_or_none=False)),
         None,
@@ -146,8 +173,9 @@ def test_what_the_condition_says_along_the_way() -> None:
         (half, Phase.WAITING, ""),
         (gang(B), Phase.WAITING, ""),
     ):
-        status = gang_status(of, phase=phase, now=NOON, plan_id=PLAN_ID, previous=status, withdrawn=withdrawn)
-        told.append((ever_whole(status), bool(still_withdrawn(status, released=phase.released))))
+        withdrawal = Withdrawal(WithdrawalReason.WITHDRAWN, withdrawn) if withdrawn else None
+        status = gang_status(of, phase=phase, now=NOON, plan_id=PLAN_ID, previous=status, withdrawal=withdrawal)
+        told.append((status_says_whole(status), bool(still_withdrawn(status, released=phase.released))))
     assert told == [
         (None, False),
         (False, False),

@@ -11,7 +11,15 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 PATIENCE = 60.0
 NAME = "filed"
-IN_NO_NAMESPACE = ("nodes", "namespaces", "persistentvolumes", "priorityclasses", "storageclasses")
+IN_NO_NAMESPACE = (
+    "nodes",
+    "namespaces",
+    "persistentvolumes",
+    "priorityclasses",
+    "storageclasses",
+    "runtimeclasses",
+    "deviceclasses",
+)
 PODS = {"containers": [{"name": "c", "image": "b"}]}
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": PODS}
 ONCE = {"template": {"spec": {**PODS, "restartPolicy": "Never"}}}
@@ -32,6 +40,8 @@ SPECS: dict[str, dict[str, Any]] = {
     "pods": {"spec": PODS},
     "poddisruptionbudgets": {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}},
     "storageclasses": {"provisioner": "nobody"},
+    "runtimeclasses": {"handler": "none"},
+    "deviceclasses": {"spec": {}},
     "persistentvolumeclaims": {"spec": {**VOLUME, "resources": {"requests": {"storage": "1Gi"}}}},
     "persistentvolumes": {"spec": {**VOLUME, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/nowhere"}}},
     "limitranges": {"spec": {"limits": [{"type": "Container"}]}},

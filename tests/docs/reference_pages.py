@@ -14,7 +14,7 @@ import yaml
 from man_pages import commands
 
 from cli.main import COMMANDS, group
-from cli.solve import BAD_INPUT, NOT_PLACED, PLACED
+from cli.solve import BAD_INPUT, NOT_PLACED, NOTHING_PLANNED, PLACED
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -43,7 +43,8 @@ def _commands() -> Iterator[str]:
     yield "| 2 | all | the command line is wrong |"
     yield f"| {PLACED} | `solve` | every gang has its minimum placed |"
     yield f"| {NOT_PLACED} | `solve` | at least one gang has not |"
-    yield f"| {BAD_INPUT} | `solve` | bad input or an invalid request; the rest is reported all the same |\n"
+    yield f"| {BAD_INPUT} | `solve` | bad input or an invalid request; the rest is reported all the same |"
+    yield f"| {NOTHING_PLANNED} | `solve --strict` | the input asks for no gang |\n"
     for name, command in commands().items():
         yield f"## phalanx {name}\n"
         yield from _command(name, command)

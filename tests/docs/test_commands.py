@@ -32,6 +32,7 @@ SH_BLOCKS: dict[str, str] = {
     "kubectl get gang llm -o jsonpath": "tests/controller/test_tracing.py",
     "kubectl phalanx doctor": "tests/system/test_doctor.py",
     "kubectl phalanx ui": "tests/system/test_page_live.py",
+    "make demo": DEMO,
     "make image": "tests/packaging/test_building.py",
     "make install": "needs the whole set-up anew; every test runs in what it has made",
     "make sbom": "tests/packaging/test_image.py",

@@ -59,11 +59,11 @@ def section(title: str) -> list[str]:
 
 
 def test_every_metric_of_the_controller_has_its_row() -> None:
-    assert section("What the controller tells") == rows_of(ControllerMetrics().registry) + freshness_rows()
+    assert section("Metrics of the controller") == rows_of(ControllerMetrics().registry) + freshness_rows()
 
 
 def test_every_metric_of_the_webhook_has_its_row() -> None:
-    assert section("What the webhook tells") == rows_of(WebhookMetrics().registry) + freshness_rows()
+    assert section("Metrics of the webhook") == rows_of(WebhookMetrics().registry) + freshness_rows()
 
 
 def test_every_phase_has_its_reasons_and_its_event() -> None:
@@ -77,7 +77,7 @@ def test_every_phase_has_its_reasons_and_its_event() -> None:
 
 def test_every_cause_has_its_event() -> None:
     wanted = [f"| `{cause.value}` | `{EVENT_OF_CAUSE[cause].name}` |" for cause in Cause]
-    assert section("Why a plan falls before its gang is let go") == wanted
+    assert section("Why a plan is invalidated before the release") == wanted
 
 
 @pytest.mark.parametrize("event", [*EVENT_OF_PHASE.values(), *EVENT_OF_CAUSE.values()], ids=lambda each: each.name)

@@ -22,7 +22,7 @@ REMEDIES = {
         "1 more pod slot in r1",
         "a minimum of 1 instead of 2",
     ],
-    "no_hostname": ["node n1 had the label kubernetes.io/hostname", "1 more pod slot in the cluster"],
+    "no_hostname": ["node n1 had the label kubernetes.io/hostname", "1 more node in the cluster"],
     # One member may only use r1, the other only r2: room in one of them is none for the other.
     "members_of_two_racks": [
         "a minimum of 1 instead of 2",
@@ -31,6 +31,15 @@ REMEDIES = {
     ],
     # The member may only use n1, where a gang runs that cannot be evicted.
     "gang_that_stays_whole": ["1 more pod slot in r1/n1"],
+    # Three members in rack r2 beside none in r1 are more than maxSkew 2, and four need more room than r2 has.
+    "would_fit_if_forgets_spread": ["a minimum of 2 instead of 4"],
+    # The members exclude each other by host: more room on n2 helps none of them.
+    "would_fit_if_slot_on_the_node": [
+        "1 more node in r1",
+        "a minimum of 1 instead of 2",
+        "taint {a: b} tolerated (1 node)",
+        "members no longer excluding each other",
+    ],
 }
 
 
@@ -38,6 +47,15 @@ REMEDIES = {
 def test_what_would_help(name: str, remedies: list[str]) -> None:
     told = [line.strip() for line in solved(FILES / f"{name}.yaml").report.splitlines()]
     assert [line.removeprefix("would fit if: ") for line in told if line.startswith("would fit if")] == remedies
+
+
+@pytest.mark.parametrize(("minimum", "message"), [(2, "2 of 4 pods fit"), (3, "the cluster holds 2 of 3")])
+def test_the_minimum_that_is_said_to_fit_is_the_largest_that_fits(tmp_path: Path, minimum: int, message: str) -> None:
+    everything = list(yaml.safe_load_all((FILES / "would_fit_if_forgets_spread.yaml").read_text()))
+    (gang,) = (each for each in everything if each["kind"] == "Gang")
+    gang["spec"]["minMember"] = minimum
+    gang["spec"]["podSets"][0]["minCount"] = minimum
+    assert message in solved(written(tmp_path, yaml.safe_dump_all(everything))).report
 
 
 @pytest.mark.parametrize(

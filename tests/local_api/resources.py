@@ -53,6 +53,8 @@ RESOURCES = (
     Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", status=True),
     Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False, status=True),
     Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False),
+    Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False),
+    Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False),
     Resource("coordination.k8s.io", "v1", "leases", "Lease"),
     Resource("events.k8s.io", "v1", "events", "Event"),
     Resource("phalanx.dev", "v1alpha1", "topologies", "Topology", namespaced=False, status=True, counted=True),

@@ -76,7 +76,8 @@ class LocalApi:
     requests: list[Request] = field(default_factory=list)
     closing: bool = False
     _faults: list[tuple[re.Pattern[str], list[Fault]]] = field(default_factory=list)
-    _held: set[str] = field(default_factory=set)
+    held: set[str] = field(default_factory=set)
+    """Plurals of the resources whose watches bring nothing (`silence`)."""
 
     def ask(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
@@ -103,7 +104,7 @@ class LocalApi:
     def silence(self, *plurals: str) -> None:
         """No watch of these resources brings anything, until others (or none) are named."""
         with self.store.lock:
-            self._held = set(plurals)
+            self.held = set(plurals)
             self.store.lock.notify_all()
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
@@ -248,7 +249,7 @@ class LocalApi:
                 yield None
 
     def _since(self, at: Address, version: int, only: str) -> list[Event]:
-        if at.resource.plural in self._held:
+        if at.resource.plural in self.held:
             return []
         return [
             each

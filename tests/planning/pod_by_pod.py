@@ -61,19 +61,17 @@ def plans(cluster: Cluster, gone: Sequence[str]) -> Iterator[tuple[Manifest, ...
 
 
 def allowed(cluster: Cluster, gone: Sequence[str], nodes: Sequence[Manifest]) -> bool:
-    """Whether every member passes all filters beside all others, and they can be bound one after the other. None may
-    depend on others of the gang to fill other domains first: till then the scheduler would evict for it.
-    """
+    """Whether every member passes all filters beside all others, and the scheduler accepts each one in some order."""
     there = [(pod, at(cluster, pod)) for pod in cluster.running if name(pod) not in gone]
     new = list(zip(cluster.members, nodes, strict=True))
     everybody = there + new
     return (
         all(has_room(node, [pod for pod, where in everybody if where is node], new) for node in cluster.nodes)
-        and all(is_even(pod, node, [*there, (pod, node)], cluster.nodes) for pod, node in new)
         and all(
             fits(pod, node, [other for other in everybody if other[0] is not pod], cluster.nodes) for pod, node in new
         )
         and bound_in_any_order(there, new)
+        and bound_in_some_order(there, new, cluster.nodes)
     )
 
 
@@ -142,6 +140,16 @@ def bound_in_any_order(bound: Sequence[Place], waiting: Sequence[Place]) -> bool
     can = [each for each in waiting if is_near(*each, bound)]
     rest = [(each, [other for other in waiting if other is not each]) for each in can]
     return not waiting or (bool(can) and all(bound_in_any_order([*bound, each], left) for each, left in rest))
+
+
+def bound_in_some_order(bound: Sequence[Place], waiting: Sequence[Place], nodes: Sequence[Manifest]) -> bool:
+    """Whether there is an order in which spread and affinity hold for each member when it is bound."""
+    return not waiting or any(
+        is_near(*each, bound)
+        and is_even(*each, [*bound, each], nodes)
+        and bound_in_some_order([*bound, each], [other for other in waiting if other is not each], nodes)
+        for each in waiting
+    )
 
 
 def is_even(pod: Manifest, node: Manifest, everybody: Sequence[Place], nodes: Sequence[Manifest]) -> bool:

@@ -153,9 +153,16 @@ def picture(*parts: Manifest | Iterable[Manifest]) -> tuple[list[Gang], Snapshot
     objects = read_objects(documents(*parts))
     assert not objects.mistakes, objects.mistakes
     classes = {each.metadata.name: each for each in objects.priority_classes()}
-    pods = [admitted(each, classes) for each in objects.pods()]
+    runtimes = {each.metadata.name: each for each in objects.runtime_classes()}
+    pods = [admitted(each, classes, runtimes) for each in objects.pods()]
     snapshot = snapshot_of(
-        objects.nodes(), pods, priority_classes=classes.values(), budgets=objects.budgets(), protected=protected
+        objects.nodes(),
+        pods,
+        priority_classes=classes.values(),
+        budgets=objects.budgets(),
+        runtime_classes=runtimes.values(),
+        device_classes=objects.device_classes(),
+        protected=protected,
     )
     sources, faults = expanded(Sources(pods, objects.manifests))
     reading = read_all(sources)

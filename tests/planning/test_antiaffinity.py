@@ -23,7 +23,7 @@ NODES = ("node-0", "node-1", "node-2")
 def framed(members: Sequence[dict[str, Any]]) -> Framing:
     """The problem of placing these members of one set."""
     (gang,), snapshot, (topology,) = scenes.picture(*CLUSTER, scenes.gang(minMember=len(members)), members)
-    return frame(with_priorities(gang, snapshot.priority_classes), snapshot, topology, running={})
+    return frame(with_priorities(gang, snapshot), snapshot, topology, running={})
 
 
 def ports(*numbers: int, address: str = "", host_network: bool = False) -> dict[str, Any]:

@@ -75,16 +75,17 @@ def test_a_spread_that_nobody_can_keep_is_a_proven_no() -> None:
     assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
 
 
-def test_a_block_that_is_too_full_until_the_other_is_filled_is_not_a_proven_no() -> None:
-    #  b0 has two pods alike: it takes one more only once b1 has two of the gang's six
+def test_a_block_that_is_too_full_until_the_other_is_filled_takes_members_too() -> None:
+    #  b0 has two pods alike: it takes the fourth member once b1 has the other three
     spec = spread(scenes.label("block"))
     running = [
         {**each, "spec": {**each["spec"], "nodeName": "n0"}}
         for each in (scenes.labelled(scenes.pod(f"old-{number}", cpu=1), app="x") for number in range(2))
     ]
-    members = [scenes.labelled(each, app="x") for each in scenes.members(6, cpu=6, **spec)]
-    (decision,) = scenes.solved([*CLUSTER, *running], scenes.gang(minMember=4), members[:4]).decisions
-    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
+    members = [scenes.labelled(each, app="x") for each in scenes.members(4, cpu=6, **spec)]
+    (decision,) = scenes.solved([*CLUSTER, *running], scenes.gang(minMember=4), members).decisions
+    assert (decision.outcome, decision.proof) == (Outcome.PLACED, "Optimal")
+    assert sorted(each.node for each in decision.assignments)[1:] == ["n3", "n4", "n5"]
 
 
 @pytest.mark.parametrize(("skew", "nodes"), [(1, 4), (2, 2)])

@@ -20,7 +20,7 @@ def framed(*parts: Any, name: str = "llm", preemption: bool = True) -> Framing:
     """The problem of one gang among these manifests."""
     gangs, snapshot, topologies = scenes.picture(*parts)
     gang = next(each for each in gangs if each.key.name == name)
-    gang = with_priorities(gang, snapshot.priority_classes)
+    gang = with_priorities(gang, snapshot)
     topology = topologies[0] if topologies else None
     return frame(gang, snapshot, topology, running=running_gangs(Reading(tuple(gangs))), preemption=preemption)
 

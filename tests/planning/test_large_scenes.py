@@ -33,8 +33,8 @@ LATE = 1.1
 TRIES = 10
 """A machine may have so much more to do that caches are cold, but hardly every time."""
 PATIENCE = (2.0, 20.0)
-"""Limits to try in turn, in multiples of the scene's own. A machine under load needs several times the processor time of
-an idle one; a longer limit costs more, because what is left of it goes into a better plan.
+"""Limits to try in turn, in multiples of the scene's own. A machine under load needs several times the processor time
+of an idle one. A longer limit costs more, because the solver uses its rest to improve the plan.
 """
 AGAIN = {
     "thousands, mixed",

@@ -116,8 +116,11 @@ def test_amounts_are_reported_in_the_units_of_the_api() -> None:
 
 
 def test_what_is_not_considered_is_said() -> None:
-    decision = decided(scenes.nodes(), scenes.gang(minMember=1), scenes.members(1, resourceClaims=[{"name": "x"}]))
+    ignoring = {**scenes.gang(minMember=1)}
+    ignoring["metadata"] = {**ignoring["metadata"], "annotations": {"phalanx.dev/ignore-resource-claims": "true"}}
+    decision = decided(scenes.nodes(), ignoring, scenes.members(1, resourceClaims=[{"name": "x"}]))
     assert decision.message.endswith("; not considered: dynamic resource claims (spec.resourceClaims)")
+    assert decision.proof == "Feasible"
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ class Clocked:
         self.now += self._seconds
         return shared_workers().solve(problem, Limits(seconds=600.0))
 
-    def solve_joint(self, *_: object, **__: object) -> None:
+    def place_many(self, *_: object) -> None:
         """Not in time: gangs are planned one after the other here."""
 
 

@@ -33,7 +33,7 @@ def two(cpu: tuple[Any, Any] = (3, 2), **of_the_second: Any) -> tuple[list[Gang]
     first = [scenes.gang("a", minMember=2), *scenes.members(2, "a", cpu=cpu[0])]
     second = [scenes.gang("b", minMember=2), *scenes.members(2, "b", cpu=cpu[1], **of_the_second)]
     gangs, snapshot, topologies = scenes.picture(CLUSTER, first, second)
-    gangs = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
+    gangs = in_order(with_priorities(each, snapshot) for each in gangs)
     framings = [frame(each, snapshot, topologies[0], running={}) for each in gangs]
     return gangs, framings, (snapshot, topologies[0])
 
@@ -74,12 +74,11 @@ def test_what_is_no_multiple_of_the_units_is_not_rounded() -> None:
 )
 def test_who_looks_at_other_pods_is_stated_anew(what: str, more: dict[str, Any], *, only_room: bool) -> None:
     gangs, framings, _ = two(**more)
-    assert only_room_matters(gangs, framings, SHARES) is only_room, what
+    assert only_room_matters(gangs, framings) is only_room, what
 
 
-def test_evictions_and_other_nodes_are_stated_anew() -> None:
+def test_gangs_on_other_nodes_are_stated_again() -> None:
     gangs, framings, _ = two()
-    assert not only_room_matters(gangs, framings, [SHARES[0], Share(((1, 2),), (0,))])
     fewer = framings[1].problem.nodes.at(range(3))
     other = replace(framings[1], problem=replace(framings[1].problem, nodes=fewer))
-    assert not only_room_matters(gangs, [framings[0], other], SHARES)
+    assert not only_room_matters(gangs, [framings[0], other])

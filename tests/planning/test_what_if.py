@@ -3,10 +3,16 @@
 spine-0: node-0..4   spine-1: node-5..8   spine-2: node-9..11      8 cpu each, pods of low priority on 0, 1 and 5
 """
 
+import json
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from controller.release.patches import release_patch
+from kube.keys import GATE
+from kube.objects import Node, Pod
 from planning.dry_run import DryRun, dry_run
 from planning.files.documents import parse
 from planning.what_if import UnknownNodeError, WhatIf
@@ -85,3 +91,56 @@ def test_a_gang_that_is_not_there_is_a_mistake() -> None:
     assert [str(each) for each in answer(WhatIf(gangs=frozenset({"default/nosuch"}))).mistakes] == [
         "no gang default/nosuch in the cluster"
     ]
+
+
+RACKS = """\
+apiVersion: phalanx.dev/v1alpha1
+kind: Topology
+metadata: {name: racks}
+spec: {levels: [{name: rack, nodeLabel: example.com/rack}]}
+---
+apiVersion: phalanx.dev/v1alpha1
+kind: Gang
+metadata: {name: llm, namespace: default}
+spec: {minMember: 2, required: rack, topology: racks}
+"""
+
+
+def released(name: str, at: Node, domain: tuple[tuple[str, str], ...], affinity: dict[str, Any]) -> dict[str, Any]:
+    """A member on its node, as the release has pinned it."""
+    labels = {"phalanx.dev/gang": "llm"}
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "8"}}}
+    spec = {"containers": [container], "schedulingGates": [{"name": GATE}], **affinity}
+    manifest = {"metadata": {"name": name, "namespace": "default", "labels": labels}, "spec": spec}
+    patch = release_patch(msgspec.convert(manifest, Pod), at, domain=domain, now="2026-01-01T00:00:00Z")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**manifest["metadata"], "annotations": patch["metadata"]["annotations"]},
+        "spec": {**spec, **patch["spec"], "nodeName": at.metadata.name},
+        "status": {"phase": "Running"},
+    }
+
+
+@pytest.mark.parametrize("domain", [(), (("example.com/rack", "r0"),)], ids=["exact node", "rack"])
+@pytest.mark.parametrize("own", [False, True], ids=["no affinity", "an affinity of the user's"])
+def test_a_drained_member_of_a_gang_with_a_required_level_gets_another_node(domain: Any, own: bool) -> None:  # noqa: FBT001
+    required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "example.com/rack", "operator": "Exists"}]}]}
+    affinity = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "example.com/rack": "r0"}},
+            "status": {"allocatable": {"cpu": "8", "pods": "110"}},
+        }
+        for name in ("n0", "n1", "n2")
+    ]
+    members = [
+        released(name, msgspec.convert(node, Node), domain, affinity if own else {})
+        for name, node in zip("ab", nodes, strict=False)
+    ]
+    text = "---\n".join([RACKS, *(json.dumps(each) + "\n" for each in (*nodes, *members))])
+    (decision,) = dry_run(parse(text.encode(), "file")[0], what_if=WhatIf(drained=frozenset({"n1"}))).decisions
+    assert decision.outcome.value == "Placed", decision.message
+    assert [each.node for each in decision.assignments] == ["n0", "n2"]

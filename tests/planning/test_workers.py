@@ -19,11 +19,11 @@ from thorough import mostly
 from waiting import wait_for
 
 from planning.solver_pool.pool import Workers
-from solver.multi_gang.joint import solve_joint
-from solver.multi_gang.joint_problem import JointProblem
+from solver.multi_gang.joint import solve_all_placed, solve_joint
+from solver.multi_gang.joint_problem import ManyGangs
 from solver.nodes import Node, nodes_of
 from solver.plan import Answer, NoPlan, Plan, Proof
-from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape
+from solver.problem import Cap, GangRules, Limits, Member, PodSet, Problem, Shape
 from solver.solve import solve
 from solver.verify.rules import verify
 
@@ -57,7 +57,14 @@ def workers() -> Iterator[Workers]:
     pool.close()
 
 
-TWO = JointProblem((problem(2), problem(2)), ((1,), (1,)))
+TWO = replace(
+    problem(2),
+    sets=(*problem(2).sets, *problem(2).sets),
+    minimum=4,
+    gangs=(GangRules((0,), 2), GangRules((1,), 2)),
+)
+"""Two gangs of two."""
+MANY = ManyGangs((problem(2), problem(2)), ((1,), (1,)))
 
 
 @contextmanager
@@ -139,6 +146,10 @@ def test_plans_for_several_gangs_that_take_a_node_twice_are_not_believed() -> No
 
 def test_several_gangs_are_planned_together_in_a_worker(workers: Workers) -> None:
     assert workers.solve_joint(TWO, PATIENT) == solve_joint(TWO, PATIENT)
+
+
+def test_many_gangs_are_placed_in_a_worker(workers: Workers) -> None:
+    assert workers.place_many(MANY, PATIENT) == solve_all_placed(MANY, PATIENT)
 
 
 def test_a_no_that_is_known_stands_without_its_explanation() -> None:

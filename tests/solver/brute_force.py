@@ -191,13 +191,19 @@ def numbers_hold(world: World, outcome: Outcome) -> bool:
     return (
         len(placed) >= problem.minimum
         and _come_in(world, problem.multiples, placed)
-        and all(_is_even(world, rule, outcome) for rule in problem.spreads)
-        and all(_all_are_bound(world, rule, outcome) for rule in problem.affinities)
+        and rules_about_others_hold(world, outcome)
         and all(
             len(row) - row.count(None) >= each.minimum
             and _come_in(world, each.multiples, [node for node in row if node is not None])
             for each, row in zip(problem.sets, outcome.rows, strict=True)
         )
+    )
+
+
+def rules_about_others_hold(world: World, outcome: Outcome) -> bool:
+    """Whether spread and affinity hold once everybody is there."""
+    return all(_is_even(world, rule, outcome) for rule in world.problem.spreads) and all(
+        _all_are_bound(world, rule, outcome) for rule in world.problem.affinities
     )
 
 

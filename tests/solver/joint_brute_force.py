@@ -17,14 +17,16 @@ from brute_force import (
     Row,
     World,
     compactness,
+    everybody_bears_the_others,
     numbers_hold,
     room_with,
+    rules_about_others_hold,
     seatings,
     victim_sets,
 )
 
-from solver.multi_gang.joint_problem import JointProblem
-from solver.problem import PodSet, Problem
+from solver.problem import PodSet, Problem, Quota
+from tests.solver.joining import Several
 
 Rows = tuple[Row, ...]
 
@@ -37,11 +39,62 @@ class Whole(NamedTuple):
 
 
 class Worlds:
-    """The gangs that have a place, each alone and all in one."""
+    """The gangs that have a place, each alone and all in one, and the whole problem with its rules between gangs."""
 
-    def __init__(self, joint: JointProblem, placed: Sequence[int]) -> None:
+    def __init__(self, joint: Several, placed: Sequence[int]) -> None:
         self.alone = [World(joint.gangs[gang]) for gang in placed]
         self.all = World(_in_one([joint.gangs[gang] for gang in placed]))
+        self.whole = World(joint.problem)
+        self.placed = tuple(placed)
+
+    def rows_of_all(self, plan: Sequence[Rows]) -> Rows:
+        """The rows of all gangs; of those without a place only members that run already are anywhere."""
+        rows = [tuple(member.node for member in each.members) for each in self.whole.problem.sets]
+        for gang, own in zip(self.placed, plan, strict=True):
+            for pod_set, row in zip(self.whole.problem.gangs[gang].pod_sets, own, strict=True):
+                rows[pod_set] = row
+        return tuple(rows)
+
+
+def rules_between_hold(worlds: Worlds, plan: Sequence[Rows], victims: tuple[int, ...]) -> bool:
+    """Whether the rules over all members hold, once all gangs are in their places."""
+    rows = worlds.rows_of_all(plan)
+    return (
+        everybody_bears_the_others(worlds.whole.problem, rows)
+        and rules_about_others_hold(worlds.whole, Outcome(rows, victims))
+        and all(_covers(quota, worlds.whole.problem, rows) for quota in worlds.whole.problem.quotas)
+    )
+
+
+def _covers(quota: Quota, problem: Problem, rows: Rows) -> bool:
+    """Whether each queue with new members has these available, while the members of all others are there. As Kueue
+    counts (`available` of pkg/cache/scheduler/resource_node.go).
+    """
+    held, new = [share.used for share in quota.shares], [0] * len(quota.shares)
+    for charge in quota.charges:
+        for member, node in zip(problem.sets[charge.pod_set].members, rows[charge.pod_set], strict=True):
+            if node is not None and member.shape == charge.shape:
+                (held if member.node is not None else new)[charge.share] += charge.amount
+
+    def usage(position: int, without: int) -> int:
+        used = held[position] + (new[position] if position != without else 0)
+        for below, share in enumerate(quota.shares):
+            if share.parent == position:
+                used += max(0, usage(below, without) - share.kept)
+        return used
+
+    def available(position: int, without: int) -> int:
+        share, used = quota.shares[position], usage(position, without)
+        if share.parent is None:
+            return share.quota - used
+        parent_available = available(share.parent, without)
+        if share.limit is not None:
+            stored_in_parent = share.quota - share.kept
+            used_in_parent = max(0, used - share.kept)
+            parent_available = min(stored_in_parent - used_in_parent + share.limit - share.quota, parent_available)
+        return max(0, share.kept - used) + parent_available
+
+    return all(not amount or amount <= available(queue, queue) for queue, amount in enumerate(new))
 
 
 def _in_one(gangs: Sequence[Problem]) -> Problem:
@@ -66,6 +119,7 @@ def _in_one(gangs: Sequence[Problem]) -> Problem:
         separations=(),
         conflicts=(),
         affinities=(),
+        spreads=(),
     )
 
 
@@ -76,7 +130,9 @@ def joined(plan: Sequence[Rows], victims: tuple[int, ...]) -> Outcome:
 
 def placements(worlds: Worlds, victims: tuple[int, ...]) -> Iterator[tuple[Rows, ...]]:
     """Every way to seat all gangs side by side once these victims are gone."""
-    yield from _side_by_side(worlds.alone, room_with(worlds.all, victims), victims)
+    for plan in _side_by_side(worlds.alone, room_with(worlds.all, victims), victims):
+        if rules_between_hold(worlds, plan, victims):
+            yield plan
 
 
 def _side_by_side(
@@ -185,7 +241,7 @@ def place_goals() -> Iterator[Goal]:
 JOINT_GOALS = tuple(name for name, _ in (*VICTIM_GOALS, *place_goals()))
 
 
-def best_together(joint: JointProblem, leaving_out: str = "") -> Whole:
+def best_together(joint: Several, leaving_out: str = "") -> Whole:
     """The best plan, or the best by a reference that does not know one of the goals."""
     placed = _placeable(joint)
     if not placed:
@@ -201,14 +257,27 @@ def best_together(joint: JointProblem, leaving_out: str = "") -> Whole:
     return Whole(tuple(rows.get(gang) for gang in range(len(joint.gangs))), survivors[0].victims)
 
 
-def _placeable(joint: JointProblem) -> list[int]:
-    """The gangs in their order, each that has a place beside those before it that have one, whoever is evicted."""
+def _placeable(joint: Several) -> list[int]:
+    """All gangs if they have places together, whoever is evicted.
+
+    Else, in their order, each gang that has a place beside the gangs that have one.
+    """
+    everybody = list(range(len(joint.gangs)))
+    if _have_places(joint, everybody):
+        return everybody
     placed: list[int] = []
-    for gang in range(len(joint.gangs)):
-        worlds = Worlds(joint, [*placed, gang])
-        if any(True for victims in victim_sets(worlds.all.problem) for _ in placements(worlds, victims)):
-            placed.append(gang)
+    before: list[int] | None = None
+    while placed != before:  # a gang that needs a later one near it is asked again once that has a place
+        before = placed
+        for gang in everybody:
+            if gang not in placed and _have_places(joint, sorted([*placed, gang])):
+                placed = sorted([*placed, gang])
     return placed
+
+
+def _have_places(joint: Several, gangs: Sequence[int]) -> bool:
+    worlds = Worlds(joint, gangs)
+    return any(True for victims in victim_sets(worlds.all.problem) for _ in placements(worlds, victims))
 
 
 def _cheapest(worlds: Worlds, leaving_out: str) -> list[Plan]:

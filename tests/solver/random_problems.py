@@ -3,7 +3,6 @@
 from dataclasses import replace
 from random import Random
 
-from solver.multi_gang.joint_problem import JointProblem
 from solver.nodes import Node, nodes_of
 from solver.problem import (
     Affinity,
@@ -15,6 +14,9 @@ from solver.problem import (
     Multiple,
     PodSet,
     Problem,
+    Quota,
+    QuotaCharge,
+    QuotaShare,
     Separation,
     Shape,
     Slice,
@@ -25,6 +27,7 @@ from solver.problem import (
     VictimSet,
     victim_table,
 )
+from tests.solver.joining import Several, several
 
 LEVELS = ("block", "rack", "node")
 SIZES = ((1,), (2,), (3,), (3,), (4,), (4,), (1, 1), (1, 2), (1, 2), (2, 2), (1, 3), (0, 2), (1, 1, 1), (1, 1, 2))
@@ -60,9 +63,12 @@ def random_problem(seed: int) -> Problem:
     return _Draw(Random(seed)).problem()  # noqa: S311 - instances are to be repeatable, not secret
 
 
-def random_joint(seed: int) -> JointProblem:
-    """Two or three gangs of a few members on one cluster; the same seed gives the same."""
-    return _Draw(Random(f"joint {seed}")).joint()  # noqa: S311 - as above
+def random_joint(seed: int) -> Several:
+    """Two or three gangs of a few members on one cluster, some with rules between them or with quotas; the same seed
+    gives the same.
+    """
+    drawn = _Draw(Random(f"joint {seed}")).joint()  # noqa: S311 - as above
+    return _Between(Random(f"between {seed}"), drawn).drawn()  # noqa: S311 - as above
 
 
 class _Draw:
@@ -105,14 +111,13 @@ class _Draw:
             affinities=self.affinities(shapes, nodes, victims),
         )
 
-    def joint(self) -> JointProblem:
+    def joint(self) -> tuple[Problem, ...]:
         self.crowded = self.chance(0.35)
         nodes = self.nodes()
         victims, gangs, budgets = self.victims(nodes) if self.crowded or self.chance(0.3) else ((), (), ())
-        several = tuple(self.gang(nodes, sizes, victims) for sizes in self.random.choice(GANGS))
+        drawn = tuple(self.gang(nodes, sizes, victims) for sizes in self.random.choice(GANGS))
         everybody = victim_table(victims)
-        stated = tuple(replace(each, victims=everybody, victim_gangs=gangs, budgets=budgets) for each in several)
-        return JointProblem(stated, tuple((1,) * len(self.resources) for _ in stated))
+        return tuple(replace(each, victims=everybody, victim_gangs=gangs, budgets=budgets) for each in drawn)
 
     def gang(self, nodes: tuple[Node, ...], sizes: tuple[int, ...], victims: tuple[Victim, ...]) -> Problem:
         """One of several, as they can be planned together."""
@@ -359,3 +364,115 @@ class _Draw:
         return Victim(
             f"low-{number}", node, self.random.choice(self.priorities), requests, gang, self.random.randint(0, 2)
         )
+
+
+class _Between:
+    """What gangs that are planned together have beside their own rules: each kind in some of the instances."""
+
+    def __init__(self, random: Random, gangs: tuple[Problem, ...]) -> None:
+        self.random = random
+        self.gangs = gangs
+        self.nodes = tuple(gangs[0].nodes)
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def drawn(self) -> Several:
+        own = several(*(self.of_one(gang) for gang in self.gangs))
+        problem = own.problem
+        first, other = self.shapes_of_two(problem)
+        problem = replace(
+            problem,
+            separations=problem.separations + self.separations(first, other),
+            affinities=problem.affinities + self.affinities(first, other),
+            spreads=problem.spreads + self.spreads(first, other),
+            quotas=self.quotas(problem),
+        )
+        return replace(own, problem=problem)
+
+    def of_one(self, gang: Problem) -> Problem:
+        """The gang, which may have spread, multiples or a minimum over all of its sets."""
+        members = sum(len(each.members) for each in gang.sets)
+        if self.chance(0.15):
+            shapes = tuple(range(len(gang.shapes)))
+            gang = replace(gang, spreads=(self.spread(shapes, shapes),))
+        if members > 1 and self.chance(0.12):
+            level = self.random.randrange(len(gang.levels))
+            gang = replace(gang, multiples=(Multiple(level, 2),))
+        if len(gang.sets) > 1 and self.chance(0.3):
+            gang = replace(gang, minimum=self.random.randint(gang.minimum, members))
+        return gang
+
+    def shapes_of_two(self, problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of two gangs, in any order."""
+        one, other = self.random.sample(problem.gangs, 2)
+        return tuple(
+            tuple(sorted({member.shape for each in gang.pod_sets for member in problem.sets[each].members}))
+            for gang in (one, other)
+        )
+
+    def groups(self) -> tuple[str | None, ...]:
+        by_node = self.chance(0.5)
+        return tuple(node.name if by_node else self.random.choice(("x", "y")) for node in self.nodes)
+
+    def separations(self, first: tuple[int, ...], other: tuple[int, ...]) -> tuple[Separation, ...]:
+        return (Separation(first, other, self.groups()),) if first and other and self.chance(0.2) else ()
+
+    def affinities(self, first: tuple[int, ...], other: tuple[int, ...]) -> tuple[Affinity, ...]:
+        """The members of one gang want to be near those of the other."""
+        if not first or not other or not self.chance(0.15):
+            return ()
+        group = self.groups()
+        there = frozenset(name for name in group if name is not None and self.chance(0.15))
+        return (Affinity(first, other, (group,), (there,)),)
+
+    def spreads(self, first: tuple[int, ...], other: tuple[int, ...]) -> tuple[Spread, ...]:
+        """The members of one gang spread among those of both."""
+        if not first or not other or not self.chance(0.15):
+            return ()
+        return (self.spread(first, tuple(sorted((*first, *other)))),)
+
+    def spread(self, shapes: tuple[int, ...], counted: tuple[int, ...]) -> Spread:
+        group = self.groups()
+        counts = {name: self.random.choice((0, 0, 1)) for name in sorted({*group} - {None}, key=str) if name}
+        return Spread(shapes, counted, group, counts, self.random.choice((1, 1, 2)))
+
+    def quotas(self, problem: Problem) -> tuple[Quota, ...]:
+        """One quota in some of the instances: queues alone, in a cohort, or in a tree of cohorts."""
+        if not self.chance(0.4):
+            return ()
+        queues = self.random.randint(1, 3)
+        shares = [self.queue() for _ in range(queues)]
+        if self.chance(0.8):
+            shares = self.tree(shares)
+        charges = [
+            QuotaCharge(queue, pod_set, shape, amount)
+            for gang in problem.gangs
+            if self.chance(0.9)
+            for queue, amount in [(self.random.randrange(queues), self.random.choice((1, 1, 2)))]
+            for pod_set in gang.pod_sets
+            for shape in sorted({member.shape for member in problem.sets[pod_set].members})
+        ]
+        return (Quota("gpu", tuple(shares), tuple(charges)),) if charges else ()
+
+    def queue(self) -> QuotaShare:
+        quota = self.random.choice((0, 1, 1, 2, 2, 3, 4))
+        used = self.random.choice((0, 0, 0, 1, 2))
+        return QuotaShare(None, quota, self.random.choice((0, 0, quota, quota // 2)), used=used)
+
+    def tree(self, queues: list[QuotaShare]) -> list[QuotaShare]:
+        """Some of the queues in a cohort that is itself in the topmost one, the others in that; or all in that."""
+        inner = len(queues) if self.chance(0.4) else None
+        top = len(queues) + (inner is not None)
+        parents = [inner if inner is not None and self.chance(0.7) else top for _ in queues]
+        shares = [self.in_cohort(each, parent) for each, parent in zip(queues, parents, strict=True)]
+        for position in range(len(queues), top + 1):
+            below = [each for each in shares if each.parent == position]
+            quota = self.random.choice((0, 0, 1)) + sum(each.quota - each.kept for each in below)
+            share = QuotaShare(None, quota, self.random.choice((0, 0, quota // 2)))
+            shares.append(share if position == top else self.in_cohort(share, top))
+        return shares
+
+    def in_cohort(self, share: QuotaShare, parent: int) -> QuotaShare:
+        limit = share.quota + self.random.choice((0, 1, 2)) if self.chance(0.4) else None
+        return replace(share, parent=parent, limit=limit)

@@ -189,11 +189,11 @@ def test_a_new_goal_decides_for_several_gangs_as_the_reference_says(seeds: range
     """What weighs gangs against each other takes it from the same table."""
     for seed in seeds:
         joint = random_joint(seed)
-        answer, expected = solve_joint(joint, PATIENT), best_together(joint)
+        answer, expected = solve_joint(joint.problem, PATIENT), best_together(joint)
         assert answer.proof is Proof.OPTIMAL, seed
         nodes = tuple(None if share is None else share.nodes for share in answer.shares)
         assert nodes == expected.gangs, seed
-        assert solve_all_placed(joint, PATIENT) is None, "it knows compactness alone"
+        assert solve_all_placed(joint.many, PATIENT) is None, "it knows compactness alone"
 
 
 @pytest.mark.long

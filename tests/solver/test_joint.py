@@ -1,28 +1,30 @@
 """Several gangs that compete, planned together: the cases where greedy goes wrong."""
 
+from dataclasses import replace
+
+import pytest
 from drawings import Drawing, pods
 
 from solver.multi_gang.joint import solve_joint
-from solver.multi_gang.joint_problem import JointAnswer, JointProblem, Share, can_join, faults_of
-from solver.multi_gang.merge import merged
-from solver.nodes import Node, nodes_of
+from solver.multi_gang.joint_problem import JointAnswer, Share, faults_of
 from solver.plan import Proof
-from solver.problem import Limits, Problem, Shape
+from solver.problem import Affinity, Limits, Problem, Quota, QuotaCharge, QuotaShare
+from tests.solver.joining import in_one
 
 LIMITS = Limits(60.0, 600.0)
 
 
-def together(*gangs: Problem) -> JointProblem:
-    return JointProblem(gangs, tuple((1,) * len(gang.resources) for gang in gangs))
+def together(*gangs: Problem) -> Problem:
+    return in_one(gangs)
 
 
-def racks_of(joint: JointProblem, answer: JointAnswer) -> list[set[str] | None]:
+def racks_of(joint: Problem, answer: JointAnswer) -> list[set[str] | None]:
     """The racks that each gang is in."""
     return [
         None
         if share is None
-        else {joint.gangs[gang].nodes[node].path[-1] for row in share.nodes for node in row if node is not None}
-        for gang, share in enumerate(answer.shares)
+        else {joint.nodes[node].path[-1] for row in share.nodes for node in row if node is not None}
+        for share in answer.shares
     ]
 
 
@@ -55,19 +57,6 @@ def test_nobody_is_evicted_where_the_gangs_fit_beside_each_other() -> None:
     assert [share.victims for share in answer.shares if share] == [(), ()]
 
 
-def test_amounts_are_compared_in_one_unit() -> None:
-    """One node of 8000 millicores: gangs that count in 2000 and in 500 of them."""
-    nodes = (Node("a", (), (4,), (0,)),), (Node("a", (), (16,), (0,)),)
-    gangs = [
-        Problem(("node",), ("cpu",), nodes_of(here), (Shape((ask,), frozenset((0,))),), (pods(2),), 2)
-        for here, ask in zip(nodes, (1, 9), strict=True)
-    ]
-    whole = merged(gangs[:1] * 2, [(2000,), (2000,)])
-    assert whole.problem.nodes[0].free == (4,)
-    answer = solve_joint(JointProblem(tuple(gangs), ((2000,), (500,))), LIMITS)
-    assert [share is not None for share in answer.shares] == [True, False]
-
-
 def test_a_plan_that_gives_a_node_twice_is_found_out() -> None:
     room = Drawing("b0: a b")
     joint = together(room.gang(pods(1)), room.gang(pods(1)))
@@ -75,10 +64,75 @@ def test_a_plan_that_gives_a_node_twice_is_found_out() -> None:
     assert faults_of(joint, wrong) == ("a has too little cpu",)
 
 
-def test_a_gang_whose_sets_do_not_add_up_to_its_minimum_is_planned_alone() -> None:
+def test_a_minimum_over_several_sets_is_kept() -> None:
+    """Each set needs one, the gang three of its four; the other gang's extra comes after that."""
     room = Drawing("b0: a b c d")
-    assert not can_join(room.gang(pods(2, minimum=1), pods(2, name="b", minimum=1), minimum=3))
-    assert can_join(room.gang(pods(2, minimum=1), pods(2, name="b", minimum=1), minimum=2))
+    first = room.gang(pods(2, minimum=1), minimum=1)
+    joint = together(first, room.gang(pods(2, minimum=1), pods(2, name="b", minimum=1), minimum=3))
+    answer = solve_joint(joint, LIMITS)
+    assert members_placed(answer) == [1, 3]
+    assert answer.proof is Proof.OPTIMAL
+
+
+def of_queues(joint: Problem, *shares: QuotaShare) -> Problem:
+    """Each gang charged to the share at its own position, one unit a member."""
+    charges = tuple(
+        QuotaCharge(gang, pod_set, joint.sets[pod_set].members[0].shape, 1)
+        for gang, rules in enumerate(joint.gangs)
+        for pod_set in rules.pod_sets
+    )
+    return replace(joint, quotas=(Quota("gpu", shares, charges),))
+
+
+def members_placed(answer: JointAnswer) -> list[int]:
+    """Of each gang."""
+    return [0 if share is None else sum(map(_placed, share.nodes)) for share in answer.shares]
+
+
+@pytest.mark.parametrize(
+    ("what", "shares", "placed"),
+    [
+        ("each its own", (QuotaShare(None, 2), QuotaShare(None, 1)), [2, 0]),
+        ("a minimum is borrowed before an extra", (QuotaShare(2, 2), QuotaShare(2, 1), QuotaShare(None, 3)), [1, 2]),
+        ("no more than may be borrowed", (QuotaShare(2, 2), QuotaShare(2, 1, limit=1), QuotaShare(None, 3)), [3, 0]),
+        ("what is not lent", (QuotaShare(2, 2, kept=2), QuotaShare(2, 1), QuotaShare(None, 1)), [3, 0]),
+        ("what others use", (QuotaShare(2, 2), QuotaShare(2, 1, used=1), QuotaShare(None, 3)), [2, 0]),
+    ],
+)
+def test_gangs_share_quotas(what: str, shares: tuple[QuotaShare, ...], placed: list[int]) -> None:
+    """The first gang has a minimum of one and three members, the second needs both of its members."""
+    room = Drawing("b0: a b c d e f")
+    joint = of_queues(together(room.gang(pods(3, minimum=1), minimum=1), room.gang(pods(2))), *shares)
+    answer = solve_joint(joint, LIMITS)
+    assert members_placed(answer) == placed, what
+    assert (answer.proof, faults_of(joint, answer)) == (Proof.OPTIMAL, ())
+
+
+def test_a_plan_beyond_a_quota_is_found_out() -> None:
+    room = Drawing("b0: a b")
+    joint = of_queues(together(room.gang(pods(1)), room.gang(pods(1))), QuotaShare(None, 1), QuotaShare(None, 0))
+    wrong = JointAnswer((Share(((0,),), ()), Share(((1,),), ())), Proof.OPTIMAL)
+    assert faults_of(joint, wrong) == ("quota gpu has 1 too little for share 1",)
+
+
+def test_of_a_strict_queue_no_later_gang_is_accepted() -> None:
+    """Room for one: the first needs two, the second one."""
+    room = Drawing("b0: a")
+    joint = together(room.gang(pods(2)), room.gang(pods(1)))
+    assert members_placed(solve_joint(joint, LIMITS)) == [0, 1]
+    in_line = replace(joint, gangs=tuple(replace(gang, line="queue") for gang in joint.gangs))
+    assert members_placed(solve_joint(in_line, LIMITS)) == [0, 0]
+
+
+def test_a_gang_that_needs_a_later_gang_near_it_is_accepted_with_it() -> None:
+    """The first gang is too large, the second needs the third on its node, which has room for both."""
+    room = Drawing("b0: a=1 b=2")
+    joint = together(room.gang(pods(9)), room.gang(pods(1)), room.gang(pods(1)))
+    second, third = (joint.sets[place].members[0].shape for place in (1, 2))
+    near = Affinity((second,), (third,), (("a", "b"),), (frozenset(),))
+    answer = solve_joint(replace(joint, affinities=(near,)), LIMITS)
+    assert members_placed(answer) == [0, 1, 1]
+    assert answer.without == {0}
 
 
 def _placed(row: tuple[int | None, ...]) -> int:

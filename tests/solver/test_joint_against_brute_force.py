@@ -4,6 +4,8 @@
 """
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -13,9 +15,10 @@ from random_problems import random_joint
 from thorough import chunks
 
 from solver.multi_gang.joint import solve_joint
-from solver.multi_gang.joint_problem import JointAnswer, JointProblem, faults_of
+from solver.multi_gang.joint_problem import JointAnswer, faults_of
 from solver.plan import Proof
 from solver.problem import Limits
+from tests.solver.joining import Several
 
 pytestmark = pytest.mark.timeout(3600)
 """A slow machine may take its time."""
@@ -24,16 +27,16 @@ INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "2000")) // 4
 CHUNK = 50
 SAMPLE = 500
 """Instances among which there has to be one for each goal in which it decides."""
+DECIDING = 0.01
+"""The least share of the instances in which a feature of several gangs decides."""
 DRAWN = 0.005
 """The least share of the instances that have a feature."""
 NOT_TOGETHER = {
-    "multiples of the gang",
     "slices nested three times",
-    "topology spread",
     "pods of others in topology spread",
     "victims that topology spread counts",
 }
-"""What gangs that are planned together do not have here: such gangs are planned alone, or are too large."""
+"""What gangs that are planned together do not have here, because it needs too many members or too much time."""
 PATIENT = Limits(deterministic=60.0, seconds=600.0)
 
 
@@ -52,10 +55,10 @@ def told(answer: JointAnswer) -> Whole:
 def test_the_joint_plan_is_the_best_of_all_joint_plans(seeds: range) -> None:
     for seed in seeds:
         joint = random_joint(seed)
-        answer = solve_joint(joint, PATIENT)
+        answer = solve_joint(joint.problem, PATIENT)
         assert told(answer) == expected(seed), f"seed {seed}"
         assert answer.proof is Proof.OPTIMAL, f"seed {seed}"
-        assert faults_of(joint, answer) == (), f"seed {seed}"
+        assert faults_of(joint.problem, answer) == (), f"seed {seed}"
 
 
 @pytest.mark.long
@@ -80,7 +83,75 @@ def test_every_earlier_gang_keeps_its_place_and_often_enough_somebody_has_none()
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(FEATURES.keys() - NOT_TOGETHER))
 def test_the_feature_is_drawn_for_several_gangs_too(name: str) -> None:
-    def drawn(joint: JointProblem) -> bool:
+    def drawn(joint: Several) -> bool:
         return any(FEATURES[name](gang) != gang for gang in joint.gangs)
 
     assert sum(drawn(random_joint(seed)) for seed in range(SAMPLE)) / SAMPLE >= DRAWN
+
+
+def _without(**rules: object) -> Callable[[Several], Several]:
+    return lambda joint: replace(joint, problem=replace(joint.problem, **rules))
+
+
+def _without_borrowing(joint: Several) -> Several:
+    """Every queue with its own quota alone, as if it were in no cohort."""
+    quotas = tuple(
+        replace(quota, shares=tuple(replace(share, parent=None) for share in quota.shares))
+        for quota in joint.problem.quotas
+    )
+    return replace(joint, problem=replace(joint.problem, quotas=quotas))
+
+
+def _without_limits(joint: Several) -> Several:
+    """Every queue may borrow all that its cohort has."""
+    quotas = tuple(
+        replace(quota, shares=tuple(replace(share, limit=None) for share in quota.shares))
+        for quota in joint.problem.quotas
+    )
+    return replace(joint, problem=replace(joint.problem, quotas=quotas))
+
+
+def _without_lending_limits(joint: Several) -> Several:
+    """Every queue lends all that it has."""
+    quotas = tuple(
+        replace(quota, shares=tuple(replace(share, kept=0) for share in quota.shares)) for quota in joint.problem.quotas
+    )
+    return replace(joint, problem=replace(joint.problem, quotas=quotas))
+
+
+def _own_rules_alone(name: str) -> Callable[[Several], Several]:
+    """Without the rules between gangs: a gang's own are with the gang."""
+    return _without(**{name: ()})
+
+
+def _of_gangs(**rules: object) -> Callable[[Several], Several]:
+    def blind(joint: Several) -> Several:
+        gangs = tuple(replace(gang, **rules) for gang in joint.gangs)
+        own = {name: () for name in rules if hasattr(joint.problem, name)}
+        return replace(joint, gangs=gangs, problem=replace(joint.problem, **own))
+
+    return blind
+
+
+BETWEEN: dict[str, Callable[[Several], Several]] = {
+    "quotas": _without(quotas=()),
+    "borrowing": _without_borrowing,
+    "borrowing limits": _without_limits,
+    "lending limits": _without_lending_limits,
+    "anti-affinity between gangs": _own_rules_alone("separations"),
+    "affinity between gangs": _own_rules_alone("affinities"),
+    "spread between gangs": _own_rules_alone("spreads"),
+    "spread of a gang": _of_gangs(spreads=()),
+    "multiples of a gang": _of_gangs(multiples=()),
+    "disruption budgets": _of_gangs(budgets=()),
+}
+"""The instance as a reference sees it that does not know a feature of several gangs."""
+
+
+@pytest.mark.long
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", BETWEEN)
+def test_the_feature_decides_in_a_hundredth_of_the_instances(name: str) -> None:
+    joints = [random_joint(seed) for seed in range(SAMPLE)]
+    decided = sum(best_together(BETWEEN[name](joint)) != expected(seed) for seed, joint in enumerate(joints))
+    assert decided / SAMPLE >= DECIDING

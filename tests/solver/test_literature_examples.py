@@ -12,9 +12,10 @@ from drawings import PATIENT, Drawing, placed, pods, refused
 from greedy_examples import NARROW, WIDE, Example, hold, problem_of, puts
 
 from solver.multi_gang.joint import solve_joint
-from solver.multi_gang.joint_problem import JointProblem, faults_of
+from solver.multi_gang.joint_problem import faults_of
 from solver.plan import Proof
 from solver.problem import Cap, DisruptionBudget, Exclusion, Problem, Shape, Together, Victim, VictimGang, victim_table
+from tests.solver.joining import in_one
 
 SIXTY_THREE = [f"r{rack}" for rack in range(1, 64)]
 
@@ -260,7 +261,7 @@ def test_several_gangs_are_planned_together(
     first 4 into the rack of 6, the best fit, and what is left, 8 and 2, cannot have both 4 and 6.
     """
     room = Drawing("\n".join(f"r{rack}: n{rack}={slots}" for rack, slots in enumerate(racks)))
-    joint = JointProblem(tuple(room.gang(pods(count), required=WIDE) for count in counts), ((1,),) * len(counts))
+    joint = in_one([room.gang(pods(count), required=WIDE) for count in counts])
     answer = solve_joint(joint, PATIENT)
     where = tuple(None if share is None else {*share.nodes[0]} for share in answer.shares)
     assert where == tuple({rack} for rack in expected)

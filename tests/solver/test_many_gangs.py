@@ -22,7 +22,7 @@ from solver.multi_gang.column_generation.pricing import (
     node_classes_of,
 )
 from solver.multi_gang.joint import solve_all_placed
-from solver.multi_gang.joint_problem import JointProblem, Share, faults_of
+from solver.multi_gang.joint_problem import ManyGangs, Share, faults_of_all_placed
 from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Proof
 from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape, Spread
@@ -32,11 +32,11 @@ LIMITS = Limits(10.0, 600.0)
 LEVELS = ("block", "rack", "node")
 
 
-def together(*gangs: Problem) -> JointProblem:
-    return JointProblem(gangs, tuple((1,) * len(gang.resources) for gang in gangs))
+def together(*gangs: Problem) -> ManyGangs:
+    return ManyGangs(gangs, tuple((1,) * len(gang.resources) for gang in gangs))
 
 
-def domains_of(joint: JointProblem, shares: tuple[Share | None, ...]) -> list[int]:
+def domains_of(joint: ManyGangs, shares: tuple[Share | None, ...]) -> list[int]:
     """Level by level, the domains that all gangs touch, summed."""
     rows = [share.nodes[0] for share in shares if share is not None]
     return _spread(joint, [tuple(node for node in row if node is not None) for row in rows])
@@ -51,7 +51,7 @@ def test_two_gangs_do_not_both_get_the_rack_that_is_best_for_either() -> None:
     assert domains_of(joint, answer.shares) == [3, 10]
     assert answer.levels == 2
     assert answer.proof is Proof.FEASIBLE
-    assert faults_of(joint, answer) == ()
+    assert faults_of_all_placed(joint, answer) == ()
 
 
 def test_a_gang_that_can_spread_at_no_cost_leaves_the_whole_nodes_to_others() -> None:
@@ -82,7 +82,7 @@ def test_that_whole_members_do_not_part_so_is_known_where_domains_are_few() -> N
     assert answer is not None
     assert domains_of(joint, answer.shares)[0] == 6
     assert answer.levels >= 1
-    assert faults_of(joint, answer) == ()
+    assert faults_of_all_placed(joint, answer) == ()
 
 
 def test_gangs_that_find_no_place_one_after_the_other_are_parted_among_wide_domains() -> None:
@@ -93,7 +93,7 @@ def test_gangs_that_find_no_place_one_after_the_other_are_parted_among_wide_doma
     assert answer is not None
     assert domains_of(joint, answer.shares) == [4, 12]
     assert answer.levels == 2
-    assert faults_of(joint, answer) == ()
+    assert faults_of_all_placed(joint, answer) == ()
 
 
 def test_a_gang_with_parts_in_several_wide_domains_is_one_plan() -> None:
@@ -117,9 +117,9 @@ def test_who_has_no_room_beside_the_earlier_is_left_out_and_the_later_are_not() 
     assert [share is None for share in answer.shares] == [False, True, False]
     assert domains_of(joint, answer.shares) == [2, 3]
     assert answer.levels == 2
-    assert faults_of(joint, answer) == ()
+    assert faults_of_all_placed(joint, answer) == ()
     other = replace(answer, shares=(None, answer.shares[0], answer.shares[2]))
-    assert faults_of(joint, other) == ("the answer speaks of levels, and not everybody is placed without evictions",)
+    assert faults_of_all_placed(joint, other) == ("not every gang that has room is placed whole and without evictions",)
 
 
 def test_gangs_that_ask_for_nothing_are_placed_beside_others() -> None:
@@ -131,7 +131,7 @@ def test_gangs_that_ask_for_nothing_are_placed_beside_others() -> None:
     assert answer is not None
     assert domains_of(joint, answer.shares) == [3, 4]
     assert answer.levels == 2
-    assert faults_of(joint, answer) == ()
+    assert faults_of_all_placed(joint, answer) == ()
     on_one = replace(nothing, shapes=(Shape((0,), room.named("b")),))
     assert solve_all_placed(together(on_one, nothing), LIMITS) is not None
 
@@ -158,12 +158,12 @@ def test_levels_are_not_believed_of_an_answer_that_leaves_somebody_out() -> None
     joint = together(room.gang(pods(2)), room.gang(pods(2)))
     answer = solve_all_placed(joint, LIMITS)
     assert answer is not None
-    assert faults_of(joint, replace(answer, shares=(answer.shares[0], None))) != ()
+    assert faults_of_all_placed(joint, replace(answer, shares=(answer.shares[0], None))) != ()
     twice = replace(answer, shares=(answer.shares[0], answer.shares[0]))
-    assert faults_of(joint, twice) == ("a has too little cpu", "b has too little cpu")
+    assert faults_of_all_placed(joint, twice) == ("a has too little cpu", "b has too little cpu")
 
 
-def large(nodes: int, asks: Sequence[tuple[int, int]], members: int, most: int) -> JointProblem:
+def large(nodes: int, asks: Sequence[tuple[int, int]], members: int, most: int) -> ManyGangs:
     """Gangs of so many pods each, on nodes in racks of twenty of which hardly any two have as much room. `most`: CPUs
     that a node has.
     """
@@ -204,7 +204,7 @@ def test_bidding_ends_after_a_certain_effort_and_keeps_what_it_found(looked: lis
     answer = solve_all_placed(joint, LIMITS)
     assert answer is not None
     assert all(share is not None for share in answer.shares)
-    assert faults_of(joint, answer) == ()
+    assert faults_of_all_placed(joint, answer) == ()
     assert sum(looked) < 1_300_000_000
 
 
@@ -214,12 +214,12 @@ def test_where_the_time_is_over_every_gang_keeps_its_place_after_those_before_it
     answer = solve_all_placed(joint, LIMITS, Deadline(lambda: 0.0))
     assert answer is not None
     assert all(share is not None for share in answer.shares)
-    assert faults_of(joint, answer) == ()
+    assert faults_of_all_placed(joint, answer) == ()
     assert len(looked) == len(joint.gangs)
     assert answer.levels == 0
 
 
-def two_resources(nodes: Sequence[str], asks: Sequence[tuple[int, int]], required: int | None = None) -> JointProblem:
+def two_resources(nodes: Sequence[str], asks: Sequence[tuple[int, int]], required: int | None = None) -> ManyGangs:
     """Gangs of two pods each. Of nodes with eight GPUs and eight CPUs the racks are given."""
     room = nodes_of(Node(f"n{number}", ("b0", rack), (8, 8), (0, 0)) for number, rack in enumerate(nodes))
     pod_set, everywhere = PodSet("main", (Member("m0", 0), Member("m1", 0)), 2), frozenset(range(len(nodes)))
@@ -240,7 +240,7 @@ def test_gangs_limited_by_different_resources_are_placed_though_they_want_the_sa
     assert answer is not None
     assert domains_of(joint, answer.shares) == [2, 3, 4]
     assert answer.levels == 1
-    assert faults_of(joint, answer) == ()
+    assert faults_of_all_placed(joint, answer) == ()
     late = solve_all_placed(joint, LIMITS, Deadline(lambda: 0.0))
     assert late is not None
     assert domains_of(joint, late.shares) == [2, 3, 4]
@@ -278,7 +278,7 @@ def test_many_members_on_many_levels_do_not_make_a_place_too_dear(level: int) ->
     assert generation.pricing.spread(generation.demands[0], uses[0]) == (1, 2, 4, 8, 16, 32)
 
 
-def random_gangs(seed: int) -> JointProblem:
+def random_gangs(seed: int) -> ManyGangs:
     """Two or three gangs of up to three pods each on five nodes in two or three racks of two blocks."""
     dice = random.Random(seed)  # noqa: S311 -- not for secrets
     places = sorted((dice.randrange(2), dice.randrange(2)) for _ in range(5))
@@ -301,12 +301,12 @@ def _gang(dice: random.Random, nodes: tuple[Node, ...]) -> Problem:
     )
 
 
-def only(joint: JointProblem, gangs: list[int]) -> JointProblem:
+def only(joint: ManyGangs, gangs: list[int]) -> ManyGangs:
     """Some of the gangs."""
     return together(*(joint.gangs[gang] for gang in gangs))
 
 
-def plans(joint: JointProblem, gang: int = 0, taken: tuple[tuple[int, ...], ...] = ()) -> Iterator[list[int]]:
+def plans(joint: ManyGangs, gang: int = 0, taken: tuple[tuple[int, ...], ...] = ()) -> Iterator[list[int]]:
     """The domains of every plan that places all members, level by level."""
     if gang == len(joint.gangs):
         yield _spread(joint, taken)
@@ -320,7 +320,7 @@ def plans(joint: JointProblem, gang: int = 0, taken: tuple[tuple[int, ...], ...]
             yield from plans(joint, gang + 1, (*taken, row))
 
 
-def _fits(joint: JointProblem, rows: tuple[tuple[int, ...], ...]) -> bool:
+def _fits(joint: ManyGangs, rows: tuple[tuple[int, ...], ...]) -> bool:
     nodes = joint.gangs[0].nodes
     asked = [[0] * len(node.free) for node in nodes]
     for problem, row in zip(joint.gangs, rows, strict=False):
@@ -334,13 +334,13 @@ def _fits(joint: JointProblem, rows: tuple[tuple[int, ...], ...]) -> bool:
     )
 
 
-def _spread(joint: JointProblem, rows: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> list[int]:
+def _spread(joint: ManyGangs, rows: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> list[int]:
     nodes, depth = joint.gangs[0].nodes, len(joint.gangs[0].levels)
     whole = [(*node.path, node.name) for node in nodes]
     return [sum(len({whole[node][: level + 1] for node in row}) for row in rows) for level in range(depth)]
 
 
-def _generation(joint: JointProblem) -> ColumnGeneration:
+def _generation(joint: ManyGangs) -> ColumnGeneration:
     """Of gangs that ask for one resource, on all nodes."""
     nodes, depth = joint.gangs[0].nodes, len(joint.gangs[0].levels)
     asks = np.array([gang.shapes[0].requests[0] for gang in joint.gangs])
@@ -403,7 +403,7 @@ def test_what_is_called_proven_is_what_the_best_of_all_plans_touches(seeds: rang
         if answer is None:
             continue
         placed += 1
-        assert faults_of(joint, answer) == (), seed
+        assert faults_of_all_placed(joint, answer) == (), seed
         having: list[int] = []
         for gang, share in enumerate(answer.shares):
             fits = any(True for _ in plans(only(joint, [*having, gang])))

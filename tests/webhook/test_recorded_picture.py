@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,21 @@ def test_what_users_write_ends_no_script() -> None:
     assert data is not None
     assert json.loads(data[1])["decisions"][0]["message"] == HOSTILE
     assert "script-src &#39;sha256-" in text
+
+
+def test_free_capacity_is_what_is_left_after_the_plan() -> None:
+    documents, _ = parse(cluster(16), "here")
+    run = dry_run(documents)
+    text = recorded(run.decisions, run.snapshot, run.topologies, datetime(2026, 11, 23, tzinfo=UTC))
+    data = re.search(r'id="recorded">(.*?)</script>', text, re.DOTALL)
+    assert data is not None
+    nodes = json.loads(data[1])["cluster"]["nodes"]
+    members = Counter(each.node for decision in run.decisions for each in decision.assignments)
+    assert members.total() == MEMBERS
+    for name, count in members.items():
+        before = run.snapshot.nodes[run.snapshot.positions[name]]
+        assert nodes[name]["reserved"] == count
+        assert nodes[name]["free"]["pods"] == before.allocatable["pods"] - len(before.tenants) - count
 
 
 @pytest.mark.thorough

@@ -11,6 +11,7 @@ from jinja2 import Environment, StrictUndefined
 
 from cluster.snapshot import Snapshot
 from kube.topology import Topology
+from planning.after_plan import after_all
 from planning.decision import Decision
 from planning.messages.solve_report import solve_report
 from webhook.live_view import data
@@ -22,11 +23,14 @@ _PAGE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True
 
 
 def recorded(decisions: Sequence[Decision], snapshot: Snapshot, topologies: Sequence[Topology], now: datetime) -> str:
-    """The file. Whatever users wrote is escaped: in the tables as HTML, for the script as JSON without any `<`.
+    """Return the file. It shows the free capacity that is left once all plans are carried out.
 
-    Its policy lets this one script and style sheet be applied, and nothing be asked for.
+    Whatever users wrote is escaped: in the tables as HTML, for the script as JSON without any `<`. The file's policy
+    allows this one script and this style sheet, and no request.
+
+    :param snapshot: the cluster before the plans.
     """
-    states = {state.name: state for state in snapshot.nodes}
+    states = {state.name: state for state in after_all(decisions, snapshot).nodes}
     report = solve_report(decisions)
     cluster = {
         "topologies": [data.places(each) for each in data.trees(topologies, states)],

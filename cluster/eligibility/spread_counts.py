@@ -1,0 +1,74 @@
+"""The counts of one hard spread constraint while pods are bound one after the other.
+
+Rule: kube-scheduler's PodTopologySpread. It compares a domain with the emptiest one at the moment of binding.
+"""
+
+from collections import Counter
+
+from cluster.eligibility.pod_affinity import Spread
+from kube.objects import Node, Pod
+
+
+class SpreadCounts:
+    """How many pods each domain of a constraint holds. `bind` adds one; all other methods only read."""
+
+    def __init__(self, spread: Spread) -> None:
+        self._spread = spread
+        self._pods = dict(spread.counts)
+        self._domains_with = Counter(self._pods.values())
+        self._least = min(self._pods.values(), default=0)
+
+    def copy(self) -> "SpreadCounts":
+        """Return counts that change independently of these."""
+        new = SpreadCounts(self._spread)
+        new._pods, new._domains_with, new._least = dict(self._pods), Counter(self._domains_with), self._least
+        return new
+
+    def domain(self, node: Node) -> str | None:
+        """Return the domain of a node, None where the node lacks the label."""
+        return node.metadata.labels.get(self._spread.topology_key)
+
+    def counts(self, pod: Pod, node: Node) -> bool:
+        """Whether the constraint counts the pod on that node."""
+        on_counted_node = node.metadata.name in self._spread.counted and self.domain(node) in self._pods
+        return on_counted_node and self._spread.matches(pod)
+
+    def bind(self, pod: Pod, node: Node) -> int:
+        """Count the pod if the constraint counts it there, and return how many pods its domain holds then."""
+        domain = self.domain(node)
+        if domain is None or domain not in self._pods:
+            return 0
+        before = self._pods[domain]
+        if self.counts(pod, node):
+            self._pods[domain] = before + 1
+            self._domains_with[before] -= 1
+            self._domains_with[before + 1] += 1
+            # Only one pod came: if no domain is left at the least count, the emptiest ones have one pod more.
+            if before == self._least and not self._domains_with[before]:
+                self._least += 1
+        return self._pods[domain]
+
+    def refuses(self, node: Node, beside: int = 0) -> bool:
+        """Whether the scheduler refuses the node to the constraint's pod now, or once `beside` more pods count in the
+        node's domain and in no other.
+        """
+        domain = self.domain(node)
+        if domain is None:
+            return True
+        if domain not in self._pods:
+            return False
+        least = 0 if self._spread.too_few else self._least
+        return self._pods[domain] + beside + int(self._spread.self_matching) - least > self._spread.max_skew
+
+    def refuses_last(self, pod: Pod, node: Node) -> bool:
+        """Whether the scheduler would refuse the node to a pod of the constraint that is counted there already, if the
+        pod came after all others.
+        """
+        domain = self.domain(node)
+        if domain is None:
+            return True
+        if domain not in self._pods:
+            return False
+        others = self._pods[domain] - int(self.counts(pod, node))
+        least = 0 if self._spread.too_few else min(self._least, others)
+        return others + int(self._spread.self_matching) - least > self._spread.max_skew

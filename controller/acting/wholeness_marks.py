@@ -1,0 +1,43 @@
+"""Notes on pods that their gang is whole: what decides later whether a gang that runs in part is repaired or withdrawn.
+
+The condition Whole of the Gang object says the same, but an object can be deleted and a status wiped. The marks last as
+long as the pods do (docs/decisions/0015).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from controller.gang_round import GangRound
+from controller.mishaps import Doing, Mishaps
+from controller.release.wholeness import mark_of, to_mark
+from controller.writes.writer import Result, Writer
+from gangs.model import Member
+from kube.keys import WHOLE_MARK
+
+
+class WholenessMarker:
+    """Marks members of gangs that are or were whole."""
+
+    def __init__(self, writer: Writer, mishaps: Mishaps) -> None:
+        self._writer = writer
+        self._mishaps = mishaps
+
+    def mark(self, gang_rounds: Sequence[GangRound]) -> None:
+        """Write the marks that are missing, of all gangs at once.
+
+        A later round writes a mark that the API server could not take now. A mark that it refuses is left out until the
+        gang changes: the status serves alone then.
+        """
+        missing: list[tuple[GangRound, Member]] = []
+        for gang_round in gang_rounds:
+            if not gang_round.failed:
+                found = self._mishaps.tried(
+                    gang_round, Doing.ACTING, partial(to_mark, gang_round.gang, gang_round.status)
+                )
+                missing += [(gang_round, member) for member in found or ()]
+        answers = self._writer.all(
+            partial(self._writer.annotate, member.pod, {WHOLE_MARK: mark_of(gang_round.gang, gang_round.status)})
+            for gang_round, member in missing
+        )
+        for (gang_round, _), answer in zip(missing, answers, strict=True):
+            gang_round.writing = gang_round.writing or answer.result is not Result.FAILED

@@ -1,0 +1,169 @@
+"""Steps of a round that its other decisions make unsound: they wait for the next round.
+
+`next_step` derives the step of every gang from the snapshot with which the round begins. That snapshot does not show
+what the round itself decides: plans that it accepts may take capacity which unreleased gangs of lower priority reserve
+(contract, section 4). A release or an eviction cannot be undone, so each one is checked again beside these decisions.
+The next round sees the reservations that this round has written, and invalidates the displaced plans
+(`controller.release.next_step`).
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cluster.node_state import NodeState, Tenant
+from cluster.snapshot import Snapshot
+from controller.gang_round import GangRound
+from controller.release.next_step import Delay, Evict, NeedPlan, Nominate, Postponed, Release
+from controller.release.records import PlanRecord
+from controller.release.verifying import lost_room
+from gangs.model import Gang, GangKey
+from kube.keys import GATE
+from kube.objects import Pod
+from kube.requests import pod_requests
+from timing.clock import SYSTEM_CLOCK, Clock
+
+HANDOVER_SECONDS = 3.0
+"""How long a new leader postpones releases at most. The prompt lane answers a gang within this time (`kept_noes`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A plan whose nominations the snapshot does not show yet."""
+
+    priority: int
+    tenants: tuple[Tenant, ...]
+    victims: frozenset[str]
+    """`namespace/name` of each pod that the plan evicts."""
+
+
+class _Beside:
+    """The snapshot beside plans that it does not show."""
+
+    def __init__(self, plans: Sequence[_Plan], snapshot: Snapshot) -> None:
+        self._tenants = [tenant for plan in plans for tenant in plan.tenants]
+        self._nodes = {tenant.node for tenant in self._tenants}
+        self._reaches_far = any(_reaches_far(tenant.pod) for tenant in self._tenants)
+        self._before = snapshot
+        self.victims = {victim for plan in plans for victim in plan.victims}
+
+    def may_meet(self, planned: Iterable[tuple[Pod, str]]) -> bool:
+        """Return whether the plans can matter to these pods: a shared node, or rules that reach beyond a node."""
+        return any(self._reaches_far or node in self._nodes or _reaches_far(pod) for pod, node in planned)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The snapshot with the plans' reservations in place of any older ones of the same pods."""
+        arriving: defaultdict[str, list[Tenant]] = defaultdict(list)
+        for tenant in self._tenants:
+            arriving[tenant.node].append(tenant)
+        moved = {tenant.pod.key for tenant in self._tenants}
+        expecting = {state.name for state in self._before.expecting if not state.marks.isdisjoint(moved)}
+        found = (self._before.state(name) for name in sorted(arriving.keys() | expecting))
+        states = [_with_arrivals(state, arriving[state.name], moved) for state in found if state is not None]
+        return self._before.with_states(states)
+
+
+def postpone_displaced(gang_rounds: Sequence[GangRound], snapshot: Snapshot) -> None:
+    """Postpone each release and eviction of a gang whose capacity or members a plan of this round takes.
+
+    Plans of equal or higher priority count: those that the round has accepted, and those that it has yet to nominate.
+    """
+    due = [(each, each.step) for each in gang_rounds if isinstance(each.step, Evict | Release) and not each.failed]
+    plans = sorted((plan for plan in map(_plan, gang_rounds) if plan), key=lambda plan: -plan.priority) if due else []
+    beside = dict[int, _Beside]()
+    for gang_round, step in due:
+        count = sum(plan.priority >= gang_round.gang.priority for plan in plans)
+        if count and count not in beside:
+            beside[count] = _Beside(plans[:count], snapshot)
+        if count and _displaced(gang_round, step, beside[count]):
+            gang_round.step = Postponed(step, Delay.DISPLACED)
+
+
+class Handover:
+    """The waiting gangs that a new leader found, until each has been planned once.
+
+    Without it, the first rounds of a leader release gangs whose capacity a waiting gang of higher priority would take:
+    a release that is due needs one round, and a plan needs several.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._waiting: frozenset[GangKey] | None = None
+        """None before the first round."""
+        self._until = 0.0
+
+    def postpone(self, gang_rounds: Sequence[GangRound], unanswered: Collection[GangKey]) -> None:
+        """Postpone each release while a gang of higher priority waits for its first answer from this leader.
+
+        A gang of which a member has been released is not postponed: it must not run in part.
+
+        :param unanswered: the gangs that the planner is planning, or has yet to plan.
+        """
+        if self._waiting is None:
+            self._waiting, self._until = frozenset(unanswered), self._clock.monotonic() + HANDOVER_SECONDS
+        elif self._waiting:
+            still = self._waiting.intersection(unanswered)
+            self._waiting = still if self._clock.monotonic() < self._until else frozenset()
+        if not self._waiting:
+            return
+        highest = max((each.gang.priority for each in gang_rounds if each.gang.key in self._waiting), default=None)
+        for gang_round in gang_rounds:
+            step = gang_round.step
+            lower = highest is not None and gang_round.gang.priority < highest
+            if lower and isinstance(step, Release) and _is_unreleased(gang_round.gang):
+                gang_round.step = Postponed(step, Delay.HANDOVER)
+
+
+def _is_unreleased(gang: Gang) -> bool:
+    return all(member.pod.gated_by(GATE) for member in gang.members)
+
+
+def _plan(gang_round: GangRound) -> _Plan | None:
+    """Return the gang's plan if the snapshot does not show its nominations, else None."""
+    record, step = gang_round.record, gang_round.step
+    accepted = isinstance(step, NeedPlan) and not gang_round.deferred
+    if record is None or gang_round.failed or not (accepted or isinstance(step, Nominate)):
+        return None
+    tenants = (
+        Tenant(pod, node, pod_requests(pod), pod.spec.priority or 0, reserved=True)
+        for pod, node in _planned(gang_round.gang, record)
+    )
+    victims = frozenset(f"{each.namespace}/{each.name}" for each in record.victims)
+    return _Plan(gang_round.gang.priority, tuple(tenants), victims)
+
+
+def _planned(gang: Gang, record: PlanRecord) -> list[tuple[Pod, str]]:
+    """Return the members that are not bound and have a place in the plan, each with its node."""
+    nodes = ((member.pod, record.node_of(member.pod.metadata.uid)) for member in gang.members if not member.pod.bound)
+    return [(pod, node) for pod, node in nodes if node is not None]
+
+
+def _displaced(gang_round: GangRound, step: Evict | Release, beside: _Beside) -> bool:
+    gang, record = gang_round.gang, gang_round.record
+    if record is None:
+        return False
+    left = [member for member in gang.members if member.pod.key not in beside.victims]
+    if len(left) < len(gang.members) and not gang.suffice(left):
+        return True
+    planned = _planned(gang, record)
+    if not beside.may_meet(planned):
+        return False
+    going = [victim.uid for victim in step.victims] if isinstance(step, Evict) else []
+    # Before victims are gone their capacity counts as free; a release needs capacity that is free now.
+    lost = lost_room(
+        planned, beside.snapshot, priority=gang.priority, gone=going, count_terminating=isinstance(step, Evict)
+    )
+    return bool(lost)
+
+
+def _reaches_far(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    near = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    return near or bool(pod.spec.topology_spread_constraints)
+
+
+def _with_arrivals(state: NodeState, arriving: Sequence[Tenant], moved: Collection[str]) -> NodeState:
+    stay = (tenant for tenant in state.tenants if tenant.pod.key not in moved)
+    return replace(state, tenants=(*stay, *arriving))

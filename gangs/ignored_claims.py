@@ -1,0 +1,100 @@
+"""The annotation that releases a gang although no plan is made for its devices: phalanx.dev/ignore-resource-claims.
+
+The annotation counts on the object that asks for the gang, on its other group objects, and on each workload above its
+pods. It counts on the pods if all that have resource claims carry it. The dialect does not matter. Without it, a gang
+whose pods need devices stays gated (`planning.scheduler_rules.resource_claims`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from gangs.findings import Findings
+from gangs.manifests import group_of, pod_ref, ref_of
+from gangs.model import Fault, Gang, Manifest, ObjectRef, Reading
+from gangs.sources import Sources
+from gangs.workloads.jobs import controller_of
+from kube.classes import needs_devices
+from kube.keys import IGNORE_CLAIMS
+
+FIELD = f"metadata.annotations[{IGNORE_CLAIMS}]"
+
+_GENERATIONS = 4
+"""Workloads above a pod that are looked up: a Job of a JobSet of a TrainJob has two above itself."""
+
+
+def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
+    """The reading with `Gang.ignores_claims` set. A gang with a wrong value of the annotation becomes faults."""
+    if not any(needs_devices(member.pod.spec) for gang in reading.gangs for member in gang.members):
+        return reading
+    gangs, faults = list[Gang](), list(reading.faults)
+    for gang in reading.gangs:
+        if not any(needs_devices(member.pod.spec) for member in gang.members):
+            gangs.append(gang)
+            continue
+        said = dict(_annotated(gang, sources))
+        wrong = [_fault(ref, value) for ref, value in said.items() if value not in ("true", "false")]
+        faults += wrong
+        above = any(value == "true" for ref, value in said.items() if ref.kind != "Pod")
+        if not wrong:
+            gangs.append(replace(gang, ignores_claims=above or _on_every_pod(gang)))
+    return replace(reading, gangs=tuple(gangs), faults=tuple(dict.fromkeys(faults)))
+
+
+def _on_every_pod(gang: Gang) -> bool:
+    """Whether each pod that waits and has resource claims is annotated itself. Without such pods: each that asks for
+    extended resources.
+    """
+    pods = [member.pod for member in gang.members if not member.pod.bound and needs_devices(member.pod.spec)]
+    pods = [pod for pod in pods if pod.spec.resource_claims] or pods
+    return bool(pods) and all(pod.metadata.annotations.get(IGNORE_CLAIMS) == "true" for pod in pods)
+
+
+def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
+    """Note a wrong value of the annotation on a workload or a group object."""
+    value = annotations.get(IGNORE_CLAIMS, "false")
+    if value not in ("true", "false"):
+        findings.take([_fault(ref, value)])
+
+
+def _fault(ref: ObjectRef, value: str) -> Fault:
+    remedy = 'write "true" to release the gang although no plan is made for its devices, or remove the annotation'
+    return Fault(ref, FIELD, f'"{value}" is neither "true" nor "false"', remedy)
+
+
+def _annotated(gang: Gang, sources: Sources) -> Iterator[tuple[ObjectRef, str]]:
+    """Objects of the gang with the annotation, and its value there."""
+    for pod in (member.pod for member in gang.members if IGNORE_CLAIMS in member.pod.metadata.annotations):
+        yield pod_ref(pod), pod.metadata.annotations[IGNORE_CLAIMS]
+    for manifest in _objects(gang, sources):
+        annotations = (manifest.get("metadata") or {}).get("annotations")
+        if isinstance(annotations, Mapping) and IGNORE_CLAIMS in annotations:
+            yield ref_of(manifest), str(annotations[IGNORE_CLAIMS])
+
+
+def _objects(gang: Gang, sources: Sources) -> Iterator[Manifest]:
+    """The known objects that ask for the gang, and the known workloads above its pods."""
+    owners = {controller_of(member.pod) for member in gang.members} - {None}
+    refs = {ref for ref in (gang.source, *gang.groups) if ref.kind != "Pod"}
+    refs |= {
+        ObjectRef(owner.api_version, owner.kind, gang.key.namespace, owner.name)
+        for owner in owners
+        if owner is not None
+    }
+    for _ in range(_GENERATIONS):
+        found = [manifest for ref in sorted(refs) if (manifest := _get(ref, sources)) is not None]
+        yield from found
+        refs = {above for manifest in found if (above := _controller(manifest)) is not None}
+
+
+def _get(ref: ObjectRef, sources: Sources) -> Manifest | None:
+    return sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
+
+
+def _controller(manifest: Manifest) -> ObjectRef | None:
+    """The controller that an object names, which is in its own namespace."""
+    owners = (manifest.get("metadata") or {}).get("ownerReferences")
+    for each in owners if isinstance(owners, list) else ():
+        if isinstance(each, Mapping) and each.get("controller") is True:
+            api_version, kind, name = (str(each.get(part, "")) for part in ("apiVersion", "kind", "name"))
+            return ObjectRef(api_version, kind, ref_of(manifest).namespace, name)
+    return None

@@ -1,0 +1,208 @@
+"""A joint answer as one decision for each gang, each verified on what the other gangs leave."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gangs.model import Gang, GangKey, Member
+from planning.after_plan import after, after_all
+from planning.competing.affinity_between import minding
+from planning.competing.evicted import staying
+from planning.competing.one_by_one import OneByOne
+from planning.competing.remaining import Remaining, only_room_matters
+from planning.competing.tier import GangPart, Taken, Tier, Variant, share_as_plan
+from planning.decision import Decision
+from planning.framing.gang_problem import Framing
+from planning.messages.outcomes import decided
+from planning.quota.queueing import charged, in_choice, within_quota
+from planning.quota.usage import used_by
+from planning.scheduler_rules.member_affinity import stands
+from solver.multi_gang.joint_problem import JointAnswer
+from solver.plan import Plan, Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint answer for the gangs of a tier, each in a choice of flavors.
+
+    `parts`: what each accepted gang gets. `without`: the gangs that are proven to have no place beside the accepted
+    gangs. `complete`: no other choice of flavors can be better. `seconds`: the time that the answer took, by step.
+    """
+
+    tier: Tier
+    way: Mapping[GangKey, Variant]
+    answer: JointAnswer
+    parts: Mapping[GangKey, GangPart]
+    without: frozenset[GangKey]
+    complete: bool
+    seconds: Mapping[str, float]
+
+    @property
+    def accepted(self) -> tuple[bool, ...]:
+        """Whether each gang is accepted, in their order."""
+        return tuple(key in self.parts for key in self.way)
+
+    @property
+    def all_decided(self) -> bool:
+        """Whether every gang is accepted or proven to have no place."""
+        return self.parts.keys() | self.without == self.way.keys()
+
+    @property
+    def proven(self) -> bool:
+        """Whether the answer is the best, in all goals that were weighed."""
+        depth = len(next(iter(self.way.values())).framing.problem.levels)
+        best = self.answer.proof is Proof.OPTIMAL or self.answer.levels == depth
+        return best and self.complete and self.all_decided
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A joint plan as decisions. `proven`: whether it is the best in all goals that were weighed.
+
+    `levels`: how many levels are proven, if only compactness was weighed.
+    """
+
+    decisions: list[Decision]
+    taken: Taken
+    proven: bool
+    levels: int
+
+
+def carried_over(joint: Joint, one_by_one: OneByOne) -> Found | None:
+    """The decisions of all gangs of the tier; None where the joint plan does not hold, gang by gang, in the cluster.
+
+    Gangs that are not accepted are planned after the accepted gangs: that tells what they lack.
+    """
+    tier = joint.tier
+    accepted = [gang for gang in tier.gangs if gang.key in joint.parts]
+    placed = _placed(joint, accepted) if accepted else []
+    if placed is None or (placed and not _may_be_bound(joint, placed)):
+        return None
+    decisions = {decision.key: decision for decision in placed}
+    taken = _all_taken(placed, tier.start)
+    for gang in tier.gangs:
+        if gang.key not in decisions:
+            decisions[gang.key], taken = tier.plan(gang, taken, False)  # noqa: FBT003 -- as `weighed`
+    in_order = [decisions[gang.key] for gang in tier.gangs]
+    if not joint.answer.levels:
+        in_order = one_by_one.not_proven(in_order, joint.without if joint.complete else ())
+    return Found(in_order, taken, joint.proven, joint.answer.levels)
+
+
+def _all_taken(decisions: Sequence[Decision], start: Taken) -> Taken:
+    usage = start.usage
+    for decision in decisions:
+        usage = charged(decision, usage)
+    return Taken(after_all(decisions, start.snapshot), usage, start.closed)
+
+
+def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
+    """The decisions of the accepted gangs."""
+    if minding([gang for gang in joint.tier.gangs if gang.key in joint.way], joint.tier.start.snapshot.namespaces):
+        return _beside_all_others(joint, gangs)
+    variants = _within_quotas(joint, gangs)
+    evicting = any(joint.parts[gang.key].victims for gang in gangs)
+    whole = variants == [joint.way[gang.key] for gang in gangs]
+    if whole and not evicting and only_room_matters(gangs, [each.framing for each in variants]):
+        return _on_what_is_left(joint, variants) or _one_after_the_other(joint, variants)
+    return _one_after_the_other(joint, variants)
+
+
+def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
+    """The accepted gangs in their flavors, without the members that find no place because of a quota.
+
+    A gang that is planned alone is planned without them, too: its decision does not look for other reasons.
+    """
+    usage = joint.tier.start.usage
+    placed: dict[GangKey, list[Member]] = {}
+    for gang in gangs:
+        placed[gang.key] = [member for member in gang.members if member.pod.key in joint.parts[gang.key].nodes]
+        if gang.account is not None:
+            usage = usage.having(gang.key, used_by(gang, placed[gang.key], joint.way[gang.key].choice))
+    found = []
+    for gang in gangs:
+        variant = joint.way[gang.key]
+        stay = {each.pod.key for each in within_quota(gang, variant.choice, placed[gang.key], usage)}
+        members = tuple(each for each in variant.in_flavors.members if each.pod.key in stay)
+        if len(members) < len(gang.members):
+            variant = replace(variant, in_flavors=replace(variant.in_flavors, members=members))
+        found.append(variant)
+    return found
+
+
+def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
+    """Every gang is verified on the free capacity that the gangs before it leave. None of them is stated again."""
+    left, decisions = Remaining(), list[Decision]()
+    for variant in variants:
+        framing = left.framing(variant.framing)
+        decision = None if framing is None else _verified(joint, variant, framing)
+        share = joint.parts[variant.gang.key].share(variant.framing)
+        if decision is None or framing is None or share is None:
+            return None
+        decisions.append(decision)
+        left.take(framing, share)
+    return decisions
+
+
+def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
+    """Every gang is stated again, and verified, on the cluster after the plans of the gangs before it."""
+    snapshot, decisions = joint.tier.start.snapshot, list[Decision]()
+    for variant in variants:
+        if staying(variant.gang, snapshot) is not variant.gang:
+            return None  # it was stated with members that a gang before it evicts
+        framing = joint.tier.frame(variant.in_flavors, snapshot)
+        decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
+        if decision is None:
+            return None
+        decisions.append(decision)
+        snapshot = after(decision, snapshot)
+    return decisions
+
+
+def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
+    """Every gang is stated again, and verified, on the cluster after the plans of all other gangs. Its pods may need
+    pods of gangs after it.
+    """
+    start, plans, decisions = joint.tier.start.snapshot, dict[GangKey, Decision](), list[Decision]()
+    for gang in gangs:
+        variant = joint.way[gang.key]
+        share = joint.parts[gang.key].share(variant.framing)
+        if share is None:
+            return None
+        plan = Plan(share.nodes, share.victims, (), Proof.FEASIBLE)
+        plans[gang.key] = decided(gang, variant.framing, plan, joint.tier.running, {})
+    for variant in _within_quotas(joint, gangs):
+        gang = variant.gang
+        snapshot = after_all([plan for key, plan in plans.items() if key != gang.key], start)
+        framing = joint.tier.frame(variant.in_flavors, snapshot)
+        decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
+        if decision is None:
+            return None
+        decisions.append(decision)
+    return decisions
+
+
+def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
+    """Whether the stock scheduler binds the new members of all gangs in some order, where they depend on each other."""
+    framings = [variant.framing for variant in joint.way.values()]
+    gangs = [variant.gang for variant in joint.way.values()]
+    snapshot = joint.tier.start.snapshot
+    alone = not any(each.among_members or each.problem.spreads for each in framings)
+    if alone and not minding(gangs, snapshot.namespaces):
+        return True
+    everybody = replace(
+        decisions[0],
+        gang=None,
+        assignments=tuple(each for decision in decisions for each in decision.assignments),
+        evictions=tuple(each for decision in decisions for each in decision.evictions),
+    )
+    return stands(everybody, snapshot)
+
+
+def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | None:
+    """The decision of an accepted gang, verified in a framing of the gang alone; None where it breaks a rule."""
+    share = joint.parts[variant.gang.key].share(framing)
+    plan = None if share is None else share_as_plan(framing.problem, share, joint.answer)
+    if plan is None:
+        return None
+    decision = decided(variant.in_flavors, framing, plan, joint.tier.running, joint.seconds)
+    return in_choice(decision, variant.gang, variant.choice)

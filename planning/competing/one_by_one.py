@@ -1,0 +1,112 @@
+"""Gangs of one priority that are planned one after the other, and what is proven of them then.
+
+A gang that finds no place after others, and would have one alone, is not proven to have none: the gangs before it could
+be elsewhere.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from gangs.model import Gang, GangKey
+from kube.objects import Pod
+from planning.competing.affinity_between import leans_on
+from planning.competing.tier import Taken, Tier
+from planning.decision import Decision, Outcome
+from planning.framing.member_traits import minds_others
+from planning.messages import wording
+from solver.plan import Proof
+
+
+@dataclass(frozen=True, slots=True)
+class OneByOne:
+    """The gangs of a tier, each planned after what the gangs before it take."""
+
+    tier: Tier
+    known: dict[GangKey, Decision] = field(default_factory=dict)
+    """The decisions that gangs would have alone, as far as they were asked for."""
+
+    def planned(self, *, weighed: bool) -> tuple[list[Decision], Taken]:
+        """The decisions in order, and what all gangs take. `weighed` False: no plan is proven to be best for all."""
+        taken, decisions = self.tier.start, list[Decision]()
+        for gang in self.tier.gangs:
+            decision, taken = self.tier.plan(gang, taken, weighed)
+            decisions.append(decision)
+        return decisions, taken
+
+    def alone(self, gang: Gang) -> Decision:
+        """The decision for a gang if the tier had no other gang."""
+        if gang.key not in self.known:
+            self.known[gang.key], _ = self.tier.plan(gang, self.tier.start, False)  # noqa: FBT003 -- as `weighed`
+        return self.known[gang.key]
+
+    def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions of gangs without a place that may have one if other gangs were elsewhere."""
+        found, taken = list[Decision](), False
+        for decision in decisions:
+            gang = decision.gang if is_infeasible(decision) else None
+            if gang is not None and (self._leaning(gang, decisions) or (taken and not is_infeasible(self.alone(gang)))):
+                found.append(decision)
+            taken = taken or takes_new_nodes(decision)
+        return found
+
+    def not_proven(self, decisions: Sequence[Decision], proven: Collection[GangKey] = ()) -> list[Decision]:
+        """The decisions, where those of displaced gangs are Unproven. `proven`: gangs of which it is proven otherwise.
+
+        These have no place beside the gangs before them, wherever those are.
+        """
+        late = {each.key for each in self.displaced(decisions)}
+        return [
+            each
+            if each.key not in late
+            else _beside_others(each, decisions)
+            if each.key in proven
+            else self._not_proven(each, decisions)
+            for each in decisions
+        ]
+
+    def _leaning(self, gang: Gang, decisions: Iterable[Decision]) -> list[Gang]:
+        """The other gangs whose pods the gang may need near it."""
+        pods = [member.pod for member in gang.members]
+        if not any(map(minds_others, pods)):
+            return []
+        coming = ((each.gang, _coming(each)) for each in decisions if each.key != gang.key)
+        namespaces = self.tier.start.snapshot.namespaces
+        return [other for other, there in coming if other is not None and leans_on(pods, there, namespaces)]
+
+    def _not_proven(self, decision: Decision, decisions: Sequence[Decision]) -> Decision:
+        if decision.gang is None:
+            return decision
+        placed = [each.key for each in decisions if takes_new_nodes(each)]
+        keys = placed or [gang.key for gang in self._leaning(decision.gang, decisions)]
+        named, nameless = wording.gangs(keys), wording.gangs_by_number(len(keys))
+        message = (wording.planned_after if placed else wording.leans_on)(named, decision.message)
+        naming = ((named, nameless), *decision.naming)
+        return replace(decision, message=message, proof=Proof.UNPROVEN.value, naming=naming)
+
+
+def is_infeasible(decision: Decision) -> bool:
+    """Whether the gang certainly has no place."""
+    return decision.outcome is Outcome.UNPLACEABLE and decision.proof == Proof.INFEASIBLE.value
+
+
+def takes_new_nodes(decision: Decision) -> bool:
+    """Whether the plan gives a node to a member that had none."""
+    return any(not each.held for each in decision.assignments)
+
+
+def _coming(decision: Decision) -> list[Pod]:
+    """The pods that the gang brings, or would bring if it had a place."""
+    if decision.gang is not None and decision.outcome is Outcome.UNPLACEABLE:
+        return [member.pod for member in decision.gang.members]
+    return [each.member.pod for each in decision.assignments if not each.held]
+
+
+def _beside_others(decision: Decision, decisions: Sequence[Decision]) -> Decision:
+    """An infeasible gang's decision that names the gangs before it."""
+    before = decisions[: next(turn for turn, each in enumerate(decisions) if each.key == decision.key)]
+    others = [each.key for each in before if takes_new_nodes(each)]
+    if not others:
+        return decision
+    named, nameless = wording.gangs(others), wording.gangs_by_number(len(others))
+    message = wording.no_place_beside(named, decision.message)
+    return replace(decision, message=message, naming=((named, nameless), *decision.naming))

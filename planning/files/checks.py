@@ -1,0 +1,79 @@
+"""Checks of an object in a file before its dialect reads it: its version, its fields, misplaced keys."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+
+from gangs.dialects.table import all_kinds
+from gangs.manifests import MalformedError, group_of
+from gangs.model import Manifest
+from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.kind_table import shape_of
+from gangs.workloads.pod_templates import templates
+from gangs.workloads.train_jobs import RUNTIMES
+from kube.keys import ASKING, GROUP
+from planning.files.schemas import is_published, remedy_for, unknown_in_pod_spec, versions_of, wrong_by_schema
+from planning.files.valid_kinds import wrong_in
+from planning.files.valid_metadata import Wrong
+
+_ELSEWHERE = {("", "Pod"), (GROUP, "Gang"), *((each.group, each.kind) for each in RUNTIMES)}
+"""Kinds besides workloads whose annotations are looked at where they are read."""
+
+
+def wrong_kind(manifest: Manifest) -> Iterator[Wrong]:
+    """The apiVersion or kind of an object of our group, or of Kubernetes itself, if no API server serves it."""
+    api_version, kind = manifest["apiVersion"], manifest["kind"]
+    group = group_of(api_version)
+    if group == GROUP:
+        ours = _our_versions()
+        if kind not in ours:
+            yield "kind", f'"{kind}" is not a kind of {GROUP}; {remedy_for(kind, list(ours))}'
+        elif api_version not in ours[kind]:
+            yield "apiVersion", f'"{api_version}" is not a version of {kind}; write {ours[kind][0]}'
+    elif (versions := versions_of(group, kind)) and api_version not in versions:
+        yield "apiVersion", f'"{api_version}" is not a version of {kind}; write {" or ".join(versions)}'
+
+
+@cache
+def _our_versions() -> Mapping[str, list[str]]:
+    """By kind of our group, its apiVersions, best first."""
+    ours = (each for each in all_kinds() if each.group == GROUP)
+    return {each.kind: [f"{GROUP}/{version}" for version in each.versions] for each in ours}
+
+
+def wrong_fields(manifest: Manifest) -> tuple[Wrong, ...]:
+    """Mistakes that make the API server refuse an object. Objects with a uid, and pods with a node, have been stored
+    by an API server, perhaps of another version: their fields are not checked against the schemas.
+    """
+    if manifest["metadata"].get("uid") or (manifest["kind"] == "Pod" and _has_node(manifest)):
+        return tuple(wrong_in(manifest))
+    by_rule = tuple(wrong_in(manifest))
+    known = {path for path, _ in by_rule}
+    by_schema = (*wrong_by_schema(manifest), *_unknown_in_templates(manifest))
+    return (*(each for each in by_schema if each[0] not in known), *by_rule)
+
+
+def _has_node(manifest: Manifest) -> bool:
+    spec = manifest.get("spec")
+    return isinstance(spec, Mapping) and bool(spec.get("nodeName"))
+
+
+def _unknown_in_templates(manifest: Manifest) -> Iterator[Wrong]:
+    """Unknown fields in the pod templates of another project's kind."""
+    shape = shape_of(manifest)
+    if shape is None or shape.bare or shape.taught_by or is_published(manifest["apiVersion"], manifest["kind"]):
+        return
+    with suppress(MalformedError):  # the dialects report it
+        for each in templates(manifest):
+            yield from unknown_in_pod_spec(each.spec, f"{each.path}.spec")
+
+
+def asking_on(manifest: Manifest) -> Iterator[Wrong]:
+    """Annotations that ask for a gang on an object that makes no pods."""
+    group, kind = group_of(manifest["apiVersion"]), manifest["kind"]
+    written = manifest["metadata"].get("annotations")
+    if (group, kind) in _ELSEWHERE or shape_of(manifest) is not None or not isinstance(written, Mapping):
+        return
+    for key in ASKING:
+        if key in written:
+            yield annotation(key), f"asks for nothing on a {kind}; write it on the workload that makes the pods"

@@ -1,0 +1,43 @@
+"""Misspelt extended resources: no node has them, and a node has a resource of nearly the same name."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from difflib import SequenceMatcher
+
+from cluster.snapshot import Snapshot
+from gangs.manifests import pod_ref
+from gangs.model import Fault, Gang
+from kube.classes import extended_resources
+from kube.objects import Pod
+from kube.requests import quantities
+
+_ALIKE = 0.9
+"""Similarity (difflib): `nvidia.com/gpus` and `nvidia.com/gpu` have 0.97, `amd.com/gpu` and `nvidia.com/gpu` 0.72."""
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def misspelt_resources(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[Fault]:
+    """One fault for each such resource of a member that waits; none in a cluster without nodes.
+
+    Names that differ in their numbers are different resources, such as two MIG profiles.
+    """
+    known = snapshot.allocatable_resources | snapshot.device_classes.keys()
+    for pod in (member.pod for gang in gangs for member in gang.members if not member.pod.bound):
+        for resource in dict.fromkeys(extended_resources(pod.spec)):
+            meant = "" if resource in known else _nearest(resource, known)
+            if meant:
+                problem = f"no node has {resource} in status.allocatable"
+                yield Fault(pod_ref(pod), _field(pod, resource), problem, f"did you mean {meant}?")
+
+
+def _nearest(resource: str, known: Collection[str]) -> str:
+    """The most similar known resource; "" where none is similar enough."""
+    digits = _DIGITS.findall(resource)
+    alike = [(SequenceMatcher(None, resource, each).ratio(), each) for each in known if _DIGITS.findall(each) == digits]
+    ratio, name = max(alike, default=(0.0, ""))
+    return name if ratio >= _ALIKE else ""
+
+
+def _field(pod: Pod, resource: str) -> str:
+    """The field that asks for the resource, or that limits it."""
+    return next(f"{path}.{name}" for path, name, _ in quantities(pod) if name == resource)

@@ -1,0 +1,157 @@
+"""Built-in kinds against the OpenAPI schemas that Kubernetes publishes: unknown fields, missing ones, wrong types.
+
+`kubernetes_schemas.json` names its version and source; `python -m controlplane.schemas` writes it. The validator is
+jsonschema-rs (docs/decisions/0038), which reports every mistake of an object with its path.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster.times import instant
+from gangs.manifests import shape_remedy
+from planning.files.valid_metadata import Wrong, shown, time_problem
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator, ValidationError
+
+SCHEMAS = Path(__file__).parent / "kubernetes_schemas.json"
+
+_UNKNOWN, _MISSING, _RANGE, _TIME = "additionalProperties", "required", ("minimum", "maximum"), "format"
+_STATUS = "status."
+"""The API server checks no required fields there."""
+_ZERO_IS_VALID = {("io.k8s.api.scheduling.v1.PriorityClass", "value")}
+"""Required fields that the API server takes as 0 if they are absent."""
+_LIKE = 0.7
+"""Similarity (difflib) from which a field is offered: `paralellism` and `parallelism` have 0.91."""
+_OFFERED = 3
+
+Manifest = Mapping[str, Any]
+_Way = Sequence[str | int]
+
+
+def is_published(api_version: str, kind: str) -> bool:
+    """Whether Kubernetes publishes a schema for the kind in this version."""
+    return f"{api_version} {kind}" in _document()["kinds"]
+
+
+@cache
+def versions_of(group: str, kind: str) -> list[str]:
+    """The apiVersions in which Kubernetes publishes a kind; none for other projects' kinds."""
+    found = (each.split(" ") for each in _document()["kinds"])
+    return [version for version, name in found if name == kind and version.rpartition("/")[0] == group]
+
+
+def wrong_by_schema(manifest: Manifest) -> Iterator[Wrong]:
+    """Mistakes of an object of a published kind, as (field, problem); none for an object of any other kind."""
+    name = _document()["kinds"].get(f"{manifest['apiVersion']} {manifest['kind']}")
+    if name is not None:
+        yield from _wrong(manifest, name, "")
+
+
+def unknown_in_pod_spec(spec: Manifest, path: str) -> Iterator[Wrong]:
+    """Unknown fields of a pod template's spec in a kind that another project defines."""
+    for error in _validator("io.k8s.api.core.v1.PodSpec").iter_errors(spec):
+        if error.kind.name == _UNKNOWN:
+            yield from _unknown(error, "io.k8s.api.core.v1.PodSpec", f"{path}.")
+
+
+@cache
+def _document() -> Mapping[str, Any]:
+    document: Mapping[str, Any] = json.loads(SCHEMAS.read_text())
+    return document
+
+
+@cache
+def _validator(name: str) -> "Draft202012Validator":
+    from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 -- 6 MB that a server needs for dry runs alone
+
+    schema = {"$ref": f"#/definitions/{name}", "definitions": _document()["definitions"]}
+    return Draft202012Validator(
+        schema, validate_formats=True, formats={"date-time": lambda text: instant(text) is not None}
+    )
+
+
+def _wrong(value: Any, name: str, prefix: str) -> Iterator[Wrong]:
+    for error in _validator(name).iter_errors(value):
+        path = prefix + _field(error.instance_path)
+        keyword = error.kind.name
+        if keyword == _UNKNOWN:
+            yield from _unknown(error, name, prefix)
+        elif keyword == _MISSING:
+            missing = _below(path, error.kind.as_dict()["property"])
+            if not missing.startswith(_STATUS) and (name, missing) not in _ZERO_IS_VALID:
+                yield missing, "is missing; set it"
+        elif keyword == _TIME:
+            yield path, time_problem(str(error.instance))
+        elif keyword in _RANGE:
+            yield path, f"{error.instance} is out of range; write a smaller number"
+        else:
+            yield path, _type_problem(error)
+
+
+def _unknown(error: "ValidationError", name: str, prefix: str) -> Iterator[Wrong]:
+    known = _properties(name, error.instance_path)
+    for field in error.kind.as_dict()["unexpected"]:
+        text = f"is not a field of Kubernetes {_document()['version'].removeprefix('v')}"
+        yield prefix + _below(_field(error.instance_path), field), f"{text}; {remedy_for(field, known)}"
+
+
+def remedy_for(word: str, known: Sequence[str]) -> str:
+    """The remedy for an unknown word: the known words that it resembles, or to remove it."""
+    folded = {each.casefold(): each for each in known}
+    alike = get_close_matches(word.casefold(), list(folded), _OFFERED, _LIKE)
+    return f"did you mean {' or '.join(folded[each] for each in alike)}?" if alike else "remove it"
+
+
+def _properties(name: str, way: _Way) -> list[str]:
+    """The fields of the part of a kind at a path."""
+    definitions = _document()["definitions"]
+    part: Any = definitions[name]
+    for step in way:
+        part = part["items"] if isinstance(step, int) else _property(part, step)
+        if "$ref" in part:
+            part = definitions[part["$ref"].rpartition("/")[2]]
+    return list(part.get("properties", ()))
+
+
+def _property(part: Manifest, step: str) -> Any:
+    properties = part.get("properties", {})
+    return properties[step] if step in properties else part["additionalProperties"]
+
+
+def _field(way: _Way) -> str:
+    """A path as users write it: `spec.containers[0].name`."""
+    text = ""
+    for step in way:
+        text = f"{text}[{step}]" if isinstance(step, int) else _below(text, step)
+    return text
+
+
+def _below(path: str, name: str) -> str:
+    if not path:
+        return shown(name)
+    return f"{path}.{shown(name)}" if "." not in name and "/" not in name else f"{path}[{shown(name)}]"
+
+
+def _type_problem(error: "ValidationError") -> str:
+    """The problem of a value of a wrong type, in the words of the readers of single fields (`gangs.manifests`)."""
+    wanted = " | ".join(_TYPES[each] for each in error.kind.as_dict().get("types", ()))
+    problem = f"expected `{wanted}`, got `{_TYPES.get(type(error.instance).__name__, type(error.instance).__name__)}`"
+    return f"{problem}; {shape_remedy(problem)}"
+
+
+_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "array",
+    "object": "object",
+    "list": "array",
+    "dict": "object",
+}
+"""Types of JSON Schema and of Python, as msgspec calls them."""

@@ -1,0 +1,24 @@
+"""The sentence about devices that no plan holds: a gang waits for it to be released without them."""
+
+from kube.keys import IGNORE_CLAIMS
+from planning.messages.wording import compressed, listed
+from planning.scheduler_rules.resource_claims import UnplannedDevices
+
+
+def unplanned(devices: UnplannedDevices) -> str:
+    """Why the gang stays gated, and how to release it all the same; to stand in a message."""
+    needs = []
+    if devices.claiming:
+        needs.append(f"{_pods(devices.claiming, 'has', 'have')} resource claims (spec.resourceClaims)")
+    if devices.asking:
+        resources = listed([f"{resource} (DeviceClass {name})" for resource, name in devices.resources])
+        needs.append(f"{_pods(devices.asking, 'asks', 'ask')} for {resources}, which no node's status.allocatable has")
+    remedy = f'annotate {devices.source} {IGNORE_CLAIMS}: "true"'
+    return (
+        f"stays gated: {' and '.join(needs)}, and Phalanx does not plan devices yet; to release the gang without that "
+        f"plan, {remedy}"
+    )
+
+
+def _pods(names: tuple[str, ...], one: str, several: str) -> str:
+    return f"pod {names[0]} {one}" if len(names) == 1 else f"pods {compressed(names)} {several}"

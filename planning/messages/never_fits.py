@@ -1,0 +1,55 @@
+"""A gang that fits nowhere even if no other pod ran: it waits in vain, and its message says so and does not change."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from msgspec import structs
+
+from cluster.snapshot import Snapshot
+from gangs.dialects.topologies import topology_of
+from gangs.held_nodes import held_node
+from gangs.model import Gang
+from kube.objects import Pod
+from kube.topology import Topology
+from planning.decision import Decision, Outcome, Refusal
+from planning.framing.empty_cluster import emptied
+from planning.framing.gang_problem import frame
+from planning.messages import wording
+from planning.pins import left_behind
+from solver.explain.largest_domain import too_small_for
+from solver.plan import Proof
+
+
+def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision:
+    """Return the decision with `Refusal.NEVER_FITS` if the gang does not fit the empty cluster either.
+
+    Only what no other pod can change counts: hard spread and pod affinity are left out, for other pods may help there.
+    A gang with members that have nodes fitted once, and recreated members lose the pin to siblings that are gone.
+    """
+    topology = topology_of(gang, topologies)
+    held = any(held_node(member.pod) for member in gang.members) or left_behind(gang)
+    if decision.outcome is not Outcome.UNPLACEABLE or held or not (topology is None or isinstance(topology, Topology)):
+        return decision
+    empty = emptied(snapshot)
+    framing = frame(_regardless_of_others(gang), empty, topology, running={}, preemption=False)
+    near = too_small_for(framing.problem) if framing.exact else None
+    if near is None:
+        return decision
+    never = replace(decision, refusal=Refusal.NEVER_FITS, proof=Proof.INFEASIBLE.value)
+    if empty is snapshot:
+        return never  # the message speaks of the empty cluster already
+    required = near.level if gang.required is not None else ""
+    message = wording.never_fits(near, required) + wording.unmodelled(decision.notes)
+    return replace(never, message=message, naming=())
+
+
+def _regardless_of_others(gang: Gang) -> Gang:
+    """The gang without hard spread and pod affinity."""
+    return replace(gang, members=tuple(replace(each, pod=_unattached(each.pod)) for each in gang.members))
+
+
+def _unattached(pod: Pod) -> Pod:
+    affinity = pod.spec.affinity
+    if affinity is not None:
+        affinity = structs.replace(affinity, pod_affinity=None)
+    return structs.replace(pod, spec=structs.replace(pod.spec, affinity=affinity, topology_spread_constraints=()))

@@ -1,0 +1,78 @@
+"""Which gangs took the nodes on which a gang's extra members would have had room.
+
+Gangs of one priority that are planned together get their nodes at once: what one gang has left is known only with the
+others in their places.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from cluster.snapshot import Snapshot
+from gangs.model import Gang
+from planning.after_plan import after_all
+from planning.decision import Decision
+from planning.framing.gang_problem import Framing
+from planning.messages import wording
+from planning.messages.shortfalls import left_out, left_out_beside
+from solver.plan import Plan, Proof
+
+
+def with_takers(
+    decisions: Sequence[Decision], snapshot: Snapshot, framed: Callable[[Gang, Snapshot], Framing | Decision]
+) -> list[Decision]:
+    """Return the decisions of one tier; messages about members without a node name the gangs that took the nodes.
+
+    :param snapshot: the cluster before the tier.
+    :param framed: states the problem of a gang on a snapshot.
+    """
+    return [
+        _with_takers(decision, [each for each in decisions if each is not decision], snapshot, framed)
+        for decision in decisions
+    ]
+
+
+def _with_takers(
+    decision: Decision,
+    others: Sequence[Decision],
+    snapshot: Snapshot,
+    framed: Callable[[Gang, Snapshot], Framing | Decision],
+) -> Decision:
+    takers = _takers(others)
+    if not decision.shortfall or decision.gang is None or decision.gang.account is not None or not takers:
+        return decision  # a gang in a queue has other nodes in each choice of flavors
+    alone, beside = framed(decision.gang, snapshot), framed(decision.gang, after_all(others, snapshot))
+    if isinstance(alone, Decision) or isinstance(beside, Decision):
+        return decision
+    plan = _plan_in(alone, decision)
+    count, _ = left_out(alone, plan)
+    reasons = left_out_beside(alone, beside, plan, _plan_in(beside, decision), takers)
+    shortfall = wording.no_room(count, reasons)
+    naming = tuple((f"taken by {name}", "taken by another gang") for name in dict.fromkeys(takers.values()))
+    message = decision.message.replace(decision.shortfall, shortfall)
+    return replace(decision, message=message, shortfall=shortfall, naming=(*decision.naming, *naming))
+
+
+def _takers(others: Sequence[Decision]) -> Mapping[str, str]:
+    """By node, the gangs that get a place there."""
+    found: dict[str, dict[str, None]] = {}
+    for decision in others:
+        for each in decision.assignments:
+            if not each.held:
+                found.setdefault(each.node, {})[str(decision.key)] = None
+    return {
+        node: f"gang {wording.listed(list(keys))}" if len(keys) == 1 else f"gangs {wording.listed(list(keys))}"
+        for node, keys in found.items()
+    }
+
+
+def _plan_in(framing: Framing, decision: Decision) -> Plan:
+    """The decision's plan in the positions of a problem."""
+    nodes = {name: position for position, name in enumerate(framing.nodes)}
+    placed = {each.member.pod.key: nodes.get(each.node) for each in decision.assignments}
+    evicted = {f"{each.namespace}/{each.name}" for each in decision.evictions}
+    return Plan(
+        tuple(tuple(placed.get(member.pod.key) for member in members) for members in framing.members),
+        tuple(position for position, tenant in enumerate(framing.victims) if tenant.pod.key in evicted),
+        (),
+        Proof.FEASIBLE,
+    )

@@ -1,0 +1,28 @@
+"""The rules of several gangs in one model: each gang's minimum and its multiples over all of its sets."""
+
+from solver.cp_sat.linear import Sum, total
+from solver.cp_sat.variables import Model
+from solver.problem import GangRules, Multiple
+
+
+def add_gang_rules(model: Model) -> None:
+    """Each gang has its minimum, and its multiples in each domain."""
+    for gang in model.instance.problem.gangs:
+        model.cp.add(total(_placed(model, pod_set) for pod_set in gang.pod_sets).expression() >= gang.minimum)
+        for rule in gang.multiples:
+            _add_multiples(model, gang, rule)
+
+
+def _placed(model: Model, pod_set: int) -> Sum:
+    """How many members of a set are placed, those with a node included."""
+    held = sum(member.node is not None for member in model.instance.problem.sets[pod_set].members)
+    return total(model.placed(kind) for kind in model.kinds_of(pod_set)) + Sum((), held)
+
+
+def _add_multiples(model: Model, gang: GangRules, rule: Multiple) -> None:
+    most = sum(len(model.instance.problem.sets[pod_set].members) for pod_set in gang.pod_sets)
+    domains = {domain for pod_set in gang.pod_sets for domain in model.set_touched[pod_set][rule.level]}
+    for domain in sorted(domains):
+        count = total(model.set_in_domain(pod_set, rule.level, domain) for pod_set in gang.pod_sets)
+        times = model.cp.new_int_var(0, most // rule.of, "")
+        model.cp.add(count.expression() == rule.of * times)

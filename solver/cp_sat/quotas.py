@@ -1,0 +1,108 @@
+"""Quotas that queues and cohorts share, as linear rows of the model.
+
+What a share uses beyond the part that it keeps is a variable, which counts in its parent. CP-SAT may only choose it too
+large, which makes the rows stricter, so the rows are exact.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from solver.cp_model import IntVar
+from solver.cp_sat.linear import Sum, one
+from solver.cp_sat.variables import Model
+from solver.problem import Quota
+
+
+def add_quotas(model: Model) -> None:
+    """Every share with new members stays within all limits on the way up to the topmost share."""
+    for quota in model.instance.problem.quotas:
+        _Rows(model, quota).add()
+
+
+@dataclass(slots=True)
+class _Bound:
+    """A share's use as a sum, and the least and the most that it can be."""
+
+    sum: Sum
+    least: int
+    most: int
+
+
+class _Rows:
+    """The rows of one quota. `used[share]`: what the share uses, with what the shares below it use of its quota."""
+
+    def __init__(self, model: Model, quota: Quota) -> None:
+        self.model, self.quota = model, quota
+        self.used = [_Bound(Sum((), share.used), share.used, share.used) for share in quota.shares]
+        self.coming: list[list[tuple[int, int, IntVar]]] = [[] for _ in quota.shares]
+        """By share, its new members as kind, node, and variable."""
+        self._charge()
+        self.beyond = self._lent()
+
+    def add(self) -> None:
+        """Add the rows of every share that new members may be charged to."""
+        for share, coming in enumerate(self.coming):
+            if coming:
+                self._add_rows_of(share)
+
+    def _charge(self) -> None:
+        instance = self.model.instance
+        for charge in self.quota.charges:
+            used = self.used[charge.share]
+            members = instance.problem.sets[charge.pod_set].members
+            held = sum(each.node is not None and each.shape == charge.shape for each in members) * charge.amount
+            terms: list[tuple[int, IntVar]] = []
+            ranks = 0
+            for kind in self.model.kinds_of(charge.pod_set):
+                if self.model.kinds[kind].shape == charge.shape:
+                    seats = self.model.seats[kind]
+                    ranks += len(self.model.kinds[kind].ranks)
+                    terms += [(charge.amount, variable) for variable in seats.values()]
+                    self.coming[charge.share] += [(kind, node, variable) for node, variable in seats.items()]
+            used.sum += Sum(tuple(terms), held)
+            used.least, used.most = used.least + held, used.most + held + ranks * charge.amount
+
+    def _lent(self) -> list[Sum]:
+        """By share, what it uses of its parent's quota. Adds that to the parent's use."""
+        beyond = []
+        for share, used in zip(self.quota.shares, self.used, strict=True):
+            least, most = max(0, used.least - share.kept), max(0, used.most - share.kept)
+            if share.parent is None or least == most:
+                each = Sum((), least)
+            else:
+                each = one(self.model.cp.new_int_var(least, most, ""))
+                self.model.cp.add((used.sum + each.times(-1)).expression() <= share.kept)
+            if share.parent is not None:
+                above = self.used[share.parent]
+                above.sum += each
+                above.least, above.most = above.least + least, above.most + most
+            beyond.append(each)
+        return beyond
+
+    def _add_rows_of(self, share: int) -> None:
+        """A row that is broken before any new member comes holds only if one of the share's members comes."""
+        rows = list(self._rows_of(share))
+        if all(least <= most for _, least, most in rows):
+            for own, _, most in rows:
+                self.model.cp.add(own.expression() <= most)
+            return
+        charged = self.model.flag()
+        for kind, node, variable in self.coming[share]:
+            self.model.cp.add(variable <= self.model.most(kind, node) * charged)
+        for own, _, most in rows:
+            self.model.cp.add(own.expression() <= most).only_enforce_if(charged)
+
+    def _rows_of(self, start: int) -> Iterator[tuple[Sum, int, int]]:
+        """What counts for the share's members at each share upward, its least value, and the most that it may be."""
+        own, least, position = self.used[start].sum, self.used[start].least, start
+        while True:
+            share = self.quota.shares[position]
+            most = share.quota if share.parent is None else share.limit
+            if most is not None:
+                yield own, least, most
+            if share.parent is None:
+                return
+            above = self.used[share.parent]
+            apart = own + Sum((), -share.kept) + self.beyond[position].times(-1)
+            least = above.least + least - share.kept - max(0, self.used[position].least - share.kept)
+            own, position = above.sum + apart, share.parent

@@ -1,0 +1,54 @@
+"""The independent check of several gangs in one plan: each gang's numbers, and the quotas that they share."""
+
+from collections.abc import Callable, Iterator
+
+from solver.problem import Quota
+from solver.verify.plan_view import PlanView
+
+
+def _gangs(picture: PlanView) -> Iterator[str]:
+    for number, gang in enumerate(picture.problem.gangs):
+        placed = [each for pod_set in gang.pod_sets for each in picture.of_set[pod_set]]
+        if len(placed) < gang.minimum:
+            yield f"gang {number} has {len(placed)} members, {gang.minimum} must be placed"
+        for rule in gang.multiples:
+            if any(count % rule.of for count in picture.domains(rule.level, placed).values()):
+                yield f"gang {number} is not in multiples of {rule.of} in each {picture.level(rule.level)}"
+
+
+def _quotas(picture: PlanView) -> Iterator[str]:
+    for quota in picture.problem.quotas:
+        yield from _quota(picture, quota)
+
+
+def _quota(picture: PlanView, quota: Quota) -> Iterator[str]:
+    """As Kueue admits a workload: what is available to its queue, level by level upward, after the plan."""
+    direct = [share.used for share in quota.shares]
+    entered = set()
+    for charge in quota.charges:
+        members = [each for each in picture.of_set[charge.pod_set] if each.member.shape == charge.shape]
+        direct[charge.share] += charge.amount * len(members)
+        if any(each.new for each in members):
+            entered.add(charge.share)
+    for position in sorted(entered):
+        left = _available(quota, direct, position)
+        if left < 0:
+            yield f"quota {quota.name} has {-left} too little for share {position}"
+
+
+def _available(quota: Quota, direct: list[int], position: int) -> int:
+    """What is left at a share; negative where more is used than may be. `direct`: what is charged to each share."""
+    share, used = quota.shares[position], _used(quota, direct, position)
+    if share.parent is None:
+        return share.quota - used
+    left = _available(quota, direct, share.parent) + max(0, share.kept - used)
+    return left if share.limit is None else min(left, share.limit - used)
+
+
+def _used(quota: Quota, direct: list[int], position: int) -> int:
+    below = [place for place, share in enumerate(quota.shares) if share.parent == position]
+    lent = (max(0, _used(quota, direct, place) - quota.shares[place].kept) for place in below)
+    return direct[position] + sum(lent)
+
+
+JOINT_CHECKS: tuple[Callable[[PlanView], Iterator[str]], ...] = (_gangs, _quotas)

@@ -1,0 +1,103 @@
+"""A controller whose rounds a test starts one by one: no round runs beside the test.
+
+Only the watches run in threads. `SteppedLeader.step` first waits until the cache shows all that the API server has
+stored, except what `LocalApi.silence` holds back.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from controller_scene import SETTLED, Scene
+from inline_lanes import HeldLane, InlineLane
+from local_api.server import PATIENCE, LocalApi
+from manual_clock import START, ManualClock
+
+from cluster.caches.cache import ClusterCache
+from controller.loop import Controller, LoopState, Outcome
+from controller.scheduling.lanes import Lanes
+from controller.scheduling.restart_checks import RestartChecks
+from controller.scheduling.scheduling_queue import Planner
+from controller.serving import Planners, Settings, controller_of
+from controller.telemetry.metrics import Metrics
+from controller.telemetry.recorder import Recorder
+from controller.writes.writer import Writer
+from gangs.dialects.protection import protection
+from gangs.dialects.table import all_kinds
+from solver.problem import Limits
+
+PARTLY_SECONDS = 5.0
+STEPPED = replace(SETTLED, partly_seconds=PARTLY_SECONDS)
+_WATCHED = ("pods", "gangs", "nodes", "poddisruptionbudgets", "topologies", "priorityclasses", "jobs")
+
+
+@dataclass(slots=True)
+class SteppedLeader:
+    """One controller. `prompt` is the planner's prompt lane: questions wait there until `think`."""
+
+    api: LocalApi
+    cache: ClusterCache
+    controller: Controller
+    writer: Writer
+    recorder: Recorder
+    clock: ManualClock
+    prompt: HeldLane
+    state: LoopState
+    ahead: float = 0.0
+    """Seconds by which the controller's clock is ahead of the API server's."""
+
+    def step(self, times: int = 1) -> None:
+        """Run rounds, each on a cache that shows all that is stored."""
+        for _ in range(times):
+            self.api.wait(self._shows_all, "the cache to show what is stored")
+            self.clock.now = _seconds_now() + self.ahead
+            done = self.controller.step(self.state)
+            assert done.outcome is Outcome.DONE, done
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass for the controller."""
+        self.ahead += seconds
+
+    def think(self) -> None:
+        """Let the planner answer what it has been asked."""
+        self.prompt.run()
+
+    def _shows_all(self) -> bool:
+        latest: dict[str, int] = {}
+        for event in self.api.store.history:
+            latest[event.resource.plural] = event.version
+        watched = [each for each in _WATCHED if each not in self.api.held]
+        return all(self.cache.seen(plural) >= latest.get(plural, 0) for plural in watched)
+
+
+def _seconds_now() -> float:
+    """Return the present time of the API server by the zero of `ManualClock`."""
+    return (datetime.now(UTC) - START).total_seconds()
+
+
+@contextmanager
+def stepped(scene: Scene, folder: Path, *, ahead: float = 0.0, settings: Settings = STEPPED) -> Iterator[SteppedLeader]:
+    """A controller that has just become leader and has run no round.
+
+    :param ahead: seconds by which its clock is ahead of the API server's, as if that much time had passed.
+    """
+    transport, clock = scene.api.connect(folder), ManualClock(_seconds_now() + ahead)
+    cache = ClusterCache(transport, all_kinds(), protecting=protection)
+    writer, metrics, recorder = Writer(transport, clock=clock), Metrics(), Recorder(transport, instance="test")
+    limits, prompt = Limits(seconds=settings.solve_seconds), HeldLane()
+    planner = Planner(limits, metrics, Lanes(prompt, InlineLane()), clock=clock)
+    planners = Planners(planner, RestartChecks(InlineLane(), limits, lambda: None, clock=clock))
+    controller = controller_of(cache, writer, planners, recorder, metrics=metrics, settings=settings, clock=clock)
+    cache.start()
+    try:
+        assert cache.wait_synced(PATIENCE), cache.unsynced()
+        with cache.journal() as journal:
+            state = controller.begin(journal)
+            yield SteppedLeader(scene.api, cache, controller, writer, recorder, clock, prompt, state, ahead)
+    finally:
+        planners.close()
+        writer.close()
+        recorder.close()
+        cache.stop()
