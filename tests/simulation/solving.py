@@ -1,7 +1,7 @@
 """The solver within this process, in place of `planning.solver_pool`: no child processes, no time limits."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from unittest.mock import patch
@@ -11,11 +11,11 @@ import msgspec
 from planning import planner
 from planning.competing import planned_together
 from planning.solver_pool.node_layouts import Sender
-from planning.solver_pool.tasks import JointTask, Task
+from planning.solver_pool.tasks import JointTask, ManyTask, Task
 from solver.deadline import NO_DEADLINE
 from solver.explain.remedies import explained
 from solver.multi_gang.joint import solve_all_placed, solve_joint
-from solver.multi_gang.joint_problem import JointAnswer, JointProblem
+from solver.multi_gang.joint_problem import JointAnswer, ManyGangs
 from solver.nodes import NodeTable
 from solver.plan import Answer, NextDoor, NoPlan, Plan
 from solver.problem import Limits, Problem
@@ -48,15 +48,22 @@ class InlineSolver:
         assert isinstance(found, Plan | NoPlan)
         return found
 
-    def solve_joint(self, problem: JointProblem, limits: Limits, *, all_members: bool = False) -> JointAnswer | None:
-        """The plans of several gangs that compete."""
+    def solve_joint(self, problem: Problem, limits: Limits) -> JointAnswer | None:
+        """The joint plan of several gangs that compete."""
         limits = replace(limits, seconds=math.inf)
-        key = msgspec.msgpack.encode(JointTask(problem, _ENDLESS, all_members), enc_hook=_plain)
+        return self._joint(JointTask(problem, _ENDLESS), lambda: solve_joint(problem, limits, NO_DEADLINE))
+
+    def place_many(self, many: ManyGangs, limits: Limits) -> JointAnswer | None:
+        """Plans for all members of all gangs, without evictions."""
+        limits = replace(limits, seconds=math.inf)
+        return self._joint(ManyTask(many, _ENDLESS), lambda: solve_all_placed(many, limits, NO_DEADLINE))
+
+    def _joint(self, task: JointTask | ManyTask, solve: Callable[[], JointAnswer | None]) -> JointAnswer | None:
+        key = msgspec.msgpack.encode(task, enc_hook=_plain)
         self.asked += 1
         if key not in self._answers:
             self.solved += 1
-            solve = solve_all_placed if all_members else solve_joint
-            self._keep(key, solve(problem, limits, NO_DEADLINE))
+            self._keep(key, solve())
         found = self._answers[key]
         assert found is None or isinstance(found, JointAnswer)
         return found
