@@ -30,7 +30,7 @@ from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.writes.writer import Result, Writer, Written
 from gangs.model import Gang, GangKey
-from kube.keys import RELEASE_BEGUN
+from kube.keys import GATE, RELEASE_BEGUN
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
@@ -268,8 +268,8 @@ def _in_turn(gang_round: GangRound, members: Sequence[Planned], snapshot: Snapsh
 
 def _begun(gang: Gang) -> str:
     """Return when the first member of the gang was released (RFC 3339); "" if none has been."""
-    notes = (member.pod.metadata.annotations.get(RELEASE_BEGUN) for member in gang.members)
-    return min(filter(None, notes), default="")
+    released = (member.pod for member in gang.members if not member.pod.gated_by(GATE))
+    return min(filter(None, (pod.metadata.annotations.get(RELEASE_BEGUN) for pod in released)), default="")
 
 
 def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:

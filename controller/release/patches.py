@@ -12,7 +12,7 @@ import msgspec
 from cluster.snapshot import Snapshot
 from controller.release.next_step import Planned
 from gangs.model import Gang, Member
-from kube.keys import GATE, PINNED_IN, RELEASE_BEGUN, RELEASED
+from kube.keys import GATE, PINNED_IN, RELEASE_BEGUN, RELEASED, WHOLE_MARK
 from kube.objects import Node, Pod
 from kube.requests import pod_requests
 from kube.scheduling import release_note
@@ -78,6 +78,8 @@ def release_patch(
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     meta = pod.metadata
+    # A user may have created the pod from the manifest of one that ran.
+    copied = {WHOLE_MARK: None} if WHOLE_MARK in meta.annotations else {}
     return {
         "metadata": {
             "resourceVersion": meta.resource_version,
@@ -87,6 +89,7 @@ def release_patch(
                 RELEASED: release_note(pod, now),
                 RELEASE_BEGUN: begun or now,
                 PINNED_IN: pin_note(pod, spec),
+                **copied,
             },
         },
         "spec": spec,

@@ -63,8 +63,20 @@ def test_without_a_user_affinity_the_exact_node_goes_into_match_fields() -> None
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
     assert patch["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
     assert patch["spec"]["schedulingGates"] == []
-    annotations = {"phalanx.dev/released": NOW, "phalanx.dev/pinned-in": "affinity"}
+    annotations = {
+        "phalanx.dev/released": NOW,
+        "phalanx.dev/release-begun": NOW,
+        "phalanx.dev/pinned-in": "affinity",
+    }
     assert patch["metadata"] == {"resourceVersion": "1", "uid": "uid-a", "annotations": annotations}
+
+
+def test_a_release_removes_what_a_copied_manifest_says_of_another_gang() -> None:
+    copied = pod("a", nominated="n1")
+    copied.metadata.annotations.update({"phalanx.dev/whole": "2", "phalanx.dev/release-begun": "2020-01-01T00:00:00Z"})
+    annotations = release_patch(copied, node("n1"), domain=(), now=NOW)["metadata"]["annotations"]
+    assert annotations["phalanx.dev/whole"] is None
+    assert annotations["phalanx.dev/release-begun"] == NOW
 
 
 def test_a_domain_goes_into_match_expressions_one_for_each_level() -> None:
