@@ -2,12 +2,8 @@
 
 from collections.abc import Iterable
 
-from simulation.invariants import STATUS_LOST
-
 KNOWN = (
     "(busy)",  # issue 37: due times of `StatusSync`, and a late cache beside an answered plan, end no round's wait
-    "(r)",  # issue 38, item 5
-    STATUS_LOST,  # issue 38, item 7
 )
 """A text in the violations of each fault."""
 

@@ -72,10 +72,7 @@ def test_a_gang_half_released_by_a_leader_that_died_is_withdrawn() -> None:
     assert director.bound("g") == []
 
 
-_ITEM_5 = pytest.mark.xfail(strict=True, reason="issue 38, item 5: a round releases by the snapshot of its beginning")
-
-
-@pytest.mark.parametrize("priority", [pytest.param("high", marks=_ITEM_5), "low"])
+@pytest.mark.parametrize("priority", ["high", "low"])
 def test_no_gang_is_released_in_the_round_that_gives_its_capacity_away(priority: str) -> None:
     """The round sees two things at once: the probe for "low" is answered, and the plan for the other gang is there."""
     world = directed(controllers=1)
@@ -98,7 +95,6 @@ def test_no_gang_is_released_in_the_round_that_gives_its_capacity_away(priority:
     assert broken(world) == []
 
 
-@pytest.mark.xfail(strict=True, reason="issue 38, item 7: withdrawal goes by the condition Whole of the status")
 @pytest.mark.parametrize("wiped", ["status wiped", "object deleted", "status of another version"])
 def test_withdrawal_does_not_depend_on_the_status(wiped: str) -> None:
     world = directed()
@@ -118,7 +114,6 @@ def test_withdrawal_does_not_depend_on_the_status(wiped: str) -> None:
     assert director.bound("g") == []
 
 
-@pytest.mark.xfail(strict=True, reason="issue 38, item 8: no pod shows that its gang's release has begun")
 def test_a_member_deleted_while_the_leader_is_cut_off_does_not_leave_the_others_in_part() -> None:
     world = directed()
     director = half_released(world, cut=True)
