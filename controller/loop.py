@@ -182,7 +182,7 @@ class Controller:
 
     def _round_safely(self, known: LoopState) -> Outcome:
         if self._writer.echo.late(self._cache):
-            known.due = Due(known.due.version, at=self._clock.monotonic() + LATE_SECONDS)
+            known.due = Due(known.due.version, at=self._clock.monotonic() + LATE_SECONDS, late=True)
             return Outcome.LATE
         try:
             self._round(known)

@@ -35,6 +35,8 @@ class Due:
     unfinished: bool = True
     hurried: bool = False
     spent: float = 0.0
+    late: bool = False
+    """Whether the cache did not show the writes of the round before: an answer of the planner starts no round then."""
 
 
 class Pace:
@@ -57,7 +59,7 @@ class Pace:
     def wait(self, last: Due, lost: threading.Event) -> None:
         """Return when a round is due, or leadership is lost."""
         pauses, version, due = _pauses(last.spent), last.version, self.due(last)
-        while not lost.is_set() and not self._answered() and (left := due - self._clock.monotonic()) > 0:
+        while not lost.is_set() and (last.late or not self._answered()) and (left := due - self._clock.monotonic()) > 0:
             if self._cache.wait_for_change(version, min(left, IDLE_SECONDS)) == version:
                 continue
             with self._cache.still():

@@ -77,7 +77,8 @@ class StatusSync:
         trees = picture.snapshot.version, list(picture.topologies)
         others = self._trees_of is None or trees[1] != self._trees_of[1]
         self.unfinished = bool(self._stale) or self._queues_stale or others
-        self.due = self._trees_due if trees != self._trees_of else inf
+        # Trees are written with the next batch of groups at the earliest, so that no round runs in vain before that.
+        self.due = max(self._trees_due, self._due) if trees != self._trees_of else inf
 
     def _show_groups(self, picture: ClusterView, turn: Turn) -> None:
         todo = in_turns([*self._stale], lambda key: key.namespace)

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-KNOWN = (
-    "(busy)",  # issue 37: due times of `StatusSync`, and a late cache beside an answered plan, end no round's wait
-)
+KNOWN: tuple[str, ...] = ()
 """A text in the violations of each fault."""
 
 
