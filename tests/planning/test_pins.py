@@ -173,7 +173,8 @@ def test_only_a_pod_that_is_made_again_for_nothing_is_tied_by_its_controller(
     version: str, kind: str, *, again: bool
 ) -> None:
     new = gated("new")
-    new["metadata"]["ownerReferences"] = [{"apiVersion": version, "kind": kind, "name": "x", "controller": True}]
+    owner = {"apiVersion": version, "kind": kind, "name": "x", "uid": "uid-x", "controller": True}
+    new["metadata"]["ownerReferences"] = [owner]
     assert tied(gang(minMember=2, required="spine"), new, at("a", "node-7")) == (SPINE_1 if again else ())
     gangs, _, _ = picture(topology(), nodes(), gang(minMember=1), new)
     assert made_again(gangs[0].members[0].pod) is again
