@@ -11,6 +11,8 @@ from solver.plan import Goal, NearDomain
 class WaitReason(Enum):
     """Why a gang waits although its members and the objects that it names exist. The value is a condition's reason."""
 
+    QUOTA_EXHAUSTED = "QuotaExhausted"
+    """Other gangs use the quota that it needs (`planning.quota.queueing`)."""
     RESOURCE_CLAIMS = "ResourceClaims"
     """Its pods need devices, and no plan is made for devices yet (`planning.scheduler_rules.resource_claims`)."""
 

@@ -10,7 +10,7 @@ from gangs.held_nodes import held_node, holding
 from gangs.model import Gang, Member
 from gangs.quota_model import Account
 from kube.quantities import written
-from planning.decision import Decision, Outcome
+from planning.decision import Decision, Outcome, WaitReason
 from planning.messages.wording import listed
 from planning.quota.flavors import Choice, choices, in_flavors, names_of, obstacle
 from planning.quota.usage import NO_USAGE, QuotaBalance, Usage, needs, used_by
@@ -19,11 +19,15 @@ from solver.plan import Proof
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """What came of one choice of flavors. `never`: it could not even be had in an empty cluster."""
+    """What came of one choice of flavors.
+
+    `never`: it could not even be had in an empty cluster. `exhausted`: other gangs use the quota that it needs.
+    """
 
     message: str
     decision: Decision | None = None
     never: bool = False
+    exhausted: bool = False
 
 
 def decide_in_queue(gang: Gang, usage: Usage, snapshot: Snapshot, plan: Callable[[Gang], Decision]) -> Decision:
@@ -237,7 +241,7 @@ def _short(balance: QuotaBalance, need: int, left: int) -> _Tried:
     if need > everything:
         return _Tried(f"needs {wanted}, and {where} never has more than {written(name, everything)}", never=True)
     held = f"{written(name, max(0, left))} of {written(name, everything)} left"
-    return _Tried(f"quota: the gang needs {wanted}, and {where} has {held}")
+    return _Tried(f"quota: the gang needs {wanted}, and {where} has {held}", exhausted=True)
 
 
 def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
@@ -247,7 +251,8 @@ def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
     message = "; ".join(each.message for each in tried)
     waiting = [each for each in tried if each.decision is None and not each.never]
     if waiting:
-        return _waits(gang, message)
+        reason = WaitReason.QUOTA_EXHAUSTED if any(each.exhausted for each in waiting) else None
+        return replace(_waits(gang, message), reason=reason)
     placing = next((each.decision for each in tried if each.decision is not None), None)
     if placing is not None:
         naming = tuple(part for each in tried if each.decision is not None for part in each.decision.naming)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gangs.model import Manifest
 from kube.names import natural_key
-from planning.decision import Refusal
+from planning.decision import Refusal, WaitReason
 
 _SHOWN = 3
 _LAST = "~"
@@ -36,7 +36,8 @@ def in_line(gang: Manifest) -> bool:
     status: Mapping[str, Any] = gang.get("status") or {}
     if status.get("reason") == Refusal.NEVER_FITS.value:
         return False
-    return status.get("phase") == "Unplaceable" or status.get("reason") == "NotPlannedYet"
+    waits = status.get("reason") in ("NotPlannedYet", WaitReason.QUOTA_EXHAUSTED.value)
+    return status.get("phase") == "Unplaceable" or waits
 
 
 def place(gang: Manifest, gangs: Iterable[Manifest], priority: Mapping[str, int]) -> PlaceInLine:

@@ -31,7 +31,7 @@ from kube.objects import (
 )
 from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT, seat_uid, to_come
 from kube.topology import HOSTNAME_LABEL, Level, Topology
-from planning.decision import Decision, Outcome
+from planning.decision import Decision, Outcome, WaitReason
 from planning.planner import plan_all, plan_gang, plan_in_turn
 from planning.planning_options import PlanningOptions
 from planning.quota.queueing import still_covered
@@ -170,7 +170,7 @@ def test_what_running_gangs_hold_is_not_left() -> None:
     queue = pool(blue="8")
     running = gang("old", queue, pod("old-0", on="b1"))
     decision = decide(gang("new", queue, pod("new-0"), pod("new-1")), running)
-    assert decision.outcome is Outcome.WAITING
+    assert (decision.outcome, decision.reason) == (Outcome.WAITING, WaitReason.QUOTA_EXHAUSTED)
     assert decision.message == (
         "waits for quota: the gang needs 8 cpu, and flavor blue of ClusterQueue pool has 4 of 8 left"
     )
