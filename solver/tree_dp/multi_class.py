@@ -252,7 +252,7 @@ class Mixtures:
         )
 
     def _costs(self, compact: Sequence[int], terms: Sequence[_Term], weights: Sequence[int]) -> Costs:
-        """Costs of these weights. `compact`: those of compactness, level by level, of preferences and of terminating."""
+        """Costs of these weights. `compact`: of compactness, level by level, then of preferences and terminating."""
         depth = self.instance.tree.depth
         step = (len(compact) - _AFTER_COMPACTNESS) // depth
         *levels, disliked, waits = compact

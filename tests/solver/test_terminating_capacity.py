@@ -7,9 +7,14 @@ import pytest
 from brute_force import Outcome, best
 from drawings import PATIENT, Drawing, placed, pods, rows
 
+from solver.branch_and_bound.by_domain import solve_by_domains
+from solver.cp_sat.solve import Solved
+from solver.instance import instance_of
 from solver.plan import Plan, Proof
 from solver.problem import Problem
 from solver.solve import by_model, decide
+from solver.tree import ROOT
+from solver.tree_dp.multi_class import mixtures_of
 from solver.verify.rules import verify
 
 TIGHT_BUT_TERMINATING = """
@@ -80,3 +85,28 @@ def test_at_the_same_price_the_eviction_that_leaves_nothing_to_wait_for_wins() -
     problem = Drawing("s0/b0: a=2~2+low\ns0/b1: b=2+low*3").gang(pods(3, required=1))
     assert best_by_every_way(problem) == ["b b b"]
     assert terminating(problem) == 0
+
+
+def test_a_cost_that_has_no_place_for_it_gives_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All nodes have terminating pods. A cost of 14 bits has no place for them, and the way down compares them."""
+    text = """
+        s0/b0: a=2~2 b=2~1
+        s0/b1: c=2~1 d=3~3
+        s1/b2: e=3~2 f=2~2
+    """
+    problem = Drawing(text).gang(pods(2, name="one"), pods(1, name="two", shapes=[1]), asks=(1, 2))
+    instance, expected = instance_of(problem, evicting=False), best(problem)
+    assert expected is not None
+    bounds = set[int]()
+    for bits in (14, 59):
+        monkeypatch.setattr("solver.tree_dp.multi_class.BITS", bits)
+        mixtures = mixtures_of(instance)
+        assert mixtures is not None
+        solved = solve_by_domains(instance, PATIENT, worthwhile=0)
+        assert isinstance(solved, Solved), bits
+        assert (solved.nodes, solved.proven) == (expected.rows, True), bits
+        in_cluster = mixtures.best(ROOT, 0)
+        assert in_cluster is not None
+        bounds.add(in_cluster.terminating)
+        assert mixtures.narrowed(ROOT, 0).reached["terminating", ""] == terminating(problem), bits
+    assert bounds == {0, terminating(problem)}
