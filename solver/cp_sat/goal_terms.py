@@ -116,7 +116,7 @@ def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def _room_now(model: Model, node: int) -> Sum:
-    """What a node has without waiting for pods on their way out; negative where they hold more than is free."""
+    """A node's free capacity that no terminating pod holds; negative if terminating pods hold more than is free."""
     instance = model.instance
     each = instance.problem.nodes[node]
     left = tuple(

@@ -44,8 +44,10 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The terms that are heeded, the phases from compactness to waste, the plan from which to set out, if any, and what
-    stages are known to come to at least, by goal and part.
+    """The options of one solve.
+
+    `wanted`: the terms that are stated. `where`: the phases from compactness to waste. `start`: the plan from which the
+    search starts. `least`: known lower bounds of stages, by goal and part.
     """
 
     wanted: frozenset[str]

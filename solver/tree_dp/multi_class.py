@@ -38,9 +38,10 @@ _STATES = 100_000
 
 @dataclass(frozen=True)
 class Best:
-    """What the best plans for everybody inside a domain come to: domains used, and the weight of node preferences.
+    """The first goals of the best plans that place all members inside a domain.
 
-    `terminating`: a lower bound of the used capacity that terminating pods hold; exact where a cost has place for it.
+    `spread`: the domains used, level by level. `preference_score`: the weight of node preferences. `terminating`: a
+    lower bound of the used capacity that terminating pods hold; exact where a cost has place for it.
     """
 
     spread: Spread
@@ -256,7 +257,7 @@ class Mixtures:
         depth = self.instance.tree.depth
         step = (len(compact) - _AFTER_COMPACTNESS) // depth
         *levels, disliked, waits = compact
-        if self._radices[-1] == 1:  # no node has terminating pods, or a term stands for them
+        if self._radices[-1] == 1:  # no node has terminating pods, or `terms` count their capacity
             waits = 0
         room, left = [0] * depth, [0] * depth
         for term, weight in zip(terms, weights, strict=True):

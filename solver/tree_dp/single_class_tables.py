@@ -237,8 +237,8 @@ class DomainTables:
 
     @cached_property
     def primary(self) -> "DomainTables":
-        """The same gang's tables of what is compared first. They are far fewer: of free capacity they tell apart only
-        what terminating pods hold.
+        """The gang's tables of the primary components alone. Far fewer domains differ in them: of a node's free
+        capacity, only the part that terminating pods hold counts.
         """
         return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 

@@ -66,9 +66,9 @@ def told(plan: Plan) -> dict[str, int]:
 
 
 def counted(problem: Problem, outcome: Outcome) -> dict[str, int]:
-    """The same figures as the reference counts them: of most goals the first number, times -1 where more is better.
+    """The reference's values of the goals: of most goals the first number, times -1 where more is better.
 
-    Ties have no figure: their value is always 0.
+    Ties have no number: their value is always 0.
     """
     world, scores = World(problem), dict(VICTIM_GOALS + PLACE_GOALS)
     least = max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))

@@ -41,7 +41,7 @@ def best_by_every_way(problem: Problem) -> list[str]:
 
 
 def terminating(problem: Problem) -> int:
-    """What the plan reports."""
+    """The plan's value of the goal."""
     return next(goal.value for goal in placed(problem).goals if goal.name == "terminating")
 
 
