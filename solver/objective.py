@@ -36,9 +36,10 @@ class SolvePhase(IntEnum):
     SIZE = 1
     WHO = 2
     SPREAD = 3
-    ROOM = 4
-    ORDER = 5
-    NAMES = 6
+    START = 4
+    ROOM = 5
+    ORDER = 6
+    NAMES = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,13 @@ CRITERIA: tuple[Criterion, ...] = (
         most=_preferred_weight,
     ),
     Criterion(
+        "terminating",
+        (GoalTerm("terminating", SolvePhase.START),),
+        lambda score, _: score.terminating(),
+        "would use more capacity that terminating pods still hold",
+        amount=True,
+    ),
+    Criterion(
         "waste",
         (GoalTerm("waste", SolvePhase.ROOM),),
         lambda score, _: score.waste(),
@@ -160,13 +168,12 @@ CRITERIA: tuple[Criterion, ...] = (
     Criterion(
         "ties",
         (
-            GoalTerm("terminating", SolvePhase.ORDER),
             GoalTerm("started", SolvePhase.NAMES),
             GoalTerm("names", SolvePhase.NAMES),
             GoalTerm("keys", SolvePhase.NAMES),
         ),
-        lambda score, _: score.terminating(),
-        "would wait for more pods that are still ending",
+        lambda _score, _: {},
+        "would evict pods that started earlier, or use nodes whose names come later",
     ),
 )
 
@@ -326,7 +333,7 @@ class Score:
         }
 
     def terminating(self) -> Parts:
-        """Room used that pods on their way out still hold."""
+        """The used capacity of the scarcest resource that terminating pods still hold."""
         instance, scarce = self.instance, self.instance.scarce
         freed: Counter[int] = Counter()
         for victim in self.gone:
@@ -336,7 +343,7 @@ class Score:
             each = instance.problem.nodes[node]
             now = each.free[scarce] - each.terminating[scarce] + freed[node]
             waits += max(0, used - max(0, now))
-        return {"terminating": waits}
+        return {"": waits}
 
     def _domains(self, level: int, pod_set: int | None = None) -> list[int]:
         """The domains of a level that the gang, or one of its sets, is in."""

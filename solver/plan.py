@@ -18,10 +18,10 @@ class Proof(Enum):
 class Goal:
     """One goal of docs/decisions/0002: smaller is better, `bound` is the least that is still possible as far as proven.
 
-    `name` is one of: victims, gangsBroken, evicted, extras, compactness/<level>, preferences, waste, ranks,
-    ties. `value` is the goal's first part, of victims the sum over priorities; `parts` names each part of a goal that
-    has several, in their order (victims by priority, compactness of the gang and of its sets, waste (a)-(d), ranks by
-    level). All parts of waste are amounts but those of (d), which count domains.
+    `name` is one of: victims, gangsBroken, evicted, extras, compactness/<level>, preferences, terminating, waste,
+    ranks, ties. `value` is the goal's first part, of victims the sum over priorities, of ties always 0. `parts` names
+    each part of a goal that has several, in their order. These are victims by priority, compactness of the gang and of
+    its sets, waste (a)-(d), and ranks by level. All parts of waste are amounts but those of (d), which count domains.
     Extras and preferences count what is had, so there larger is better and `bound` is an upper bound.
     """
 

@@ -10,6 +10,7 @@ const GOALS: Record<string, string> = {
   extras: "members beyond the minimum",
   compactness: "domains used",
   preferences: "node preferences fulfilled, by weight",
+  terminating: "capacity used that terminating pods still hold",
   waste: "room left behind",
   ranks: "neighbours by rank apart",
   ties: "ties",

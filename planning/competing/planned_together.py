@@ -46,8 +46,8 @@ _MOST_CHOICES = 8
 _WORTH_BEGINNING = 0.2
 """Seconds; with less left, a worker would only be killed over a gang."""
 
-_SUMMED_LAST = until(SolvePhase.ROOM)[-1]
-"""The last goal that says nothing about what other gangs leave."""
+_SUMMED_LAST = until(SolvePhase.START)[-1]
+"""The last goal that does not depend on the capacity that other gangs leave: the node preferences."""
 
 
 def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:

@@ -39,7 +39,9 @@ Key = tuple[tuple[int, ...], ...]
 @dataclass(frozen=True)
 class _Branch:
     """A domain, the fewest domains inside it and the most weight of node preferences that a plan in it can have.
-    `mixtures`: what counting knows about all domains, where that is everything.
+
+    `terminating`: the least capacity of terminating pods that a plan in it uses. `mixtures`: what counting knows about
+    all domains, where that is everything.
     """
 
     instance: Instance
@@ -47,12 +49,13 @@ class _Branch:
     domain: int
     spread: Spread
     preference_score: int
+    terminating: int
     mixtures: Mixtures | None
 
     @property
     def bound(self) -> Key:
         """What the first goals cost here at best."""
-        return self.spread, (-self.preference_score,), self.around
+        return self.spread, (-self.preference_score,), (self.terminating,), self.around
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -85,7 +88,10 @@ class _Branch:
     def exact(self) -> Key | None:
         """What the first goals cost here, where counting knows that; None where it says that there is no plan."""
         best = None if self.mixtures is None else self.mixtures.best(self.level, self.domain)
-        return None if best is None else (best.spread, (-best.preference_score,), self.around)
+        if best is None:
+            return None
+        terminating = max(best.terminating, self.terminating)
+        return best.spread, (-best.preference_score,), (terminating,), self.around
 
 
 @dataclass(frozen=True)
@@ -206,8 +212,9 @@ def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
     """
     if alike is None:
         return False
-    spread, preference_score, _, *inside, _ = alike
-    return best is None or (spread, preference_score, branch.around, *inside, (branch.first_name,)) < best.key
+    spread, preference_score, terminating, _, *inside, _ = alike
+    key = (spread, preference_score, terminating, branch.around, *inside, (branch.first_name,))
+    return best is None or key < best.key
 
 
 def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
@@ -217,12 +224,22 @@ def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iter
     held = {instance.tree.domain(level, instance.pinned_node(seat)) for seat in instance.pinned}
     able = [domain for domain in range(instance.tree.count(level)) if enough[domain] and held <= {domain}]
     fewest = [] if mixtures is None else _fewest(instance, level)
+    waits = _least_terminating(instance, level)
     for domain in instance.deadline.through(able, often=1):
         if mixtures is None:
             spread, preference_score = at_best(part_of(instance, instance.tree.nodes(level, domain)))
-            yield _Branch(instance, level, domain, spread, preference_score, mixtures)
+            yield _Branch(instance, level, domain, spread, preference_score, waits[domain], mixtures)
         else:
-            yield _Branch(instance, level, domain, fewest[domain], mixtures.max_preference, mixtures)
+            yield _Branch(instance, level, domain, fewest[domain], mixtures.max_preference, waits[domain], mixtures)
+
+
+def _least_terminating(instance: Instance, level: int) -> list[int]:
+    """By domain of a level, the least capacity of terminating pods that all pending members use there."""
+    nodes, scarce = instance.problem.nodes, instance.scarce
+    now = np.where(instance.usable, np.maximum(nodes.free[:, scarce] - nodes.terminating[:, scarce], 0), 0)
+    used = sum(map(instance.request, instance.pending))
+    least: list[int] = np.maximum(used - instance.tree.summed(level, now), 0).tolist()
+    return least
 
 
 def _fewest(instance: Instance, level: int) -> list[Spread]:
@@ -300,6 +317,7 @@ def _leaf(instance: Instance, branch: _Branch, solved: Solved) -> _Leaf:
     key = (
         tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
         comparison_key(_named(goals, "preferences")),
+        comparison_key(_named(goals, "terminating")),
         branch.around,
         _inward(goals),
         tuple(part for goal in goals if goal.name in since(SolvePhase.ORDER) for part in goal.digits),

@@ -97,6 +97,44 @@ def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
         yield Stage("preferences", "", Sum(terms), -best.total(), -worst.total())
 
 
+def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
+    """The least used capacity that terminating pods still hold."""
+    instance = model.instance
+    waits = []
+    most = 0
+    for node, seats in enumerate(model.on_node):
+        leaving = instance.problem.nodes[node].terminating[instance.scarce]
+        taken = model.used(node)
+        if leaving <= 0 or not any(weight for weight, _ in taken.terms) or not seats:
+            continue
+        wait = model.cp.new_int_var(0, instance.potential[node], "")
+        _wait_for(model, taken, _room_now(model, node), wait)
+        waits.append(one(wait))
+        most += instance.potential[node]
+    if waits:
+        yield Stage("terminating", "", total(waits), 0, most)
+
+
+def _room_now(model: Model, node: int) -> Sum:
+    """A node's free capacity that no terminating pod holds; negative if terminating pods hold more than is free."""
+    instance = model.instance
+    each = instance.problem.nodes[node]
+    left = tuple(
+        (instance.problem.victims[victim].requests[instance.scarce], model.evict[victim])
+        for victim in model.victims_on.get(node, [])
+    )
+    return Sum(left, each.free[instance.scarce] - each.terminating[instance.scarce])
+
+
+def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
+    """`wait` is at least what is taken beyond what is there now, and no more than what is taken."""
+    beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
+    if now.constant < 0:
+        nothing = model.flag()
+        beyond.only_enforce_if(~nothing)
+        model.cp.add(taken.expression() <= wait).only_enforce_if(nothing)
+
+
 def waste(model: Model, solution: Solution) -> Iterator[Stage]:
     """(a) the narrowest domain that holds the gang, (b) its parents, (c) downward the touched domains, each by the
     room left; (d) downward the number of touched domains that have room left.
@@ -140,44 +178,6 @@ def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum
     """A row that is in n domains crosses n - 1 times at least: follows from the rest, but proves much sooner."""
     domains = total(model.set_touched[pod_set][level].values())
     model.cp.add((total(crossings) + domains.times(-1)).expression() >= -1)
-
-
-def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """The least room that pods on their way out still hold."""
-    instance = model.instance
-    waits = []
-    most = 0
-    for node, seats in enumerate(model.on_node):
-        leaving = instance.problem.nodes[node].terminating[instance.scarce]
-        taken = model.used(node)
-        if leaving <= 0 or not any(weight for weight, _ in taken.terms) or not seats:
-            continue
-        wait = model.cp.new_int_var(0, instance.potential[node], "")
-        _wait_for(model, taken, _room_now(model, node), wait)
-        waits.append(one(wait))
-        most += instance.potential[node]
-    if waits:
-        yield Stage("ties", "terminating", total(waits), 0, most)
-
-
-def _room_now(model: Model, node: int) -> Sum:
-    """What a node has without waiting for pods on their way out; negative where they hold more than is free."""
-    instance = model.instance
-    each = instance.problem.nodes[node]
-    left = tuple(
-        (instance.problem.victims[victim].requests[instance.scarce], model.evict[victim])
-        for victim in model.victims_on.get(node, [])
-    )
-    return Sum(left, each.free[instance.scarce] - each.terminating[instance.scarce])
-
-
-def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
-    """`wait` is at least what is taken beyond what is there now, and no more than what is taken."""
-    beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
-    if now.constant < 0:
-        nothing = model.flag()
-        beyond.only_enforce_if(~nothing)
-        model.cp.add(taken.expression() <= wait).only_enforce_if(nothing)
 
 
 def names(model: Model, solution: Solution) -> Iterator[Stage]:
@@ -260,9 +260,9 @@ TERMS: dict[str, GoalStages] = {
         lowest_ranks,
         compactness,
         preferences,
+        terminating,
         waste,
         ranks,
-        terminating,
         names,
     )
 }

@@ -27,15 +27,15 @@ class JointGoals:
 
     @property
     def where(self) -> tuple[Stated, ...]:
-        """The phases of compactness and waste: these two in ways of their own, all other goals as for one gang; between
-        the phases, which gang is the compact one.
+        """The phases from compactness to waste. Compactness and waste have joint terms; all other goals are stated as
+        for one gang. Before waste, the earlier gang becomes the compact one.
         """
         joint = {"compactness": self.compactness, "waste": self.waste}
-        spread, room = (
+        spread, start, room = (
             tuple(joint.get(name, goals.TERMS[name]) for name in names)
-            for names in in_order(SolvePhase.SPREAD, SolvePhase.ROOM)
+            for names in in_order(SolvePhase.SPREAD, SolvePhase.START, SolvePhase.ROOM)
         )
-        return spread, (self.precedence,), room
+        return spread, start, (self.precedence,), room
 
     def compactness(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
         """Level by level the fewest domains, summed over the gangs, then over their sets."""

@@ -25,7 +25,7 @@ Stated = tuple[goals.GoalStages, ...]
 _MOST_SEATS = 400_000
 """Variables for who is where beyond which no model is stated: it would take seconds, and memory without end."""
 _HOW_MANY = (SolvePhase.PRICE, SolvePhase.SIZE)
-_WHERE = (SolvePhase.SPREAD, SolvePhase.ROOM)
+_WHERE = (SolvePhase.SPREAD, SolvePhase.START, SolvePhase.ROOM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,10 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The terms that are heeded, the phases of compactness and waste, the plan from which to set out, if any, and what
-    stages are known to come to at least, by goal and part.
+    """The options of one solve.
+
+    `wanted`: the terms that are stated. `where`: the phases from compactness to waste. `start`: the plan from which the
+    search starts. `least`: known lower bounds of stages, by goal and part.
     """
 
     wanted: frozenset[str]
@@ -80,8 +82,8 @@ def solve_within(
     start: Plan | None = None,
     least: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> Solved | Found:
-    """As `solve_model`, within a budget that others share. `where`: what stands in the place of the phases of
-    compactness and waste. `least`: what stages are known to come to at least, by goal and part.
+    """As `solve_model`, within a budget that others share. `where`: what stands in the place of the phases from
+    compactness to waste. `least`: what stages are known to come to at least, by goal and part.
     """
     asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start, least)
     try:

@@ -283,12 +283,12 @@ def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:
         paid,
         tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
         (sums["preferences"],),
+        (sums["terminating"],),
         tuple(
             tables.instance.domain_potential(*each) for each in ((level, number), *tables.instance.parents(level, node))
         ),
         tuple(sums[f"room {each}"] for each in inside),
         tuple(sums[f"left {each}"] for each in inside),
-        (sums["terminating"],),
         tuple(-start for start in tables.costs.starts for _ in range(sums[_started(start)])),
     )
     return _Leaf(tables, domain, weights.price(paid), score)

@@ -169,7 +169,8 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _Branch) -> Key:
     if inside < len(spread) and spread[inside] == 1:
         return known  # a narrower domain may hold everybody, and then it is the one of which little is to be left
     left = instance.domain_potential(prices.level, branch.domain) - sum(map(instance.request, instance.pending))
-    return (*known, (left,))
+    no_terminating = (0,)  # the bound of the goal between preferences and waste
+    return (*known, no_terminating, (left,))
 
 
 def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> Key:

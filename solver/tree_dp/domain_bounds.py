@@ -44,6 +44,8 @@ def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int
         wider = touched
     word, shift = layout.at["preferences"]
     primary[word] += members * _min_penalty(tables, level) << shift
+    word, shift = layout.at["terminating"]
+    primary[word] += _least_terminating(tables, level, members) << shift
     outward = range(level, ROOT - 1, -1)
     room = [
         np.array(tables.instance.potentials[each + 1], dtype=np.int64)[tree.around(level, each)] for each in outward
@@ -162,3 +164,12 @@ def _min_penalty(tables: DomainTables, level: int) -> Counts:
     best = np.full(tree.count(level), preference_score.min(initial=0), dtype=np.int64)
     np.maximum.at(best, tree.domains(level), preference_score)
     return tables.best_weight - best
+
+
+def _least_terminating(tables: DomainTables, level: int, members: int) -> Counts:
+    """By domain of `level`: the least capacity of terminating pods that so many members use there, if they fit."""
+    instance, shape = tables.instance, tables.kind.shape
+    request = instance.problem.shapes[shape].requests[instance.scarce]
+    now = np.minimum(tables.now, instance.capacity[shape] * request)
+    least: Counts = np.maximum(members * request - instance.tree.summed(level, now), 0)
+    return least

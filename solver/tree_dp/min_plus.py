@@ -1,8 +1,8 @@
 """Gangs of one kind, exactly, by counting: dynamic programming over the domain tree, without CP-SAT.
 
 For every domain: the best that n members inside it can come to, for each n. "Best" is a vector of all goals that add
-up over domains (domains touched per level, preferences, room of the touched domains, domains with room left,
-terminating room), compared lexicographically; a domain's table is the (min, +) product of its children's (a tree
+up over domains (domains touched per level, preferences, terminating capacity, room of the touched domains, domains with
+room left), compared lexicographically; a domain's table is the (min, +) product of its children's (a tree
 knapsack). Children that are alike have one table, merged by doubling.
 """
 

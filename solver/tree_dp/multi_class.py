@@ -30,16 +30,23 @@ _MIXTURES = 2_000
 
 _EFFORT = 2_000_000_000
 """Additions of costs (about half a second) after which counting is given up."""
+_AFTER_COMPACTNESS = 2
+"""Digits of a cost after those of compactness: preferences and terminating."""
 _STATES = 100_000
 """How many numbers of members in domains are compared by goals that a cost has no place for."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """What the best plans for everybody inside a domain come to: domains used, and the weight of node preferences."""
+    """The first goals of the best plans that place all members inside a domain.
+
+    `spread`: the domains used, level by level. `preference_score`: the weight of node preferences. `terminating`: a
+    lower bound of the used capacity that terminating pods hold; exact where a cost has place for it.
+    """
 
     spread: Spread
     preference_score: int
+    terminating: int
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Narrowed:
 
 @dataclass(frozen=True)
 class _Term:
-    """A part of waste, (c) or (d), at a level, or what waits for room, and what it comes to at most."""
+    """A part of waste, (c) or (d), at a level, or capacity of terminating pods, and what it comes to at most."""
 
     goal: str
     level: int
@@ -67,7 +74,7 @@ class _Term:
 
     def part(self, levels: Sequence[str]) -> tuple[str, str]:
         """The goal and the part that the plan reports."""
-        return ("ties", self.goal) if self.level == ROOT else ("waste", f"{self.goal}/{levels[self.level]}")
+        return (self.goal, "") if self.level == ROOT else ("waste", f"{self.goal}/{levels[self.level]}")
 
 
 @dataclass(frozen=True)
@@ -122,13 +129,13 @@ class Mixtures:
         self.rules = MultiClassRules(instance, kinds, self._filled)
         most = [members] * (2 * depth if several else depth)
         most.append(int(np.array(self.full) @ self.rules.penalties.max(axis=1)))
-        self._radices = [each + 1 for each in most]
-        weights = _weights(self._radices)
-        self.counted = weights[0] * self._radices[0] < 1 << BITS
-        step = 2 if several else 1
-        levels = weights[:-1]
-        sets = tuple(levels[1::2]) if several else (0,) * depth
-        self._compact = Costs(tuple(levels[::step]), sets, weights[-1], (0,) * depth, (0,) * depth)
+        radices = [each + 1 for each in most]
+        self.counted = math.prod(radices) < 1 << BITS
+        # The last digit is the capacity of terminating pods. Where a cost has no place for it, its radix is 1, and
+        # `narrowed` compares it first.
+        with_terminating = [*radices, self.rules.most_terminating + 1]
+        self._radices = with_terminating if math.prod(with_terminating) < 1 << BITS else [*radices, 1]
+        self._compact = self._costs(_weights(self._radices), (), ())
         self.effort = TableEffort(_EFFORT, instance.deadline)
         self._tables = [Tables(self.rules, way, self._compact, self.effort) for way in ways]
 
@@ -142,11 +149,11 @@ class Mixtures:
         cost, _ = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
             return None
-        *spread, disliked = _digits(cost, self._radices)
+        *spread, disliked, waits = _digits(cost, self._radices)
         step = len(spread) // self.instance.tree.depth
         for wider in range(max(level, 0)):
             spread[wider * step : (wider + 1) * step] = [1, len(self._filled)][:step]
-        return Best(tuple(spread), self.max_preference - disliked)
+        return Best(tuple(spread), self.max_preference - disliked, waits)
 
     def narrowed(self, level: int, domain: int) -> Narrowed:
         """What the best plans inside a domain that can hold everybody come to, and what they can use."""
@@ -200,11 +207,12 @@ class Mixtures:
         return tuple(map(tuple, rows))
 
     def _compactness(self, digits: Sequence[int]) -> dict[tuple[str, str], int]:
-        """Compactness, level by level, and preferences: the first digits of a cost."""
+        """Compactness, level by level, preferences and terminating: the first digits of a cost."""
         of_level = ("gang", "sets") if len(self._filled) > 1 else ("gang",)
         parts = [(f"compactness/{name}", part) for name in self.instance.problem.levels for part in of_level]
         found = dict(zip(parts, digits, strict=False))
-        return found | {("preferences", ""): digits[len(parts)] - self.max_preference}
+        disliked, waits = digits[len(parts) :][:2]
+        return found | {("preferences", ""): disliked - self.max_preference, ("terminating", ""): waits}
 
     def _of_no_use(self, nodes: Positions) -> Positions:
         """Those of some nodes before which by name come as many as there are members that only names tell apart."""
@@ -219,17 +227,17 @@ class Mixtures:
         return last
 
     def _waste(self, level: int, reached: list[int]) -> _Waste:
-        """All goals up to the room left inside a domain, and what waits for room if ranks say nothing before that. A
-        goal that is known needs no more place in a cost than what it comes to.
+        """All goals up to the capacity left inside a domain. A goal that is known needs no more place in a cost than
+        what it comes to.
         """
         instance, depth = self.instance, self.instance.tree.depth
-        step = (len(reached) - 1) // depth
+        step = (len(reached) - _AFTER_COMPACTNESS) // depth
         inside = range(level + 1, depth)
         touched = {each: reached[each * step] for each in inside}
-        terms = [_Term("c", each, sum(sorted(instance.potentials[each + 1])[-touched[each] :])) for each in inside]
+        most = self.rules.most_terminating
+        terms = [_Term("terminating", ROOT, most)] if most and not self._compact.terminating else []
+        terms += [_Term("c", each, sum(sorted(instance.potentials[each + 1])[-touched[each] :])) for each in inside]
         terms += [_Term("d", each, touched[each]) for each in inside]
-        if len(self.kinds) == len(self._filled):
-            terms.append(_Term("terminating", ROOT, int(self.rules.used.max())))
         radices, kept = [each + 1 for each in reached], len(terms)
         while math.prod([*radices, *(term.most + 1 for term in terms[:kept])]) >= 1 << BITS:
             kept -= 1
@@ -245,9 +253,13 @@ class Mixtures:
         )
 
     def _costs(self, compact: Sequence[int], terms: Sequence[_Term], weights: Sequence[int]) -> Costs:
-        """Costs of these weights. `compact`: those of compactness, level by level, and of preferences."""
-        depth, step = self.instance.tree.depth, (len(compact) - 1) // self.instance.tree.depth
-        room, left, waits = [0] * depth, [0] * depth, 0
+        """Costs of these weights. `compact`: of compactness, level by level, then of preferences and terminating."""
+        depth = self.instance.tree.depth
+        step = (len(compact) - _AFTER_COMPACTNESS) // depth
+        *levels, disliked, waits = compact
+        if self._radices[-1] == 1:  # no node has terminating pods, or `terms` count their capacity
+            waits = 0
+        room, left = [0] * depth, [0] * depth
         for term, weight in zip(terms, weights, strict=True):
             match term.goal:
                 case "c":
@@ -256,8 +268,8 @@ class Mixtures:
                     left[term.level] = weight
                 case _:
                     waits = weight
-        sets = compact[1:-1:2] if step > 1 else [0] * depth
-        return Costs(tuple(compact[:-1:step]), tuple(sets), compact[-1], tuple(room), tuple(left), waits)
+        sets = levels[1::2] if step > 1 else [0] * depth
+        return Costs(tuple(levels[::step]), tuple(sets), disliked, tuple(room), tuple(left), waits)
 
 
 def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector) -> tuple[int | None, list[Tables]]:

@@ -67,10 +67,16 @@ class MultiClassRules:
 
     @cached_property
     def now(self) -> list[int]:
-        """By node, what there is of the scarcest resource without waiting for pods on their way out."""
+        """By node, the free capacity of the scarcest resource that no terminating pod holds."""
         nodes, scarce = self.instance.problem.nodes, self.instance.scarce
         found: list[int] = np.maximum(0, nodes.free[:, scarce] - nodes.terminating[:, scarce]).tolist()
         return found
+
+    @cached_property
+    def most_terminating(self) -> int:
+        """An upper bound of the capacity of terminating pods that a plan uses: on a node, at most what they hold."""
+        held = self.instance.problem.nodes.terminating[self.capacity.any(axis=1), self.instance.scarce]
+        return min(int(np.maximum(held, 0).sum()), int(self.used.max()))
 
     @cached_property
     def present(self) -> Table:

@@ -182,10 +182,10 @@ class Tables:
             table = np.zeros([count + 1 for count in most], dtype=np.int64)
             if any(penalties):
                 lack = np.tensordot(np.array(penalties), rules.counts[:, *own_part], axes=1)
-                weight = self.costs.disliked
-                table += np.where(lack > INFEASIBLE_COST // weight, INFEASIBLE_COST, lack * weight)
+                table += _weighed(lack, self.costs.disliked)
             if self.costs.terminating:
-                table += self.costs.terminating * np.maximum(rules.used[own_part] - now, 0)
+                table += _weighed(np.maximum(rules.used[own_part] - now, 0), self.costs.terminating)
+            table = np.minimum(table, INFEASIBLE_COST)
             for resource, amount in enumerate(amounts):
                 asked = rules.asked[resource][own_part]
                 table[(asked > amount) & (asked > 0)] = INFEASIBLE_COST
@@ -221,3 +221,8 @@ class Tables:
         if costs.terminating and level == rules.instance.tree.depth - 1:
             own += costs.terminating * max(used - rules.now[sort.number], 0)
         return own
+
+
+def _weighed(amounts: Table, weight: int) -> Table:
+    """Amounts times a weight, at most `INFEASIBLE_COST`: more does not fit into 64 bits, and is no best plan's."""
+    return np.where(amounts > INFEASIBLE_COST // weight, INFEASIBLE_COST, amounts * weight)

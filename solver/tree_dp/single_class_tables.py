@@ -181,17 +181,22 @@ def domain_tables_of(instance: Instance, kind: MemberClass, rules: CountingRules
 
 
 def components(instance: Instance, kind: MemberClass) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """The sums that are compared before the room around a domain, and those after it, each with its largest value."""
+    """The sums that are compared before the room around a domain, and those after it, each with its largest value.
+
+    A node's `terminating` sum is at most what terminating pods hold there: members never use more than `free`.
+    """
     members, depth = len(kind.ranks), instance.tree.depth
     shape = instance.problem.shapes[kind.shape]
     weights = _weights(instance, kind)
     spread = int(weights.max(initial=0) - weights.min(initial=0))
     primary = [(f"touched {level}", members) for level in range(depth)]
     primary.append(("preferences", members * spread))
+    usable = instance.capacity[kind.shape] > 0
+    leaving = int(np.maximum(instance.problem.nodes.terminating[usable, instance.scarce], 0).sum())
+    primary.append(("terminating", min(leaving, members * shape.requests[instance.scarce])))
     total = sum(instance.potential)
     secondary = [(f"room {level}", total) for level in range(depth)]
     secondary += [(f"left {level}", members) for level in range(depth)]
-    secondary.append(("terminating", members * shape.requests[instance.scarce]))
     return primary, secondary
 
 
@@ -210,6 +215,7 @@ class DomainTables:
     What the layout has no place for is not counted.
 
     `raw[key]`: the children's product, before what the domain itself adds. `weights[node]`: of the node preferences.
+    `now[node]`: the free capacity of the scarcest resource that no terminating pod holds.
     """
 
     def __init__(self, instance: Instance, kind: MemberClass, rules: CountingRules, layout: Layout) -> None:
@@ -221,7 +227,8 @@ class DomainTables:
         self._request = self._shape.requests[instance.scarce]
         self._capacity = instance.capacity[kind.shape].tolist()
         nodes = instance.problem.nodes
-        self._now = np.maximum(nodes.free[:, instance.scarce] - nodes.terminating[:, instance.scarce], 0).tolist()
+        self.now = np.maximum(nodes.free[:, instance.scarce] - nodes.terminating[:, instance.scarce], 0)
+        self._leaving = np.maximum(nodes.terminating[:, instance.scarce], 0).tolist()
         self.weights = _weights(instance, kind)
         self.best_weight = int(self.weights.max(initial=0))
         self._keys: dict[tuple[object, ...], int] = {}
@@ -230,7 +237,9 @@ class DomainTables:
 
     @cached_property
     def primary(self) -> "DomainTables":
-        """The same gang's tables of what is compared first: far fewer, since room makes no domain unlike another."""
+        """The gang's tables of the primary components alone. Far fewer domains differ in them: of a node's free
+        capacity, only the part that terminating pods hold counts.
+        """
         return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 
     def table(self, domain: Domain) -> Table:
@@ -275,16 +284,18 @@ class DomainTables:
 
     def _node_key(self, node: int, most: int) -> int:
         level = self.instance.tree.depth - 1
-        now = self._now[node]
+        now, leaving = int(self.now[node]), self._leaving[node]
         weight = self._shape.preferences.get(node, 0)
         potential, limits = self._potential(level, node), self._limits(level, node)
-        waits = now < most * self._request and not self._primary_only
-        key = self._key(("node", most, now if waits else None, weight, potential, limits))
+        waits = leaving > 0 and now < most * self._request
+        key = self._key(("node", most, (now, leaving) if waits else None, weight, potential, limits))
         if key not in self.raw:
             counts = np.arange(min(most, self.members) + 1, dtype=np.int64)
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
             self._add(alone, "preferences", counts * (self.best_weight - weight))
-            self._add(alone, "terminating", np.maximum(0, counts * self._request - now) if waits else counts * 0)
+            if waits:
+                # The upper limit is the layout's. Only tables that count victims as gone (`no_room`) reach it.
+                self._add(alone, "terminating", np.clip(counts * self._request - now, 0, leaving))
             self.raw[key] = alone
             self.products.tables.append(self._with_own(level, potential, limits, alone))
         return key

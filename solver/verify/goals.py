@@ -75,6 +75,10 @@ class Recount:
         """Node preferences that are fulfilled."""
         yield Count("preferences", self._preferences(), {}, more_is_better=True)
 
+    def terminating(self) -> Iterator[Count]:
+        """Goal 3, its last part: the capacity that terminating pods still hold."""
+        yield Count("terminating", self._terminating(), {})
+
     def waste(self) -> Iterator[Count]:
         """Goal 4: how little is left behind."""
         waste = self._waste()
@@ -86,8 +90,8 @@ class Recount:
         yield Count("ranks", crossings[self.problem.levels[0]], crossings)
 
     def ties(self) -> Iterator[Count]:
-        """What decides among equals and can be counted."""
-        yield Count("ties", self._terminating(), {})
+        """Goal 6: start times and names decide it, and no number is reported for it."""
+        yield Count("ties", 0, {})
 
     def _scarcest(self, pending: list[Member]) -> int:
         best, share = 0, Fraction(0)
@@ -203,6 +207,7 @@ IN_ORDER: list[Callable[[Recount], Iterator[Count]]] = [
     Recount.extras,
     Recount.compactness,
     Recount.preferences,
+    Recount.terminating,
     Recount.waste,
     Recount.ranks,
     Recount.ties,

@@ -5,6 +5,7 @@
 
 A node holds one pod unless a number follows (`d=4`). `c+low*2` has two running pods `low-…` that may be evicted, of
 one slot each and of the priority given for `low`; their slots are not free. Resources: "cpu" only.
+Terminating pods still hold two of the four free slots of `d=4~2`.
 """
 
 import re
@@ -15,7 +16,7 @@ from solver.plan import NoPlan, Plan, Proof
 from solver.problem import Cap, Limits, Member, Multiple, PodSet, Problem, Shape, Slice, Victim, victim_table
 from solver.solve import solve
 
-_NODE = re.compile(r"(?P<name>[\w-]+)(?:=(?P<free>\d+))?(?P<running>(?:\+[a-z]+(?:\*\d+)?)*)")
+_NODE = re.compile(r"(?P<name>[\w-]+)(?:=(?P<free>\d+))?(?:~(?P<leaving>\d+))?(?P<running>(?:\+[a-z]+(?:\*\d+)?)*)")
 _RUNNING = re.compile(r"\+([a-z]+)(?:\*(\d+))?")
 
 PATIENT = Limits(seconds=600.0)
@@ -43,7 +44,7 @@ class Drawing:
         running = [(kind, int(many or 1)) for kind, many in _RUNNING.findall(found["running"])]
         free = int(found["free"] or (0 if running else 1))
         position = len(self.nodes)
-        self.nodes.append(Node(found["name"], path, (free,), (0,)))
+        self.nodes.append(Node(found["name"], path, (free,), (int(found["leaving"] or 0),)))
         for kind, many in running:
             for _ in range(many):
                 number = sum(victim.key.startswith(f"{kind}-") for victim in self.victims)

@@ -66,7 +66,10 @@ def told(plan: Plan) -> dict[str, int]:
 
 
 def counted(problem: Problem, outcome: Outcome) -> dict[str, int]:
-    """The same figures as the reference counts them: of most goals the first number, times -1 where more is better."""
+    """The reference's values of the goals: of most goals the first number, times -1 where more is better.
+
+    Ties have no number: their value is always 0.
+    """
     world, scores = World(problem), dict(VICTIM_GOALS + PLACE_GOALS)
     least = max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
     found: dict[str, int] = {}
@@ -78,9 +81,10 @@ def counted(problem: Problem, outcome: Outcome) -> dict[str, int]:
         elif row.by_level:
             spread = scores[row.name](world, outcome)
             found |= {row.named(name): spread[level][0] for level, name in enumerate(problem.levels)}
+        elif row.name == "ties":
+            found[row.name] = 0
         else:
-            score = scores.get(row.name) or scores[f"{row.name}/{row.terms[0].name}"]
-            first = first_number(score(world, outcome))
+            first = first_number(scores[row.name](world, outcome))
             found[row.name] = -first if row.more_is_better else first
     return found
 

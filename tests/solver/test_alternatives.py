@@ -67,7 +67,7 @@ def test_nothing_is_said_that_more_time_would_take_back() -> None:
         ("preferences", "", "rack r would fulfil less of the node preferences"),
         ("waste", "d/node", "rack r would leave room in 2 instead of 1 domains of level node"),
         ("ranks", "node", "rack r would part 2 instead of 1 neighbours by rank"),
-        ("ties", "", "rack r would wait for more pods that are still ending"),
+        ("terminating", "", "rack r would use more capacity that terminating pods still hold"),
     ],
 )
 def test_every_goal_has_its_words(goal: str, part: str, sentence: str) -> None:

@@ -46,6 +46,15 @@ def test_all_minimums_come_before_any_extra() -> None:
     assert [[*map(_placed, share.nodes)] for share in answer.shares if share] == [[2], [2]]
 
 
+def test_gangs_that_compete_use_as_little_terminating_capacity_as_they_can() -> None:
+    """Terminating pods still hold rack b0. Both gangs start now on b1 and b2, though b2 keeps a free slot."""
+    room = Drawing("b0: a=2~2\nb1: b=2\nb2: c=3")
+    joint = together(room.gang(pods(2)), room.gang(pods(2)))
+    answer = solve_joint(joint, LIMITS)
+    assert racks_of(joint, answer) == [{"b1"}, {"b2"}]
+    assert answer.proof is Proof.OPTIMAL
+
+
 def test_nobody_is_evicted_where_the_gangs_fit_beside_each_other() -> None:
     """One by one, the second gang would evict: the first takes the rack that the second needs.
 
