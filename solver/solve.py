@@ -21,7 +21,8 @@ from solver.instance import Instance, instance_of
 from solver.objective import Nodes, goals_of, is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.tree_dp.single_class import no_room, solve_tree_dp
+from solver.tree_dp.single_class import solve_tree_dp
+from solver.tree_dp.single_class_counts import no_room
 from solver.verify.rules import verify
 
 Way = Callable[[Instance], Solved | Found | None]

@@ -22,7 +22,7 @@ from solver.eviction.node_victims import Offer, Offers
 from solver.instance import Instance
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, layout_of
 from solver.tree_dp.reconstruct import first_node, seated
-from solver.tree_dp.single_class import holds
+from solver.tree_dp.single_class_counts import holds
 from solver.tree_dp.single_class_tables import CountingRules, Domain, DomainTables, components, countable
 
 _MEMBERS = 128

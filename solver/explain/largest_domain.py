@@ -6,12 +6,12 @@ import numpy as np
 
 from solver.bounds.domain_cover import most_members, too_small
 from solver.capacity import deciding_level, needed_members, pending
-from solver.explain.nearest import excluded_nodes
+from solver.explain.exclusions import excluded_nodes
 from solver.instance import instance_of
 from solver.plan import NearDomain
 from solver.problem import Problem
 from solver.tree import ROOT
-from solver.tree_dp.single_class import has_room, members_by_domain
+from solver.tree_dp.single_class_counts import has_room, members_by_domain
 
 
 def too_small_for(problem: Problem) -> NearDomain | None:

@@ -1,23 +1,23 @@
 """How near a gang came: what each domain can hold, and what excludes the nodes of the nearest ones."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kube.requests import shortage
 from solver.bounds.domain_cover import most_members
 from solver.bounds.eviction_closure import all_that_go, cleared
-from solver.capacity import Counts, capacities, deciding_level, needed_members, pending, room
+from solver.capacity import deciding_level, needed_members, pending
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.cp_sat.solve import Solved, seat_count, solve_within
+from solver.explain.exclusions import excluded_nodes
 from solver.heuristics.packing import filled, thinned
 from solver.instance import Instance, instance_of
 from solver.plan import NearDomain, Plan, Proof
 from solver.problem import Problem
 from solver.tree import ROOT
-from solver.tree_dp.single_class import members_by_domain
+from solver.tree_dp.single_class_counts import members_by_domain
 from solver.tree_dp.single_class_tables import countable
 
 _SHOWN = 5
@@ -28,10 +28,6 @@ _EXACT = 8
 """Up to how many domains are filled by CP-SAT, where counting alone cannot tell what they hold."""
 _PORTION = 1 / 2
 """The share of the explanation's time that filling one of them may take."""
-
-
-PLACED = "the members that are missing have their nodes elsewhere"
-"""Why a domain takes no more members where none is left to be placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,56 +193,3 @@ def inside(instance: Instance, level: int, domain: int) -> Instance:
         replace(shape, nodes=shape.nodes & nodes) for shape in deadline.through(instance.problem.shapes, often=8)
     )
     return instance_of(replace(instance.problem, shapes=shapes), evicting=instance.evicting, deadline=deadline)
-
-
-def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
-    """Why nodes of each domain can hold no member at all, each node counted once; the most frequent reason first."""
-    problem = instance.problem
-    shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
-    evictable = _evictable(instance)
-    amounts = room(problem, evictable)
-    blocked = _blocked(problem, evictable)
-    capacity = capacities(problem, amounts)
-    for shape, nodes in blocked.items():
-        capacity[shape, list(nodes)] = 0
-    useless = capacity[shapes].max(axis=0, initial=0) == 0
-    for domain in domains:
-        inside = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
-        reasons = Counter(
-            _reason(instance, blocked, amounts, node, shapes) for node in inside[useless[inside]].tolist()
-        )
-        yield dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
-
-
-def _evictable(instance: Instance) -> list[int]:
-    """Victims that no budget forbids altogether."""
-    kept = frozenset[int]().union(*(budget.victims for budget in instance.problem.budgets if budget.allowed <= 0))
-    return [victim for victim in instance.useful if victim not in kept]
-
-
-def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]]:
-    """By shape, the nodes where somebody stays in its way, with the reason."""
-    may_go, found = set(evictable), dict[int, dict[int, str]]()
-    for rule in problem.conflicts:
-        if not rule.victims <= may_go:
-            for shape in rule.shapes:
-                found.setdefault(shape, {}).update(dict.fromkeys(rule.nodes, rule.reason))
-    return found
-
-
-def _reason(
-    instance: Instance, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]
-) -> str:
-    """The first shape that may run there tells who is in its way, or which resource is short, the gang's scarcest
-    first.
-    """
-    problem = instance.problem
-    for position in shapes:
-        shape = problem.shapes[position]
-        if node not in shape.nodes:
-            continue
-        others = [each for each in range(len(problem.resources)) if each != instance.scarce]
-        short = [each for each in (instance.scarce, *others) if 0 < shape.requests[each] > amounts[node, each]]
-        return shortage(problem.resources[short[0]]) if short else blocked[position][node]
-    reasons = [problem.shapes[each].excluded.get(node, "not eligible") for each in shapes]
-    return reasons[0] if reasons else PLACED

@@ -30,7 +30,8 @@ from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
 from solver.problem import Conflict, Limits, Problem, Spread
 from solver.tree import ROOT, tree_of
-from solver.tree_dp.single_class import has_room, solve_tree_dp
+from solver.tree_dp.single_class import solve_tree_dp
+from solver.tree_dp.single_class_counts import has_room
 from solver.tree_dp.single_class_tables import countable
 from solver.verify.rules import broken_rules
 

@@ -9,7 +9,7 @@ from solver.nodes import Node, nodes_of
 from solver.problem import Cap, Exclusion, Member, Multiple, PodSet, Problem, Shape
 from solver.tree import ROOT
 from solver.tree_dp.domain_bounds import candidates
-from solver.tree_dp.single_class import holds
+from solver.tree_dp.single_class_counts import holds
 from solver.tree_dp.single_class_tables import countable, domain_tables_of
 
 LEVELS = ("spine", "block", "rack", "node")

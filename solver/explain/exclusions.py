@@ -1,0 +1,67 @@
+"""Why nodes can hold no member of a gang, by counting: nothing of CP-SAT is loaded for it."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from kube.requests import shortage
+from solver.capacity import Counts, capacities, pending, room
+from solver.instance import Instance
+from solver.problem import Problem
+
+PLACED = "the members that are missing have their nodes elsewhere"
+"""Why a domain takes no more members where none is left to be placed."""
+
+
+def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
+    """Why nodes of each domain can hold no member at all, each node counted once; the most frequent reason first."""
+    problem = instance.problem
+    shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
+    evictable = _evictable(instance)
+    amounts = room(problem, evictable)
+    blocked = _blocked(problem, evictable)
+    capacity = capacities(problem, amounts)
+    for shape, nodes in blocked.items():
+        capacity[shape, list(nodes)] = 0
+    useless = capacity[shapes].max(axis=0, initial=0) == 0
+    for domain in domains:
+        inside = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
+        reasons = Counter(
+            _reason(instance, blocked, amounts, node, shapes) for node in inside[useless[inside]].tolist()
+        )
+        yield dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
+
+
+def _evictable(instance: Instance) -> list[int]:
+    """Victims that no budget forbids altogether."""
+    kept = frozenset[int]().union(*(budget.victims for budget in instance.problem.budgets if budget.allowed <= 0))
+    return [victim for victim in instance.useful if victim not in kept]
+
+
+def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]]:
+    """By shape, the nodes where somebody stays in its way, with the reason."""
+    may_go, found = set(evictable), dict[int, dict[int, str]]()
+    for rule in problem.conflicts:
+        if not rule.victims <= may_go:
+            for shape in rule.shapes:
+                found.setdefault(shape, {}).update(dict.fromkeys(rule.nodes, rule.reason))
+    return found
+
+
+def _reason(
+    instance: Instance, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]
+) -> str:
+    """The first shape that may run there tells who is in its way, or which resource is short, the gang's scarcest
+    first.
+    """
+    problem = instance.problem
+    for position in shapes:
+        shape = problem.shapes[position]
+        if node not in shape.nodes:
+            continue
+        others = [each for each in range(len(problem.resources)) if each != instance.scarce]
+        short = [each for each in (instance.scarce, *others) if 0 < shape.requests[each] > amounts[node, each]]
+        return shortage(problem.resources[short[0]]) if short else blocked[position][node]
+    reasons = [problem.shapes[each].excluded.get(node, "not eligible") for each in shapes]
+    return reasons[0] if reasons else PLACED

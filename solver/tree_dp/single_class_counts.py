@@ -1,0 +1,78 @@
+"""What a gang of one class of members can hold by counting: no search, and nothing of CP-SAT is loaded for it."""
+
+from solver.bounds.eviction_closure import cleared
+from solver.capacity import needed_members
+from solver.instance import Instance
+from solver.tree import ROOT
+from solver.tree_dp.min_plus import INFEASIBLE_COST
+from solver.tree_dp.single_class_tables import Domain, DomainTables, countable, domain_tables_of, ways_to_count
+
+
+def no_room(instance: Instance) -> bool:
+    """Whether counting proves that the minimum has no place, even if everybody goes who may. False: it may have one.
+
+    Expects that there is room enough for it, rules about numbers apart.
+    """
+    room = cleared(instance)
+    found = countable(room)
+    if found is None or not found[1].numbers:
+        return False
+    tables = domain_tables_of(room, *found)
+    return tables is not None and members_of(tables) < needed_members(instance.problem)
+
+
+def has_room(instance: Instance) -> bool | None:
+    """Whether the minimum has a place without evictions; None where counting does not tell."""
+    answers = [
+        None if tables is None else members_of(tables) >= needed_members(instance.problem)
+        for tables in (domain_tables_of(instance, *way) for way in ways_to_count(instance) or ())
+    ]
+    return None if not answers or None in answers else any(answers)
+
+
+def members_by_domain(instance: Instance, level: int) -> dict[int, int] | None:
+    """How many members each domain of `level` (or ROOT) can hold without evictions, where counting can tell. Domains
+    without room are left out.
+    """
+    found = countable(instance)
+    tables = None if found is None else domain_tables_of(instance, *found)
+    if tables is None:
+        return None
+    return _most(tables, level)
+
+
+def members_of(tables: DomainTables) -> int:
+    """As many members as one allowed domain can hold; 0 where that is none. What fits into a narrower domain fits into
+    the allowed one around it.
+    """
+    return max(_most(tables, tables.rules.required).values(), default=0)
+
+
+def _most(tables: DomainTables, level: int) -> dict[int, int]:
+    """How many members each domain of `level` (or ROOT) can hold within the rules of those around it; domains without
+    room are left out.
+    """
+    if not tables.rules.numbers:
+        room = tables.instance.tree.summed(level, tables.instance.capacity[tables.kind.shape])
+        return {domain: min(count, tables.members) for domain, count in enumerate(room.tolist()) if count}
+    return {domain.number: _most_in(tables, domain) for domain in tables.domains(level)}
+
+
+def _most_in(tables: DomainTables, domain: Domain) -> int:
+    counts = range(tables.table(domain).shape[1] - 1, -1, -1)
+    return next((count for count in counts if holds(tables, domain, count)), 0)
+
+
+def holds(tables: DomainTables, domain: Domain, count: int) -> bool:
+    """Whether so many members fit into a domain and into the rules of those around it."""
+    table, rules = tables.table(domain), tables.rules
+    if count >= table.shape[1] or table[0, count] >= INFEASIBLE_COST:
+        return False
+    if any(rules.least) and not tables.encloses(domain.level, count)[domain.number]:
+        return False
+    around = tables.instance.parents(domain.level, tables.instance.tree.nodes(domain.level, domain.number)[0])
+    return all(
+        count <= rules.caps[level].get(number, count) and all(count % of == 0 for of in rules.multiple[level])
+        for level, number in around
+        if level > ROOT
+    )
