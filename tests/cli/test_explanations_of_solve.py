@@ -233,9 +233,8 @@ def test_the_table_of_a_no_has_the_domains_and_the_changes() -> None:
     assert result.exit_code == 3
     lines = result.stdout.splitlines()
     assert lines[1] == (
-        "  needs 3 pods in one rack: s0/r0 fits 1 of 3 (3 nodes: node(s) had untolerated taint {gpu: yes}, "
-        "1 node: Insufficient cpu); s0/r1 fits 1 of 3; s1/r2 fits 1 of 3 "
-        "(1 node: node(s) had untolerated taint {gpu: yes})"
+        "  never fits this cluster, even without other pods: needs 3 pods in one rack, and the largest rack, "
+        "s0/r0 (5 nodes), holds 2 (3 nodes: node(s) had untolerated taint {gpu: yes})"
     )
     assert lines[3:] == [
         "  NEAREST   FITS     NODES   EXCLUDED",

@@ -27,9 +27,19 @@ def report(path: Path) -> dict[str, tuple[str, str]]:
     return {gang["name"]: (gang["outcome"], gang["message"]) for gang in yaml.safe_load(result.stdout)["gangs"]}
 
 
-@pytest.mark.parametrize("name", ["pdb_two_priorities", "pdb_two_priorities_nostatus", "pdb_same_priority"])
-def test_of_two_gangs_one_takes_what_the_budget_allows(name: str) -> None:
-    assert report(FILES / f"{name}.yaml") == {"a": ("Placed", PLACED), "b": ("Unplaceable", LIMITED)}
+BEFORE = "no place beside gang default/a, of the same priority and first in line; "
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("pdb_two_priorities", LIMITED),
+        ("pdb_two_priorities_nostatus", LIMITED),
+        ("pdb_same_priority", BEFORE + LIMITED),
+    ],
+)
+def test_of_two_gangs_one_takes_what_the_budget_allows(name: str, why: str) -> None:
+    assert report(FILES / f"{name}.yaml") == {"a": ("Placed", PLACED), "b": ("Unplaceable", why)}
 
 
 def changed(tmp_path: Path, status: dict[str, Any], most: str | int) -> Path:

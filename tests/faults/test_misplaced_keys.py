@@ -58,9 +58,9 @@ MISPLACED = {
 @pytest.mark.parametrize("name", MISPLACED)
 def test_keys_in_the_wrong_place_are_told_at_apply_and_by_solve(name: str) -> None:
     assert said(document(name)) == ([], MISPLACED[name])
-    _, lines, _ = solve("nodes.yaml", f"{name}.yaml")
-    told = [line.removeprefix(f"warning: {name}.yaml: ") for line in lines if line.startswith("warning: ")]
-    assert told == MISPLACED[name]
+    _, lines, status = solve("nodes.yaml", f"{name}.yaml")
+    told = [line.removeprefix(f"error: {name}.yaml: ") for line in lines if line.startswith("error: ")]
+    assert (told, status) == (MISPLACED[name], 2)
 
 
 def test_a_knative_service_is_refused_with_what_to_write() -> None:

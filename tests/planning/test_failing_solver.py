@@ -9,7 +9,7 @@ import scenes
 
 from planning import planner
 from planning.competing import planned_together
-from planning.decision import Outcome
+from planning.decision import Outcome, Refusal
 from planning.messages.solve_report import gang_report
 from planning.solver_pool.pool import Workers
 from solver.problem import Limits
@@ -40,16 +40,14 @@ def test_a_gang_that_fits_is_placed_and_the_answer_claims_no_more() -> None:
     assert {goal["goal"]: goal["bound"] for goal in report["objective"]}["compactness/node"] == 0
 
 
-def test_a_gang_that_does_not_fit_is_said_to_be_unproven() -> None:
-    """All in one spine, and no two in one spine: counting room does not tell that it is hopeless."""
+def test_a_gang_that_counting_shows_never_to_fit_is_infeasible_without_the_solver() -> None:
+    """All in one spine, and no two in one spine."""
     term = {"labelSelector": {}, "topologyKey": scenes.label("spine")}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     gang, members = scenes.gang(minMember=2, required="spine"), scenes.members(2, affinity=apart)
     (decision,) = scenes.solved(scenes.topology(), scenes.nodes(), gang, members, limits=PATIENT).decisions
-    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
-    assert decision.message == (
-        "no placement found in the time given, and not proven that there is none; needs 2 pods in one spine"
-    )
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
+    assert decision.refusal is Refusal.NEVER_FITS
 
 
 @pytest.mark.thorough
