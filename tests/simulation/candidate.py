@@ -261,7 +261,8 @@ class Candidate:
             self._schedule(self._engine.now + _PAUSES[urgency])
 
     def _answered(self) -> None:
-        if self.leading and not self._stepping:
+        late = self._state is not None and self._state.due.late
+        if self.leading and not self._stepping and not late:
             self._schedule(self._engine.now)
 
     def _schedule(self, at: float) -> None:
@@ -299,7 +300,7 @@ class Candidate:
             return
         if outcome.due < float("inf"):
             self._schedule(self._engine.now + max(pause, outcome.due - self.clock.monotonic(), 0.0))
-        if self._planners.planner.answered():
+        if self._planners.planner.answered() and not self._state.due.late:
             self._schedule(self._engine.now + pause)
         if self.cache.version() != self._state.due.version and not pause:
             self._changed()
