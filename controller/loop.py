@@ -83,7 +83,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round did.
+    """The result of one reconcile round.
 
     `writes`: how many requests changed the cluster. `due`: when (monotonic seconds) the next round is due if nothing
     changes; infinity if none is.

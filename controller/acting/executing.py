@@ -192,7 +192,8 @@ class PlanExecutor:
             gone = [victim for victim, written in zip(victims, sent, strict=True) if written.done]
             for victim in gone:
                 self._reporter.evicted(gang_round, victim)
-            self._reporter.gangs_evicted(gang_round, gone, picture)
+            if gone:
+                self._reporter.gangs_evicted(gang_round, gone, picture)
             refusal = self._refusal(victims, sent)
         if refusal:
             self._give_up(gang_round, refusal, picture)

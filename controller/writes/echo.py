@@ -50,8 +50,8 @@ class Echo:
     def late(self, cache: ClusterCache) -> bool:
         """Return whether the cache does not show everything written yet.
 
-        After `PATIENCE_SECONDS` of lateness, evictions are expected no longer: another client may have removed the
-        deletion of such a pod by replacing it, and one pod must not hold up all gangs.
+        After `PATIENCE_SECONDS` of lateness, the echo stops waiting for evictions. Another client may have replaced
+        such a pod, and one pod must not hold up all gangs.
         """
         now = self._clock.monotonic()
         if not self._late(cache):

@@ -25,7 +25,7 @@ def go_build(
 ) -> None:
     """Build packages of the module in the folder `module` into `target`.
 
-    The user's GOPROXY, GOFLAGS and the like hold; what is said here goes before GOFLAGS.
+    The user's GOPROXY and GOFLAGS apply. The flags given here come before GOFLAGS.
 
     :param target: a file for one package; for several a folder that exists, in which each program is named like the
         last element of its package.

@@ -5,8 +5,6 @@ from time import monotonic
 import pytest
 from controller_scene import PODS, Scene, member, place
 
-from controller.scheduling.kept_noes import PROVEN_RETRIES
-
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 
 
@@ -19,8 +17,4 @@ def test_nobody_sleeps_through_what_a_gang_waits_for(scene: Scene) -> None:
         ends = monotonic() + 0.5
         scene.api.wait(lambda ends=ends: monotonic() > ends, "a round")
     scene.api.create(CLAIMS, {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}})
-    began = monotonic()
     scene.await_phase("Unplaceable")  # the claim has no volume yet
-    assert monotonic() - began < PROVEN_RETRIES.longest + 15.0, (
-        "the first solve takes a while; for ever is what it took"
-    )
