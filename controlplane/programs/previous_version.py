@@ -17,7 +17,8 @@ EARLIER = "v1.36.3"
 _MODULE = Path(__file__).parent.parent / "build" / "long" / "kubernetes-1.36"
 _SERVERS = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
 _RECIPES = tuple(
-    Recipe(name, _MODULE, f"k8s.io/kubernetes/cmd/{name}", ("-ldflags", version_flags(EARLIER))) for name in _SERVERS
+    Recipe(name, _MODULE, f"k8s.io/kubernetes/cmd/{name}", ("-ldflags", version_flags(EARLIER)), EARLIER)
+    for name in _SERVERS
 )
 
 
