@@ -1,6 +1,6 @@
 """One controller process: caches, Lease, and the real `Controller`, stepped in logical time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from typing import Any
@@ -30,6 +30,7 @@ from simulation.choices import Choices
 from simulation.clock import MachineClock
 from simulation.engine import Engine
 from simulation.network import Network, Process
+from simulation.objects import GANG_LABEL
 from simulation.transport import SimulatedTransport
 from simulation.watches import Feed, PlainFeed, WatchHub
 from solver.problem import Limits
@@ -107,8 +108,14 @@ class Candidate:
         trace: Callable[[str], None],
         on_end: Callable[["Candidate"], None],
         on_busy: Callable[[str], None],
+        on_round: Callable[[float, Mapping[str, Collection[str]]], None],
     ) -> None:
-        self._on_busy = on_busy
+        """Begin nothing yet.
+
+        :param on_round: called after each complete round with the time of its begin, and with the uids of the members
+            of each gang that its cache showed as running then.
+        """
+        self._on_busy, self._on_round = on_busy, on_round
         self.process = Process(name, engine, on_crash=lambda: self._ended(on_end))
         self.clock = clock
         self.plan_weights = (1, 0, 0)
@@ -282,6 +289,7 @@ class Candidate:
         if self._steps > _MOST_STEPS:
             self._on_busy(f"{self.process.name} runs {_MOST_STEPS} rounds at one instant")
             self._not_before = self._engine.now + _BUSY_SECONDS
+        begun, running = self._engine.now, self._running()
         try:
             outcome = self._controller.step(self._state)
         finally:
@@ -289,6 +297,8 @@ class Candidate:
         if self._term.left() <= 0:
             self._resign()
             return
+        if outcome.outcome not in (Outcome.FAILED, Outcome.LATE):
+            self._on_round(begun, running)
         if not self._recording:
             self._recording = True
             self.process.later(0.0, self._record)
@@ -304,6 +314,15 @@ class Candidate:
             self._schedule(self._engine.now + pause)
         if self.cache.version() != self._state.due.version and not pause:
             self._changed()
+
+    def _running(self) -> Mapping[str, Collection[str]]:
+        """The uids of the members of each gang that the cache shows as running."""
+        found: dict[str, list[str]] = {}
+        for pod in self.cache.pods():
+            gang = pod.metadata.labels.get(GANG_LABEL)
+            if gang and pod.bound and not pod.terminating and not pod.finished:
+                found.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod.metadata.uid)
+        return found
 
     def _record(self) -> None:
         self.clock.waiting = self._record_later

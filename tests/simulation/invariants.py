@@ -6,7 +6,7 @@ The invariants read the API server's store and the requests of the controllers, 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -57,12 +57,15 @@ class GangState:
 
     `partly_since`: when the first of its members was bound, if fewer than the minimum have run since then; else None.
     `whole_since`: since when the minimum runs; None if fewer run.
+    `seen_whole`: whether a leader has completed a round that saw the minimum run, since the first member was bound. A
+    gang that no leader saw whole counts as never whole (docs/decisions/0015).
     """
 
     members: dict[str, Object] = field(default_factory=dict)
     partly_since: float | None = None
     whole_since: float | None = None
     ever_whole: bool = False
+    seen_whole: bool = False
     status_lost: bool = False
     """Whether its Gang was deleted, or the status wiped, while members ran."""
     last_whole: float = -1.0
@@ -180,7 +183,7 @@ class Invariants:
             self.violated("b", f"gang {gang} requires one rack, but runs in several: {names}")
         if not running:
             state.ever_whole, state.partly_since, state.whole_since = False, None, None
-            state.status_lost = False
+            state.seen_whole, state.status_lost = False, False
             return
         if len(running) >= minimum > 0:
             if state.whole_since is None:
@@ -209,6 +212,18 @@ class Invariants:
             self.violated("a", text + state.lost)
 
         self._world.engine.at(due, look)
+
+    def reconciled(self, begun: float, running: Mapping[str, Collection[str]]) -> None:
+        """Note the gangs that a leader saw whole, in a round without a fault.
+
+        :param running: by gang, the uids of its members that the leader's cache showed as running when the round began.
+        """
+        if begun <= self.last_disturbance:
+            return
+        for gang, uids in running.items():
+            state = self.gangs[gang]
+            if len(uids) >= self.minimum(gang) > 0 and any(uid in state.members for uid in uids):
+                state.seen_whole = True
 
     def sent(self, sent: Sent) -> None:
         """Check a request of a controller."""
@@ -268,7 +283,7 @@ class Invariants:
         elif state.whole_since is not None and state.whole_since < sent.begun - _RACE_SECONDS:
             text = f"{sent.process} evicts {name} of the whole gang {own} for no higher priority"
             self.violated("d", text + state.lost)
-        elif state.ever_whole and state.last_whole < sent.begun - _RACE_SECONDS and node_of(pod):
+        elif state.seen_whole and state.last_whole < sent.begun - _RACE_SECONDS and node_of(pod):
             text = f"{sent.process} evicts {name} of gang {own}, which was whole, for no higher priority"
             self.violated("d", text + state.lost)
 

@@ -2,11 +2,7 @@
 
 from collections.abc import Iterable
 
-KNOWN: tuple[str, ...] = (
-    # A gang that was whole only between two rounds, or while no controller led, carries no mark of it: when it loses a
-    # member, it counts as never whole and is withdrawn (docs/decisions/0015). Seeds 240668184228, 240668184292.
-    "which was whole, for no higher priority",
-)
+KNOWN: tuple[str, ...] = ()
 """A text in the violations of each fault."""
 
 

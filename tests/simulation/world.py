@@ -141,7 +141,16 @@ class World:
                 self.engine.after(seconds, lambda: self._start(base, f"{base}.{count}", machine))
 
         candidate = Candidate(
-            name, self.engine, self.network, self.hub, self.choices, machine, self.note, ended, self._busy
+            name,
+            self.engine,
+            self.network,
+            self.hub,
+            self.choices,
+            machine,
+            self.note,
+            ended,
+            self._busy,
+            self.invariants.reconciled,
         )
         candidate.plan_weights = self.plan_weights
         self.candidates[base] = candidate
