@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 
 Manifest = Mapping[str, Any]
 
-REQUEST_SECONDS = 30.0
+REQUEST_SECONDS = 120.0
 _WRITERS = 8
 _REFUSED = 400
 """HTTP statuses from here on are refusals."""

@@ -32,7 +32,7 @@ from controlplane.store import Stored, stored_objects
 
 __all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "wait_until"]
 
-READY_SECONDS = 180.0
+READY_SECONDS = 300.0
 NODES_SECONDS = 240.0
 NODES_PER_SECOND = 25
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.1, 1.0

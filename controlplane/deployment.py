@@ -21,7 +21,7 @@ from controlplane.control_plane import ControlPlane, StartError, free_ports, wai
 from controlplane.running.processes import Program
 from kube.keys import API_VERSION, GANG, SYSTEM_NAMESPACE
 
-READY_SECONDS = 120.0
+READY_SECONDS = 300.0
 _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 
 

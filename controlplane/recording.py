@@ -81,7 +81,7 @@ class Recorder:
         """The events of one object."""
         return [event for event in self.events if event.name == name]
 
-    def wait_for(self, condition: Callable[[list[WatchEvent]], bool], seconds: float = 120.0) -> list[WatchEvent]:
+    def wait_for(self, condition: Callable[[list[WatchEvent]], bool], seconds: float = 300.0) -> list[WatchEvent]:
         """Wait until the events so far fulfil `condition`, and return them.
 
         :raises TimeoutError: they did not in that time, or the watch has ended; the text says how.

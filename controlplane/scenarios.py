@@ -30,7 +30,7 @@ from controlplane.running.stages import GOES_ON
 from kube.names import natural_key
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 _POLL_SECONDS = 0.2
 
 

@@ -7,7 +7,7 @@ from controlplane.store import Stored
 
 KEPT_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease", "phalanx-system"}
 KEPT_PRIORITY_CLASSES = ("system-", "phalanx-")
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 _ALL_OF_A_KIND_SECONDS = 600.0
 """For thousands of objects in one request."""
 

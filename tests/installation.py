@@ -189,7 +189,7 @@ class Installation:
         """The status of the webhook's answer to the bearer of a token (nobody: ""), with nothing to solve."""
         self.tokens.append(token)
         trust = ssl.create_default_context(cadata=self.secret()["ca.crt"].decode())
-        connection = http.client.HTTPSConnection("localhost", self.port, timeout=30, context=trust)
+        connection = http.client.HTTPSConnection("localhost", self.port, timeout=120, context=trust)
         with contextlib.closing(connection):
             connection.sock = self._tls(trust)
             connection.request(method, path, headers={"Authorization": f"Bearer {token}"} if token else {})
@@ -200,7 +200,7 @@ class Installation:
         self.tokens.append(token)
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", self.metrics_port, timeout=30, context=trust)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.metrics_port, timeout=120, context=trust)
         with contextlib.closing(connection):
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             return connection.getresponse().status

@@ -4,7 +4,7 @@ import inspect
 import time
 from collections.abc import Callable
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 """Far longer than anything here takes, so that only a fault lets it expire. A machine under load may need a minute."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
 """Seconds between two looks at the condition."""

@@ -53,7 +53,15 @@ def phalanx(installation: Installation) -> Iterator[Phalanx]:
     running.show_logs()
 
 
-@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+def examples() -> list[object]:
+    """One for `make test`. `test_guides.py` plays the same manifests with the servers in processes of its own."""
+    return [
+        pytest.param(each, id=each.name, marks=() if each.name == "koordinator" else pytest.mark.long)
+        for each in folders()
+    ]
+
+
+@pytest.mark.parametrize("folder", examples())
 def test_the_example_happens_as_documented(installation: Installation, folder: Path) -> None:
     empty(installation.plane, webhooks=False)
     happens_as_documented(installation.plane, folder)

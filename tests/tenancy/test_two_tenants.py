@@ -390,7 +390,7 @@ def test_a_stranger_at_the_port_learns_no_names(scene: Scene) -> None:
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
         address = scene.webhook.removeprefix("https://")
-        with contextlib.closing(http.client.HTTPSConnection(address, timeout=30, context=trust)) as connection:
+        with contextlib.closing(http.client.HTTPSConnection(address, timeout=120, context=trust)) as connection:
             connection.request("POST", "/validate?timeout=5s", json.dumps(review), {"Content-Type": "application/json"})
             return " ".join(json.loads(connection.getresponse().read())["response"].get("warnings", []))
 
