@@ -68,7 +68,7 @@ def _told(case: Case, text: str) -> str:
 
 
 def dialects() -> list[object]:
-    """One for `make test`. `tests/webhook` asks the webhook itself about all of them."""
+    """One for `make test`. `tests/gangs/test_refusal_rules.py` has them all."""
     names = sorted({each.dialect for each in cases()})
     return [pytest.param(each, marks=() if each == "koordinator" else pytest.mark.long) for each in names]
 
