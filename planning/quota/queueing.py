@@ -11,7 +11,7 @@ from gangs.model import Gang, Member
 from gangs.quota_model import Account
 from kube.quantities import written
 from planning.decision import Decision, Outcome, WaitReason
-from planning.messages.wording import listed
+from planning.messages.wording import gangs, gangs_by_number, listed
 from planning.quota.flavors import Choice, choices, in_flavors, names_of, obstacle
 from planning.quota.usage import NO_USAGE, QuotaBalance, Usage, needs, used_by
 from solver.plan import Proof
@@ -22,12 +22,19 @@ class _Tried:
     """What came of one choice of flavors.
 
     `never`: it could not even be had in an empty cluster. `exhausted`: other gangs use the quota that it needs.
+    `users`: how the message names them, as in `Decision.naming`.
     """
 
     message: str
     decision: Decision | None = None
     never: bool = False
     exhausted: bool = False
+    users: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def naming(self) -> tuple[tuple[str, str], ...]:
+        """As `Decision.naming`."""
+        return self.decision.naming if self.decision is not None else self.users
 
 
 def decide_in_queue(gang: Gang, usage: Usage, snapshot: Snapshot, plan: Callable[[Gang], Decision]) -> Decision:
@@ -179,7 +186,7 @@ def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> 
     need = Counter(needs(least))
     for name, balance in balances.items():
         if need[name] > left[name]:
-            return _short(balance, need[name], left[name])
+            return _short(balance, need[name], left[name], usage)
     covered, closed = {id(member) for member in least}, set[str]()
     for member in _in_turn(gang):
         if id(member) in covered or member.pod_set in closed:
@@ -235,13 +242,21 @@ def _in_turn(gang: Gang) -> list[Member]:
     return sorted(gang.members, key=lambda member: not holding(member.pod))
 
 
-def _short(balance: QuotaBalance, need: int, left: int) -> _Tried:
+def _short(balance: QuotaBalance, need: int, left: int, usage: Usage) -> _Tried:
+    """Why the quota does not cover the gang: what is nominal and what can be borrowed, what is used, and by whom."""
     everything, name = balance.left(NO_USAGE), balance.resource
     wanted, where = f"{written(name, need)} {name}", f"flavor {balance.flavor} of ClusterQueue {balance.queue.name}"
     if need > everything:
         return _Tried(f"needs {wanted}, and {where} never has more than {written(name, everything)}", never=True)
     held = f"{written(name, max(0, left))} of {written(name, everything)} left"
-    return _Tried(f"quota: the gang needs {wanted}, and {where} has {held}", exhausted=True)
+    if balance.queue.cohort:
+        nominal, borrowable = balance.nominal, max(0, everything - balance.nominal)
+        held += f" ({written(name, nominal)} nominal, {written(name, borrowable)} borrowable)"
+    users = balance.users(usage)
+    used = f", {written(name, sum(users.values()))} used by "
+    named, nameless = used + gangs([*users]), used + gangs_by_number(len(users))
+    message = f"quota: the gang needs {wanted}, and {where} has {held}{named if users else ''}"
+    return _Tried(message, exhausted=True, users=((named, nameless),) if users else ())
 
 
 def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
@@ -249,13 +264,13 @@ def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
     if not tried:
         return _waits(gang, f"ClusterQueue {account.queue.name} to have the flavors that its running members use")
     message = "; ".join(each.message for each in tried)
+    naming = tuple(part for each in tried for part in each.naming)
     waiting = [each for each in tried if each.decision is None and not each.never]
     if waiting:
         reason = WaitReason.QUOTA_EXHAUSTED if any(each.exhausted for each in waiting) else None
-        return replace(_waits(gang, message), reason=reason)
+        return replace(_waits(gang, message), reason=reason, naming=naming)
     placing = next((each.decision for each in tried if each.decision is not None), None)
     if placing is not None:
-        naming = tuple(part for each in tried if each.decision is not None for part in each.decision.naming)
         return replace(placing, gang=gang, message=message, naming=naming)
     return Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.INFEASIBLE.value)
 

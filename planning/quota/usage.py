@@ -167,6 +167,18 @@ class QuotaBalance:
         """
         return self._left(self._share_of_queue(self.queue, usage), self.queue.cohort, usage)
 
+    @property
+    def nominal(self) -> int:
+        """The queue's own quota."""
+        return _amount(self.resource, self._limits(self.queue.groups).nominal)
+
+    def users(self, usage: Usage) -> Mapping[GangKey, int]:
+        """What each gang uses of the quotas that the queue's tree shares, the largest amounts first."""
+        names = {self.queue.name, *(each.name for each in self.cohort)}
+        places = [(name, self.flavor, self.resource) for name in names]
+        used = {key: sum(of_gang.get(each, 0) for each in places) for key, of_gang in usage.by_gang.items()}
+        return {key: used[key] for key in sorted(used, key=lambda key: (-used[key], str(key))) if used[key] > 0}
+
     def tree(self, usage: Usage) -> list[TreeShare]:
         """The queue, or all queues and cohorts of its tree, each before its parent."""
         if not self.queue.cohort:

@@ -21,7 +21,8 @@ def test_the_guides_jobs_have_the_places_that_they_have_in_a_cluster() -> None:
     assert (pretrain.levels[0].level, pretrain.levels[0].mode) == ("shanghai-cube/super-node", "preferred")
     assert [each.node for each in sft.assignments] == ["node-4", "node-5", "node-6", "node-8", "node-9"]
     assert (tune.outcome, tune.placed) == ("Waiting", 0)
-    assert tune.message.endswith("flavor tas-flavor of ClusterQueue metax-pool has 0 of 72 left")
+    users = "gangs default/llm-sft and default/llm-pretrain"
+    assert tune.message.endswith(f"flavor tas-flavor of ClusterQueue metax-pool has 0 of 72 left, 72 used by {users}")
 
 
 def test_a_wrong_job_is_named_with_its_dialect_and_the_rest_is_planned(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_a_gang_object_draws_on_the_quota_of_its_queue(tmp_path: Path) -> None:
     arguments = ["solve", "-f", str(EXAMPLE), "-f", str(tmp_path), "-o", "json"]
     train = next(each for each in report_of(CliRunner().invoke(group, arguments).stdout).gangs if each.name == "train")
     assert (train.dialect, train.outcome) == ("phalanx", "Waiting")
-    assert train.message.endswith("flavor tas-flavor of ClusterQueue metax-pool has 0 of 72 left")
+    assert "flavor tas-flavor of ClusterQueue metax-pool has 0 of 72 left, 72 used by gangs " in train.message
     files = [EXAMPLE / f"{name}.yaml" for name in ("nodes", "topology-and-flavor", "pool-and-queue", "llm-pretrain")]
     (tmp_path / "gang.yaml").write_text(in_the_queue("five", 5, 8) + "---" + in_the_queue("six", 6, 8))
     arguments = ["solve", "-o", "json", *(part for file in (*files, tmp_path) for part in ("-f", str(file)))]

@@ -44,8 +44,8 @@ def place(scene: Scene, **spec: Any) -> None:
 
 
 def says(scene: Scene, name: str, message: str) -> None:
-    """Wait until a gang says this."""
-    scene.api.wait(lambda: scene.status(name).get("message") == message, f"{name} to say {message}")
+    """Wait until what a gang says begins like this."""
+    scene.api.wait(lambda: scene.status(name).get("message", "").startswith(message), f"{name} to say {message}")
 
 
 NO_QUOTA = "waits for quota: the gang needs 4 cpu, and flavor any of ClusterQueue pool has 0 of 8 left"

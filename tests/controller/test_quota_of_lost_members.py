@@ -77,12 +77,13 @@ def test_quota_of_lost_members_is_not_given_away(scene: Scene, tmp_path: Path, l
         training.make(*NAMES)
         scene.finish(*NAMES)
         scene.api.create(PODS, rival())
-        scene.api.wait(lambda: scene.status("z").get("message") == FULL, "the rival to wait for quota")
+        scene.api.wait(lambda: scene.status("z").get("message", "").startswith(FULL), "the rival to wait for quota")
         training.delete(*lost)
         for name in lost:
             scene.gone(name)
         sleep(MEANWHILE)
-        assert (scene.nominated("z"), scene.status("z").get("message")) == ([""], FULL)
+        assert scene.nominated("z") == [""]
+        assert scene.status("z")["message"].startswith(FULL)
         training.make(*lost)
         scene.finish(*lost)
-        assert scene.status("z").get("message") == FULL
+        assert scene.status("z")["message"].startswith(FULL)

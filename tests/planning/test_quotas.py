@@ -172,7 +172,27 @@ def test_what_running_gangs_hold_is_not_left() -> None:
     decision = decide(gang("new", queue, pod("new-0"), pod("new-1")), running)
     assert (decision.outcome, decision.reason) == (Outcome.WAITING, WaitReason.QUOTA_EXHAUSTED)
     assert decision.message == (
-        "waits for quota: the gang needs 8 cpu, and flavor blue of ClusterQueue pool has 4 of 8 left"
+        "waits for quota: the gang needs 8 cpu, and flavor blue of ClusterQueue pool has 4 of 8 left, "
+        "4 used by gang ns/old"
+    )
+    assert decision.nameless.endswith("has 4 of 8 left, 4 used by another gang")
+
+
+def test_what_can_be_borrowed_and_who_has_borrowed_it_is_told() -> None:
+    """Cohort c: pool has 4 cpu of its own, other lends 4, of which another gang uses 4 and a third one 2."""
+    queues = pool("pool", "c", blue="4"), pool("other", "c", blue="4")
+    names = {"new": "pool", "old": "other", "third": "pool"}
+    made = {
+        "new": gang("new", queues[0], pod("new-0")),
+        "old": gang("old", queues[1], pod("old-0", on="b1")),
+        "third": gang("third", queues[0], pod("third-0", "2", on="b2")),
+    }
+    gangs = [replace(each, account=replace(each.account, cohort=queues)) for each in made.values() if each.account]
+    assert [each.account.queue.name for each in gangs if each.account] == [*names.values()]
+    decision = decide(*gangs)
+    assert decision.message == (
+        "waits for quota: the gang needs 4 cpu, and flavor blue of ClusterQueue pool has 2 of 8 left "
+        "(4 nominal, 4 borrowable), 6 used by gangs ns/old and ns/third"
     )
 
 
@@ -426,7 +446,8 @@ def test_a_minimum_over_several_sets_that_the_quota_does_not_cover_is_waited_for
     assert decide(asked, running).message == ("needs 6 cpu, and flavor blue of ClusterQueue pool never has more than 5")
     asked = of_sets("g", pool(blue="5"), 3, a=(3, 1, "2"), b=(2, 1, "1"))
     assert decide(asked, running).message == (
-        "waits for quota: the gang needs 4 cpu, and flavor blue of ClusterQueue pool has 3 of 5 left"
+        "waits for quota: the gang needs 4 cpu, and flavor blue of ClusterQueue pool has 3 of 5 left, "
+        "2 used by gang ns/old"
     )
 
 

@@ -92,8 +92,8 @@ def await_nodes(phalanx: Phalanx, job: str, count: int) -> list[str]:
 
 
 def await_message(phalanx: Phalanx, gang: str, message: str) -> None:
-    """Wait until the Gang says this."""
-    phalanx.wait(lambda: phalanx.status(gang).get("message") == message, f"{gang} to say {message}")
+    """Wait until what the Gang says begins like this."""
+    phalanx.wait(lambda: phalanx.status(gang).get("message", "").startswith(message), f"{gang} to say {message}")
 
 
 def await_counts(phalanx: Phalanx, waiting: str, running: str) -> None:
