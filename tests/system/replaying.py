@@ -12,7 +12,7 @@ from controlplane.control_plane import wait_until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 class Replay:

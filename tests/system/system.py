@@ -21,7 +21,7 @@ from controlplane.recording import Recorder, WatchEvent, bound
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 GUIDE = EXAMPLES / "koordinator"
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds. Only a test that fails takes so long; a slow machine may."""
 
 SPINE = "network.topology.nvidia.com/spine"

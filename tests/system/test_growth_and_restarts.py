@@ -173,7 +173,7 @@ def slow_to_end(part: Any) -> Any:
         return [slow_to_end(each) for each in part]
     if not isinstance(part, dict):
         return part
-    more = {TERMINATES_AFTER: "4s"} if GOES_ON in part else {}
+    more = {TERMINATES_AFTER: "15s"} if GOES_ON in part else {}
     return {key: slow_to_end(each) for key, each in part.items()} | more
 
 

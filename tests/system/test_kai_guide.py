@@ -20,7 +20,7 @@ pytestmark = pytest.mark.controlplane
 KAI = EXAMPLES / "kai"
 NODES = [*(f"dgx-h100-0{number}" for number in range(1, 5)), "hgx-a100-01", "l40s-01"]
 TRAINING, INFERENCE = "ml-training", "ml-inference"
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 class Guide:

@@ -38,7 +38,7 @@ MEMBERS = 24
 FRESH_SECONDS = 2.0
 BUSY = 2
 """By how much a machine that tests other things beside, and draws without a graphics card, is slower."""
-PATIENCE = 240
+PATIENCE = 300.0
 VIEWERS = 20
 BATCHES = 15
 """Seconds in which pods come to nodes, some each second."""

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.controlplane
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 HEAD = "| `kubectl auth can-i …` |"
-PATIENCE = 120.0
+PATIENCE = 300.0
 ANSWERS = {"yes": True, "no": False}
 USERS = {
     "webhook": f"system:serviceaccount:{SYSTEM_NAMESPACE}:phalanx-webhook",
