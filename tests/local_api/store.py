@@ -53,15 +53,35 @@ class Event:
 class Store:
     """Everything there is. Callers hold its `lock`, which is notified of every change.
 
-    `clock` gives the times in objects, `random` their uids and the ends of generated names.
+    `arrivals`: conditions with the same lock, each notified of the changes of one resource: dozens of watches wait, and
+    a change concerns few of them. `clock` gives the times in objects, `random` their uids and the ends of generated
+    names.
     """
 
     objects: dict[tuple[Resource, str, str], Object] = field(default_factory=dict)
     history: list[Event] = field(default_factory=list)
     version: int = _FIRST_VERSION
-    lock: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
+    mutex: "threading.RLock" = field(default_factory=threading.RLock)
+    lock: threading.Condition = field(init=False)
+    arrivals: dict[Resource, threading.Condition] = field(default_factory=dict)
     clock: Clock = SYSTEM_CLOCK
     random: Random = field(default_factory=SystemRandom)
+
+    def __post_init__(self) -> None:
+        """Make the condition of all changes."""
+        self.lock = threading.Condition(self.mutex)
+
+    def arrival(self, resource: Resource) -> threading.Condition:
+        """The condition that is notified of the resource's changes."""
+        if resource not in self.arrivals:
+            self.arrivals[resource] = threading.Condition(self.mutex)
+        return self.arrivals[resource]
+
+    def wake_watches(self) -> None:
+        """Let every watch look again."""
+        with self.lock:
+            for each in self.arrivals.values():
+                each.notify_all()
 
     def now(self) -> str:
         """The present time as Kubernetes writes it."""
@@ -146,6 +166,7 @@ class Store:
             self.objects[key] = new
         self.history.append(Event(self.version, kind, key[0], new))
         self.lock.notify_all()
+        self.arrival(key[0]).notify_all()
         return new
 
 

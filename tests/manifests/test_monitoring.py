@@ -44,12 +44,14 @@ def told() -> set[str]:
     return FRESHNESS.union(*(registry._names_to_collectors for registry in registries))  # noqa: SLF001 - no public reader
 
 
+@pytest.mark.controlplane
 @pytest.mark.long
 def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
     answer = check("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(MONITORING / "alerts.yaml"))
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.controlplane
 @pytest.mark.long
 def test_the_rules_fire_in_trouble_and_are_silent_otherwise(tmp_path: Path) -> None:
     shutil.copy(MONITORING / "alerts.yaml", tmp_path)
@@ -58,6 +60,7 @@ def test_the_rules_fire_in_trouble_and_are_silent_otherwise(tmp_path: Path) -> N
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.controlplane
 @pytest.mark.long
 def test_promtool_finds_nothing_wrong_with_the_documented_scrape_configuration(tmp_path: Path) -> None:
     """All but the finding of pods: this promtool is built without it."""

@@ -7,7 +7,7 @@ import pytest
 from controlplane.checkers import check
 from controlplane.rendering import MANIFESTS, kustomize
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 EXPLAINED = {
     "container-image-pull-policy": "the tag is a version: nodes that have it need no registry to start a webhook again",

@@ -66,6 +66,7 @@ def programs(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, **homes, "PIP_COMPILE": "0"}  # what is run twice need not all be compiled
 
 
+@pytest.mark.controlplane
 @pytest.mark.long
 def test_krews_own_validator_accepts_the_manifest_and_installs_the_archive(
     served: Path, programs: dict[str, str]
@@ -77,6 +78,7 @@ def test_krews_own_validator_accepts_the_manifest_and_installs_the_archive(
     assert "exceeds" not in answer.stderr
 
 
+@pytest.mark.controlplane
 @pytest.mark.long
 def test_an_archive_that_is_another_one_is_not_installed(served: Path, programs: dict[str, str]) -> None:
     (served.parent / "phalanx.tar.gz").write_bytes(b"another one")
