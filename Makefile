@@ -44,8 +44,8 @@ demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control
 examples: $(STAMP) ## Every documented system's examples, and workloads of every kind by their operators: expected beside seen
 	@$(BIN)/python -m controlplane.scenarios
 
-test: lint binaries page $(BROWSER) ## All set-up, then what proves that it works
-	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(FAST)"
+test: binaries page $(BROWSER) ## All set-up, then what proves that it works
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint test-fast
 	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST)) and not long and not timed"
 
 test-fast: $(STAMP) ## The tests that need no control plane and no minutes

@@ -192,10 +192,8 @@ def test_a_job_of_an_automatic_namespace_starts_too(soon: Phalanx) -> None:
         soon.cluster.kubectl("label", "namespace", "default", "phalanx.dev/automatic-")
 
 
-@pytest.mark.parametrize(
-    "how",
-    [pytest.param((), id="client-side"), pytest.param(("--server-side",), marks=pytest.mark.long, id="server-side")],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
 def test_a_pod_that_names_one_can_be_applied_again(soon: Phalanx, how: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     file.write_text(yaml.safe_dump_all([gang("twice", 1), member("twice-0", "twice", "kai-scheduler")]))

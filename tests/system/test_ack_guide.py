@@ -75,6 +75,7 @@ def nodes_of(gang: dict[str, object]) -> list[str]:
     return sorted(each["node"] for each in gang["assignments"])  # type: ignore[index,union-attr]
 
 
+@pytest.mark.long
 def test_the_three_scenarios_one_after_the_other(lingjun: Phalanx) -> None:
     run(lingjun)
     await_placed(lingjun, LINGJUN[:2])

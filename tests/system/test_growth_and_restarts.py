@@ -209,6 +209,7 @@ def test_a_group_that_is_made_anew_for_one_of_its_pods_gets_its_rack_back(racks:
     racks.await_phase("w-0", "Placed")
 
 
+@pytest.mark.long
 def test_a_job_set_that_is_made_anew_gets_its_rack_back_as_a_whole(racks: Phalanx, jobset: Running) -> None:
     jobset.register()
     manifest = slow_to_end(filling(ROWS["JobSet"].manifest(required="rack")))

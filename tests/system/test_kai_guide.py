@@ -105,6 +105,7 @@ class Guide:
         self.phalanx.apply(yaml.safe_load(self.config(change, to)))
 
 
+@pytest.mark.long
 def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
     guide = Guide(phalanx)
     # Step 3: the node's labels, written as the guide writes them and by kubectl label

@@ -56,6 +56,7 @@ STATUS = [
 ]
 
 
+@pytest.mark.long
 def test_the_topology_shows_the_documents_status_entry_for_entry(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     path = "/apis/scheduling.koordinator.sh/v1alpha1/clusternetworktopologies/default"
@@ -66,6 +67,7 @@ def test_the_topology_shows_the_documents_status_entry_for_entry(phalanx: Phalan
     phalanx.wait(lambda: shown() == STATUS, "the topology's status")
 
 
+@pytest.mark.long
 def test_example_1_lands_in_the_spine_that_fits_exactly_in_index_order(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     with phalanx.record() as recorder:

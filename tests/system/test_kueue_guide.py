@@ -86,6 +86,7 @@ def job(name: str, size: int) -> Object:
     }
 
 
+@pytest.mark.long
 def test_the_guides_job_fills_the_super_node_that_holds_it_and_the_quota_holds_across_restarts(
     phalanx: Phalanx,
 ) -> None:

@@ -182,6 +182,7 @@ def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case, dialect:
     assert all(each["spec"]["schedulingGates"] for each in phalanx.pods())
 
 
+@pytest.mark.long
 @dialects
 @in_order
 def test_room_is_held_until_the_operator_makes_the_pods_that_come_after_others(

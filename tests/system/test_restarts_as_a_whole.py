@@ -242,6 +242,7 @@ def test_two_gangs_are_not_promised_the_same_room(racks: Phalanx) -> None:
     assert len([name for name in bound_of(racks, gangs) if name.startswith(other)]) == 2
 
 
+@pytest.mark.long
 def test_a_job_that_bears_so_many_failed_pods_starts_anew(racks: Phalanx) -> None:
     racks.submit(gang(), job(backoffLimit=9))
     before = in_one_rack(racks)

@@ -63,6 +63,7 @@ def await_nodes(phalanx: Phalanx, job_name: str, expected: list[str], namespace:
     phalanx.wait(lambda: nodes_of(phalanx, job_name, namespace) == sorted(expected), f"{job_name} on {expected}")
 
 
+@pytest.mark.long
 def test_workload_3_lands_wholly_in_rack_a(racks: Phalanx) -> None:
     racks.submit(*written())
     await_nodes(racks, "topology-aware-job", FREE_IN_A)

@@ -23,6 +23,8 @@ R1 = ["n0", "n1", "n2", "n3"]
 MENDED = ("PaddleJob", "JAXJob", "MPIJob")
 """Of which the operator makes a pod again that was deleted."""
 KINDS = ("TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+SHORT = ("TFJob", "MPIJob")
+"""For `make test`: one operator makes the pods of all kinds but MPIJob's."""
 ROLE, INDEX = (f"training.kubeflow.org/replica-{each}" for each in ("type", "index"))
 
 
@@ -60,7 +62,9 @@ def nodes(phalanx: Phalanx) -> list[str]:
 
 
 @dialects
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(each, marks=() if each in SHORT else pytest.mark.long) for each in KINDS]
+)
 def test_it_starts_whole_in_order_and_goes(racks: Phalanx, kind: str, dialect: str) -> None:
     with racks.record() as recorder:
         racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3, proven optimal", workload(kind, dialect))
