@@ -25,7 +25,7 @@ from controller.release.next_step import (
 )
 from controller.release.records import PlannedVictim, heirs_patch
 from controller.release.wholeness import Withdrawal, WithdrawalReason
-from controller.status.conditions import Condition, differs, member_conditions
+from controller.status.conditions import POD_SCHEDULED, Condition, differs, member_conditions
 from controller.status.evicted_gangs import evicted_gangs, objects_of
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
 from controller.status.mirrors import GANG_KIND, mark_of
@@ -78,6 +78,10 @@ EVENT_OF_PHASE: Mapping[Phase, Reason] = {
     Phase.RELEASED: events.GANG_RELEASED,
 }
 """What is said when a gang gets there: of the last three by the step itself."""
+
+PODS_TOLD = 8
+"""So many gated members of a gang get an event when their message changes. `kubectl describe pod` shows events, but not
+the messages of conditions. An event on each of 500 members would cost the API server 500 writes for one sentence."""
 
 _OUTCOMES: Mapping[Outcome, Phase] = {
     Outcome.PLACED: Phase.NOMINATED,
@@ -370,11 +374,20 @@ class Reporter:
         there = (member.pod for member in gang_round.gang.members if not to_come(member.pod))
         gated = (pod for pod in there if pod.gated_by(GATE))  # one that was let go speaks for itself
         pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]
+        for pod in pods[:PODS_TOLD]:
+            self._tell_pod(gang_round, pod, conditions[pod.metadata.uid]["message"])
         return [
             partial(self._writer.condition, pod, conditions[pod.metadata.uid])
             for pod in pods
             if differs(pod, conditions[pod.metadata.uid])
         ]
+
+    def _tell_pod(self, gang_round: GangRound, pod: Pod, message: str) -> None:
+        """Record an event on a gated member that is about to get another message, unless only its numbers change."""
+        shown = next((each.message for each in pod.status.conditions if each.type == POD_SCHEDULED), "")
+        if _counted(shown) == _counted(message):
+            return
+        self._recorder.record(_pod_ref(pod), events.MEMBER_WAITING, message, related=self.ref(gang_round))
 
 
 def _log(gang_round: GangRound, reason: Reason, note: str) -> None:

@@ -28,6 +28,12 @@ class Reason:
 GANG_WAITING = Reason(
     "GangWaiting", Kind.NORMAL, "Waiting", "Fewer members exist than must start together, or a named object is missing."
 )
+MEMBER_WAITING = Reason(
+    "MemberWaiting",
+    Kind.NORMAL,
+    "Waiting",
+    "On up to eight gated members of a gang: why the gang has not started.",
+)
 GANG_UNPLACEABLE = Reason(
     "GangUnplaceable", Kind.WARNING, "Planning", "The members that must start together fit nowhere now."
 )

@@ -199,3 +199,22 @@ def test_a_gang_whose_members_are_evicted_says_for_which_gang(scene: Scene) -> N
 
     scene.api.wait(told, "the event")
     assert told() == [("batch", "2 pods evicted for gang default/llm of priority 1000, on n1..2")]
+
+
+@pytest.mark.usefixtures("leader")
+def test_kubectl_describe_pod_shows_why_the_gang_waits_on_the_first_members(scene: Scene) -> None:
+    """Ten members that fit no rack: eight of them get one event, with the sentence that their conditions have."""
+    names = [f"p{number}" for number in range(10)]
+    scene.api.create(GANGS, gang(minMember=10))
+    scene.api.create(PODS, *map(member, names))
+    scene.api.wait(lambda: all("needs 10 pods in one rack" in scene.says(name) for name in names), "the conditions")
+
+    def told() -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for each in scene.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]:
+            if each["reason"] == "MemberWaiting":
+                found.setdefault(each["regarding"]["name"], []).append(each["note"])
+        return found
+
+    scene.api.wait(lambda: sum("needs 10 pods" in each[-1] for each in told().values()) == 8, "the events")
+    assert told() == {name: [scene.says(name)] for name in names[:8]}
