@@ -1,7 +1,7 @@
 """Programs that check files of ours. `python -m controlplane.checkers` brings those that `make test` needs.
 
-They are found or built as the control plane's are, from modules pinned in `checker-pins`, into a cache of their own, so
-that a new version of one does not build the control plane again. The others are built when a long test asks for them.
+They are found or built like the control plane's programs, from modules pinned in `checker-pins`. Their cache is separate,
+so a new version of one does not rebuild the control plane. The others are built when a long test asks for them.
 """
 
 import subprocess

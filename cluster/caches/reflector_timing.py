@@ -5,16 +5,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReflectorTiming:
-    """How patient a reflector is, in seconds. `page` counts objects.
+    """Timeouts and pauses of a reflector, in seconds. `page` counts objects.
 
-    `silence`: a watch that brings nothing for so long, not even a bookmark (the API server sends one a minute), is
-    opened again: a connection that died without a word looks the same. `answer`: the same for a list; the API server
-    gives up after a minute. `missing`: how soon to look again for a resource that is not installed and that nobody says
-    is (`wake`), twice as late each time up to `last_missing`. `doubt`: how soon one that has just come to be served is
-    listed again, twice as late each time up to `silence`: the API server makes the store of a definition anew when its
-    names are accepted, and who watches the old one hears nothing more. `unsynced_retry`: the longest pause before the
-    first list succeeds; until then the process does not serve. `overloaded`: how long a server that answers nothing to
-    the point is waited for before the resource counts as tried: an aggregated API may be down for good.
+    `silence`: a watch without events or bookmarks for this time is opened again. The API server sends a bookmark every
+    minute, so the connection is probably dead. `answer`: the timeout of a list; the API server's own is a minute.
+
+    `missing`: the pause before a resource that is not installed is looked for again, unless `wake` is called. It
+    doubles up to `last_missing`. `doubt`: the pause before a new resource is listed again. It doubles up to `silence`.
+    The API server replaces the storage of a definition when it accepts the names; a watch on the old storage gets no
+    more events.
+
+    `unsynced_retry`: the longest pause before the first list succeeds. The process does not serve until then.
+    `overloaded`: how long an overloaded server is retried before the resource counts as tried. An aggregated API may be
+    down for days.
     """
 
     page: int = 500

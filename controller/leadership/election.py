@@ -179,8 +179,8 @@ def keep_renewing(
 ) -> None:
     """Renew the Lease every `timing.retry` seconds until `over` is set or the term ends.
 
-    The seconds count from the start of a renewal, not from its answer. A renewal that hangs would otherwise leave no
-    time for a second one: with a lease of 4 s it may take 1.3 s, and the term ends after 2.7 s.
+    The seconds count from the start of a renewal, not from its answer. Otherwise a renewal that hangs leaves no time
+    for a second one: with a lease of 4 s a renewal may take 1.3 s, and the term ends after 2.7 s.
     """
     pause = timing.retry
     while not clock.wait(over, pause) and term.left() > 0:
