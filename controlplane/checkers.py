@@ -1,7 +1,8 @@
 """Programs that check files of ours. `python -m controlplane.checkers` brings those that `make test` needs.
 
-They are found or built like the control plane's programs, from modules pinned in `checker-pins`. Their cache is separate,
-so a new version of one does not rebuild the control plane. The others are built when a long test asks for them.
+They are found or built like the control plane's programs, from modules pinned in `checker-pins`. Their cache is
+separate, so a new version of one does not rebuild the control plane. The others are built when a long test asks for
+them.
 """
 
 import subprocess
