@@ -30,7 +30,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test test-fast simulate coverage test-long test-image bench bench-solver lint page docs binaries manifests schemas image sbom krew lock clean
+.PHONY: help install demo examples test test-fast simulate mutations coverage test-long test-image bench bench-solver lint page docs binaries manifests schemas image sbom krew lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -56,6 +56,9 @@ SCHEDULES ?= 100
 
 simulate: $(STAMP) ## Simulated schedules of faults against the controller: SCHEDULES=1000, or SEED=… to replay one and minimise it
 	@PYTHONPATH=tests:. $(BIN)/python -m simulation $(if $(SEED),$(SEED),--schedules $(SCHEDULES))
+
+mutations: $(STAMP) ## Faults planted one at a time in the controller, and what finds each (hours)
+	@PYTHONPATH=tests:. $(BIN)/python -m simulation.mutation_check
 
 coverage: $(STAMP) ## Which lines and branches the fast tests take, room by room; what needs a control plane is not measured
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(MEASURED)" --cov --cov-report=

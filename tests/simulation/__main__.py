@@ -26,9 +26,10 @@ def main() -> int:
     parser.add_argument("seed", nargs="?", type=int, help="replay this seed")
     parser.add_argument("--schedules", type=int, default=100, metavar="N", help="run so many fresh seeds")
     parser.add_argument("--first", type=int, metavar="SEED", help="in place of fresh seeds: this one and the next")
+    parser.add_argument("--stop", action="store_true", help="end at the first that breaks an invariant")
     asked = parser.parse_args()
     with simulating():
-        return _replay(asked.seed) if asked.seed is not None else _search(asked.schedules, asked.first)
+        return _replay(asked.seed) if asked.seed is not None else _search(asked.schedules, asked.first, stop=asked.stop)
 
 
 def _replay(seed: int) -> int:
@@ -41,7 +42,7 @@ def _replay(seed: int) -> int:
     return bool(result.violations)
 
 
-def _search(schedules: int, first: int | None) -> int:
+def _search(schedules: int, first: int | None, *, stop: bool) -> int:
     began, failed, known = time.process_time(), 0, 0
     start = secrets.randbits(40) if first is None else first
     for seed in range(start, start + schedules):
@@ -51,9 +52,11 @@ def _search(schedules: int, first: int | None) -> int:
         if news:
             failed += 1
             say(f"seed {seed}: {'; '.join(news)}")
-    seconds = time.process_time() - began
-    rate = 3600 * schedules / seconds
-    say(f"{schedules} schedules from seed {start}: {failed} broke an invariant, {known} a known one")
+            if stop:
+                break
+    seconds, done = time.process_time() - began, seed - start + 1
+    rate = 3600 * done / seconds
+    say(f"{done} schedules from seed {start}: {failed} broke an invariant, {known} a known one")
     say(f"{seconds:.0f} s of processor time, {rate:.0f} schedules an hour")
     return bool(failed)
 

@@ -1,0 +1,194 @@
+"""Faults that `mutation_check` plants one at a time, and what each one breaks.
+
+`old` stands exactly once in the file; `test_mutations.py` checks that.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One fault: `old` in the file is replaced with `new`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+_EXECUTING = "controller/acting/executing.py"
+_NEXT_STEP = "controller/release/next_step.py"
+_PROBE = "controller/acting/probe.py"
+_POSTPONED = "controller/scheduling/postponed_steps.py"
+_WITHDRAWING = "controller/acting/withdrawing.py"
+_WHOLENESS = "controller/release/wholeness.py"
+_ELECTION = "controller/leadership/election.py"
+_LEASE = "controller/leadership/lease.py"
+_LOOP = "controller/loop.py"
+_URGENCY = "controller/urgency.py"
+
+MUTATIONS = (
+    Mutation(
+        "a release does not wait for the probe",
+        _EXECUTING,
+        "if gang_round.record is None or not self._probes.seen(gang_round.record.plan_id):",
+        "if gang_round.record is None:",
+    ),
+    Mutation("the probe's answer is dropped", _PROBE, "self._seen |= self._covered", "self._seen = set(self._seen)"),
+    Mutation(
+        "a probe that somebody deleted counts as answered",
+        _PROBE,
+        "self._wanted |= self._covered  # somebody deleted it before it was answered",
+        "self._seen |= self._covered",
+    ),
+    Mutation(
+        "a new nomination leaves an old probe valid",
+        _EXECUTING,
+        "        plan_id = gang_round.record.plan_id\n        self._probes.forget(plan_id)\n",
+        "        plan_id = gang_round.record.plan_id\n",
+    ),
+    Mutation(
+        "a release does not wait for missing nominations",
+        _NEXT_STEP,
+        "    if missing:\n        return Nominate(missing)",
+        "    if missing and len(missing) == len(planned):\n        return Nominate(missing)",
+    ),
+    Mutation(
+        "a release does not wait for victims to go",
+        _NEXT_STEP,
+        "    if situation.lost(planned):\n        return AwaitVictims(victims)\n",
+        "",
+    ),
+    Mutation(
+        "capacity that others took is not noticed before the release",
+        _NEXT_STEP,
+        "    return _capacity_lost(situation, planned, victims)\n",
+        "    return None, ''\n",
+    ),
+    Mutation(
+        "a planned member that is gone is not noticed",
+        _NEXT_STEP,
+        "    if vanished := _vanished(situation, record):",
+        "    if (vanished := _vanished(situation, record)) and not planned:",
+    ),
+    Mutation(
+        "a request that was edited after the plan is not noticed",
+        _NEXT_STEP,
+        "    if changed := _changed(situation, record):",
+        "    if (changed := _changed(situation, record)) and not planned:",
+    ),
+    Mutation(
+        "a gang is released although too few of its members are left",
+        _NEXT_STEP,
+        "    if not situation.gang.suffice(situation.gang.members):\n        return Cause.MEMBER_GONE",
+        "    if not situation.gang.members:\n        return Cause.MEMBER_GONE",
+    ),
+    Mutation(
+        "a release ignores the plans that its round accepts",
+        _LOOP,
+        "        postpone_displaced(gang_rounds, picture.snapshot)\n",
+        "",
+    ),
+    Mutation(
+        "a new leader releases before it has planned gangs of higher priority",
+        _LOOP,
+        "        known.handover.postpone(gang_rounds, self._planner.unanswered)\n",
+        "",
+    ),
+    Mutation(
+        "victims are evicted although one eviction would be refused",
+        _EXECUTING,
+        "        refusal = self._refusal(victims, tried)\n        if not refusal and",
+        "        refusal = ''\n        if not refusal and",
+    ),
+    Mutation(
+        "a victim is evicted without the version that was seen",
+        _EXECUTING,
+        "partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)",
+        "partial(self._writer.evict, v.namespace, v.name, v.uid, dry_run=dry_run)",
+    ),
+    Mutation(
+        "the nominations of a plan that fell stay",
+        _EXECUTING,
+        "        self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))\n",
+        "",
+    ),
+    Mutation(
+        "victims of a plan that fell are not spared",
+        _EXECUTING,
+        "            self._spare(gang_round, picture)\n",
+        "",
+    ),
+    Mutation(
+        "placeholders of gangs that are gone stay",
+        _EXECUTING,
+        "            if picture.kept.gang(key) is None and key not in known:\n                free(",
+        "            if picture.kept.gang(key) is None and key in known:\n                free(",
+    ),
+    Mutation(
+        "a gang that runs in part is not withdrawn",
+        _WITHDRAWING,
+        "    if not gang.all_or_none or not bound or was_whole(gang, status):",
+        "    if bound or not gang.all_or_none or was_whole(gang, status):",
+    ),
+    Mutation(
+        "a whole gang gets no mark",
+        _LOOP,
+        "        self._marker.mark(changed)\n",
+        "",
+    ),
+    Mutation(
+        "the marks of a whole gang are not read",
+        _WHOLENESS,
+        "return bool(bound) and (gang.suffice(bound) or any(map(_mark, bound)) or bool(status_says_whole(status)))",
+        "return bool(bound) and gang.suffice(bound)",
+    ),
+    Mutation(
+        "bound members are evicted although unbound ones may be bound meanwhile",
+        _WITHDRAWING,
+        "        if all(answer.over for answer in answers):\n            bound = [",
+        "        if released:\n            bound = [",
+    ),
+    Mutation(
+        "a release does not note that it has begun",
+        "controller/release/patches.py",
+        "RELEASE_BEGUN: begun or now",
+        "'phalanx.dev/nothing': begun or now",
+    ),
+    Mutation(
+        "a leader writes after its term",
+        _ELECTION,
+        '        if left <= 0:\n            raise LeadershipLostError("the lease is lost: nothing is written any more")\n        return left',
+        "        return max(left, 30.0)",
+    ),
+    Mutation(
+        "a Lease is taken before it expires",
+        _LEASE,
+        "        if lease is not None and not self._free():\n            return False",
+        "        if lease is not None and spec.get('holderIdentity') == self._identity:\n            return False",
+    ),
+    Mutation(
+        "a round does not wait until the cache shows its leader's own writes",
+        _LOOP,
+        "        if self._writer.echo.late(self._cache):",
+        "        if self._writer.echo.late(self._cache) and known.fresh:",
+    ),
+    Mutation(
+        "a pod that leaves wakes nobody who waits for capacity",
+        _URGENCY,
+        "return Urgency.SOON if leaves and (name is not None or self._room) else Urgency.LATER",
+        "return Urgency.NEVER if leaves and (name is not None or self._room) else Urgency.LATER",
+    ),
+    Mutation(
+        "an answered probe wakes nobody",
+        _URGENCY,
+        "    return Urgency.NOW if tried_probe(pod) else Urgency.NEVER",
+        "    return Urgency.NEVER",
+    ),
+    Mutation(
+        "a rejection holds although the cluster has changed",
+        "controller/scheduling/kept_noes.py",
+        "        if self.lasting and self.premises == premises:",
+        "        if self.lasting:",
+    ),
+)
