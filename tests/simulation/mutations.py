@@ -158,8 +158,8 @@ MUTATIONS = (
     Mutation(
         "a leader writes after its term",
         _ELECTION,
-        '        if left <= 0:\n            raise LeadershipLostError("the lease is lost: nothing is written any more")\n        return left',
-        "        return max(left, 30.0)",
+        "        if left <= 0:\n            raise LeadershipLostError(",
+        "        if left < 0:\n            raise LeadershipLostError(",
     ),
     Mutation(
         "a Lease is taken before it expires",
