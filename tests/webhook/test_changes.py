@@ -220,11 +220,32 @@ def test_who_asks_in_the_moment_in_which_the_looking_ends_has_it_begun_anew(pict
     feed.close()
 
 
-def test_while_somebody_waits_there_is_looking(picture: MovingPicture) -> None:
-    feed = LiveFeed(picture.following, look_seconds=LOOK, idle_seconds=0.05)
+class JumpingClock(SystemClock):
+    """A clock that a test sets forward."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        """Return the machine's monotonic seconds and those by which the clock was set forward."""
+        return super().monotonic() + self.ahead
+
+
+def test_a_feed_stays_up_to_date_while_a_client_waits_longer_than_the_idle_time(picture: MovingPicture) -> None:
+    clock = JumpingClock()
+    feed = LiveFeed(picture.following, look_seconds=LOOK, idle_seconds=1000.0, clock=clock)
     stamp = asked(feed)["stamp"]
-    threading.Timer(0.5, picture.bind, ("llm-0", "node-0")).start()
+
+    def bind_later() -> None:
+        wait_for(lambda: feed._waiting)  # noqa: SLF001 - nothing public shows that a client waits
+        clock.ahead = 2000.0
+        looks = picture.looks
+        wait_for(lambda: picture.looks > looks + 1, "the feed to look again after its idle time")
+        picture.bind("llm-0", "node-0")
+
+    thread = threading.Thread(target=bind_later)
+    thread.start()
     assert list(asked(feed, stamp)["nodes"]) == ["node-0"]
+    thread.join()
     feed.close()
 
 
