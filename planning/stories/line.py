@@ -1,6 +1,6 @@
-"""A gang's place in the line of those that wait for room: higher priority first, then the older, then by name.
+"""A gang's place in the queue of the gangs that wait for the same thing: by priority, then by age, then by name.
 
-As the controller plans them (`planning.gang_order.in_order`), as far as Gang objects and their pods tell.
+The order is the controller's (`planning.gang_order.in_order`), as far as Gang objects and their pods show it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,17 +18,19 @@ _LAST = "~"
 
 @dataclass(frozen=True, slots=True)
 class PlaceInLine:
-    """Who comes before, the first first (`namespace/name`), and how many wait in all."""
+    """The gangs before this one (`namespace/name`, the first first), and how many gangs wait for `thing` in all."""
 
     before: tuple[str, ...]
     waiting: int
+    thing: str
 
     def __str__(self) -> str:
-        """`2 of 3, after default/big`."""
+        """`2 of 3 for capacity, after default/big`."""
         shown = self.before[:_SHOWN]
         rest = len(self.before) - len(shown)
         names = ", ".join(shown) + (f" and {rest} more" if rest else "")
-        return f"{len(self.before) + 1} of {self.waiting}" + (f", after {names}" if names else "")
+        place = f"{len(self.before) + 1} of {self.waiting} for {self.thing}"
+        return f"{place}, after {names}" if names else place
 
 
 def in_line(gang: Manifest) -> bool:
@@ -40,8 +42,18 @@ def in_line(gang: Manifest) -> bool:
     return status.get("phase") == "Unplaceable" or waits
 
 
+def thing(gang: Manifest) -> str:
+    """What a gang in line waits for: capacity, or the quota of the queue that it names."""
+    if (gang.get("status") or {}).get("reason") != WaitReason.QUOTA_EXHAUSTED.value:
+        return "capacity"
+    return f"the quota of queue {gang['metadata']['namespace']}/{(gang.get('spec') or {}).get('queue', '')}"
+
+
 def place(gang: Manifest, gangs: Iterable[Manifest], priority: Mapping[str, int]) -> PlaceInLine:
-    """The gang's place. `priority`: of gangs by the uid of their Gang objects, 0 where it is not told."""
+    """The gang's place among the gangs that wait for the same thing.
+
+    :param priority: of gangs, by the uid of their Gang objects; a gang without an entry has priority 0.
+    """
 
     def turn(each: Manifest) -> tuple[int, str, object]:
         meta = each["metadata"]
@@ -50,7 +62,8 @@ def place(gang: Manifest, gangs: Iterable[Manifest], priority: Mapping[str, int]
         created = _LAST if over else meta["creationTimestamp"]
         return -priority.get(meta["uid"], 0), created, natural_key(f"{meta['namespace']}/{meta['name']}")
 
-    waiting = [each for each in gangs if in_line(each)]
+    awaited = thing(gang)
+    waiting = [each for each in gangs if in_line(each) and thing(each) == awaited]
     before = sorted((each for each in waiting if turn(each) < turn(gang)), key=turn)
     names = tuple(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in before)
-    return PlaceInLine(names, len(waiting))
+    return PlaceInLine(names, len(waiting), awaited)

@@ -104,11 +104,28 @@ def test_the_line_is_by_priority_then_age_then_name_and_holds_those_that_wait_fo
     priority = {"uid-urgent": 10}
     places = {each["metadata"]["name"]: str(place(each, gangs, priority)) for each in gangs if in_line(each)}
     assert places == {
-        "urgent": "1 of 5",
-        "old": "2 of 5, after default/urgent",
-        "a": "3 of 5, after default/urgent, default/old",
-        "b": "4 of 5, after default/urgent, default/old, default/a",
-        "late": "5 of 5, after default/urgent, default/old, default/a and 1 more",
+        "urgent": "1 of 5 for capacity",
+        "old": "2 of 5 for capacity, after default/urgent",
+        "a": "3 of 5 for capacity, after default/urgent, default/old",
+        "b": "4 of 5 for capacity, after default/urgent, default/old, default/a",
+        "late": "5 of 5 for capacity, after default/urgent, default/old, default/a and 1 more",
+    }
+
+
+def test_gangs_that_wait_for_a_quota_stand_in_the_line_of_their_queue() -> None:
+    """Two wait for the quota of one queue, one for that of another, and one for capacity."""
+    created = "2026-11-21T11:00:00Z"
+    exhausted = {"phase": "Waiting", "reason": "QuotaExhausted"}
+    gangs = [gang(name, created, **exhausted) for name in ("a", "b", "other")] + [
+        gang("c", created, phase="Unplaceable")
+    ]
+    for each, queue in zip(gangs, ("training", "training", "tuning", "training"), strict=True):
+        each["spec"] = {"queue": queue}
+    assert {each["metadata"]["name"]: str(place(each, gangs, {})) for each in gangs} == {
+        "a": "1 of 2 for the quota of queue default/training",
+        "b": "2 of 2 for the quota of queue default/training, after default/a",
+        "other": "1 of 1 for the quota of queue default/tuning",
+        "c": "1 of 1 for capacity",
     }
 
 

@@ -166,9 +166,9 @@ def test_a_gang_that_waits_its_place_in_line_and_what_if(phalanx: Phalanx) -> No
     phalanx.await_phase("filler", "Placed")
     node = phalanx.nodes_of(["filler-0"])["filler-0"]
     waiting_for_room(phalanx)
-    assert place(phalanx, "third") == "1 of 3"
-    assert place(phalanx, "first") == "2 of 3, after default/third"
-    assert place(phalanx, "second") == "3 of 3, after default/third, default/first"
+    assert place(phalanx, "third") == "1 of 3 for capacity"
+    assert place(phalanx, "first") == "2 of 3 for capacity, after default/third"
+    assert place(phalanx, "second") == "3 of 3 for capacity, after default/third, default/first"
     live = ("solve", "--cluster", "live", "-o", "json")
 
     def what_if(*options: str) -> tuple[int, dict[str, str], str]:

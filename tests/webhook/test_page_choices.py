@@ -137,6 +137,6 @@ def test_who_was_evicted_for_a_gang_is_told(seen: Any) -> None:
 
 @pytest.mark.thorough
 def test_a_gang_that_waits_tells_who_is_before_it_and_lights_where_it_nearly_fits(seen: Any) -> None:
-    assert "in line\n2 of 2, after default/first" in seen["line"]
+    assert "in line\n2 of 2 for capacity, after default/first" in seen["line"]
     assert seen["unlit"] == [], "of a gang that does not wait nothing is lit so"
     assert seen["near"] == [["datacenter", "s0", "r1"], ["datacenter", "s1", "r6"]]

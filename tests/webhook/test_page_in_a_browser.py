@@ -41,7 +41,7 @@ TOLD_OF_WHAT_WAITS = (
     "needs 12 pods in one rack: s0/r1 fits 11 of 12 (5 nodes: Insufficient cpu)",
     "s0 / r1\t11 of 12 fit\t1\t16\t5 Insufficient cpu",
     "1 more pod slot in s0/r1",
-    "in line\n1 of 1",
+    "in line\n1 of 1 for capacity",
 )
 
 
