@@ -84,7 +84,7 @@ bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,00
 
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves; whether it keeps a limit
 	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json
-	$(BIN)/pytest -m timed tests/planning
+	$(BIN)/pytest -m timed tests/planning tests/faults
 
 lint: $(STAMP) ## Style, types, and which room may import which
 	$(BIN)/ruff check

@@ -15,7 +15,7 @@ LARGE = {"gang10k_evictions_1000nodes.json": 10_000, "slices_psw_evictions_5082.
 """Members by file."""
 
 
-@pytest.mark.thorough
+@pytest.mark.timed  # the 10 s of a solve are real time
 @pytest.mark.parametrize("name", LARGE)
 def test_a_large_cluster_full_of_victims_has_a_plan(name: str, tmp_path: Path) -> None:
     file = tmp_path / f"{name}.yaml"
