@@ -43,9 +43,9 @@ def chunks(instances: int, size: int, fast: int = 0, usual: int = 0) -> Sequence
     """Ranges of seeds, of at most `size` each, as parameters of a test.
 
     `instances`: all fixed seeds. `fast`: the size of the first range, which alone has no marker `thorough`; 0 means
-    `size`. `usual`: the number of seeds in `make test`; 0 means a third of `instances`.
+    `size`. `usual`: the number of seeds in `make test`; 0 means a sixth of `instances`.
     """
-    few, usual = fast or size, usual or instances // 3
+    few, usual = fast or size, usual or instances // 6
     if LONG:
         return [_named(range(few)), *_thorough(range(few, instances), size)]
     fixed = max(few, usual - usual // 2)

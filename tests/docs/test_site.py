@@ -140,6 +140,7 @@ def test_what_comes_from_elsewhere_is_found(html: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.long
 def test_the_site_is_built_strictly_and_fetches_nothing_from_elsewhere() -> None:
     made = subprocess.run(["make", "docs"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr

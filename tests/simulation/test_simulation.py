@@ -15,7 +15,7 @@ from simulation.minimise import minimised
 from simulation.schedule import run, simulating
 
 FAST, FIXED = 4, 100
-FRESH = int(os.environ.get("PHALANX_SIMULATED_SCHEDULES", "200"))
+FRESH = int(os.environ.get("PHALANX_SIMULATED_SCHEDULES", "100"))
 """How many fresh seeds a run tries: with the fixed ones about a minute of an idle core."""
 
 
