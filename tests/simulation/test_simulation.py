@@ -14,8 +14,8 @@ from simulation.known import unknown
 from simulation.minimise import minimised
 from simulation.schedule import run, simulating
 
-FAST, FIXED = 4, 100
-FRESH = int(os.environ.get("PHALANX_SIMULATED_SCHEDULES", "100"))
+FAST, FIXED = 4, 40
+FRESH = int(os.environ.get("PHALANX_SIMULATED_SCHEDULES", "60"))
 """How many fresh seeds a run tries: with the fixed ones about a minute of an idle core."""
 
 
