@@ -1,6 +1,6 @@
 """Exact evictions for a gang of alike members, by counting: the cost of victims is one more sum over nodes.
 
-The relaxation lets any victim go by itself. The best victims on a node then depend only on the number of members there,
+In the relaxation any victim may go alone. The best victims on a node then depend only on the number of members there,
 and all goals are sums over domains (`solver.tree_dp.min_plus`). The price of a gang that would go whole is divided into
 shares (`solver.eviction.lower_bounds`), so the relaxation never overestimates a plan's cost. If the best relaxed plan
 breaks no gang and no rule about evictions, it is the best plan. If it breaks one, the result is unknown.

@@ -1,8 +1,8 @@
 """Lower bounds on the evictions that a member needs, node by node: bounds by counting for goal 1.
 
 The parts of the goal (victims by priority, broken gangs, evicted amount of the scarcest resource) are digits of one
-number, the price. If a gang goes whole, its price is divided into shares. Those of its members pay that are where the
-planned gang may run. So no plan costs less than the prices of the victims on its nodes.
+number, the price. If a gang goes whole, its price is divided into shares. Its members on nodes where the planned gang
+may run pay these shares. So no plan costs less than the prices of the victims on its nodes.
 """
 
 from collections.abc import Iterable
