@@ -40,8 +40,8 @@ def prefer_started_last(model: Model, search: Search) -> None:
 def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> list[Digit]:
     """Return the next places of a row that may improve, as many as one number holds; empty if none is left.
 
-    Places without victims cannot improve. They only have to stay empty as long as no place before them improves. One
-    flag stands for all consecutive places of this sort.
+    Places without victims cannot improve. They only have to stay empty as long as no place before them improves. Such
+    places in a row share one flag.
     """
     digits: list[Digit] = []
     quiet: list[int] = []

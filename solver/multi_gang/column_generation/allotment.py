@@ -8,9 +8,9 @@ Wide domains are few, and the model ignores how they are filled inside. So CP-SA
           sum over g of members that x[g, d] displaces <= room, for each shape in each domain
           the sums of touched domains of the wider levels <= what they are held at
 
-The rules that the model ignores can only make plans worse, so the least sum is a lower bound. Unlike the bound of column
-generation, it respects that members are whole and that all gangs share a domain's capacity. If all members fit inside the
-domains, too, the choice is a plan.
+The rules that the model ignores can only make plans worse, so the least sum is a lower bound. Unlike the bound of
+column generation, it respects that members are whole and that all gangs share a domain's capacity. If all members fit
+inside the domains, too, the choice is a plan.
 """
 
 from collections.abc import Mapping, Sequence

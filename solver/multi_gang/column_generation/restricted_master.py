@@ -228,7 +228,7 @@ class RestrictedMaster:
         )
 
     def _shares(self, solution: PrimalDual) -> NDArray[np.float64]:
-        """How much of each column is taken; the columns before theirs leave gangs out."""
+        """Return the share of each column. The first variables, one per gang, are those that leave the gang out."""
         return solution.values[len(self.shapes) :]
 
     def _count(self, cut: Cut, row: int, column: Column, variable: int) -> None:
