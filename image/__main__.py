@@ -1,7 +1,7 @@
-"""Builds the image with what the machine has: `python -m image [BASE]`.
+"""Builds the image with the tools of this machine: `python -m image [BASE]`.
 
-docker or podman, where one of them has or can pull the base. Else buildah, on a base made of Debian's packages by
-mmdebstrap: that needs neither a daemon nor a registry of images.
+docker or podman builds it if one of them has or can pull the base. Otherwise buildah builds it, on a base that
+mmdebstrap creates from Debian's packages. That needs neither a daemon nor an image registry.
 """
 
 import json
@@ -24,12 +24,12 @@ ARCHIVE = ROOT / "dist" / "phalanx.oci.tar"
 BASE = "python:3.11-slim"
 
 OWN_BASE = "localhost/python:3.11-slim"
-"""What is made of Debian's packages in its place."""
+"""The base that is built from Debian's packages instead of `BASE`."""
 PACKAGES = "python3,python3-venv,python3-pip,python-is-python3,ca-certificates"
 SUITE = "bookworm"
 """Debian's release that has Python 3.11."""
 BASE_DAYS = 7
-"""After how long our own base is made anew, with Debian's latest."""
+"""After this number of days, our own base is rebuilt with the latest packages of Debian."""
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 _WITHOUT_BASE = """\

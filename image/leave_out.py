@@ -1,8 +1,8 @@
-"""What of the dependencies is left out of the image, because nothing of ours ever imports it.
+"""Removes the parts of dependencies that Phalanx never imports from the image.
 
-`python image/leave_out.py ENVIRONMENT` removes it, from the lists of installed files (RECORD) too, so that the bill of
-materials and the list of licences name what is there. It needs nothing but the standard library. A rule that fits
-nothing any more is an error, so that new versions of dependencies are looked at. `docs/decisions/0016` has the sizes.
+`python image/leave_out.py ENVIRONMENT` removes them, also from the lists of installed files (RECORD). So the bill of
+materials and the list of licences name what is installed. The script needs only the standard library. A rule that
+matches nothing is an error, so that new versions of dependencies are reviewed. `docs/decisions/0016` has the sizes.
 """
 
 import re
@@ -35,10 +35,10 @@ DISTRIBUTIONS: Mapping[str, str] = MappingProxyType(
         "tzdata": "pandas' time zones",
     }
 )
-"""Whole distributions, by name, and whose they are."""
+"""Whole distributions to remove, by name, with the part that would need them."""
 
 FILES: tuple[str, ...] = (
-    # What is there for people who build, check or test: headers, archives, types, tests.
+    # Files for builds, checks and tests only: headers, archives, types, tests.
     "*.a",
     "*.h",
     "*.pxd",
@@ -73,7 +73,7 @@ FILES: tuple[str, ...] = (
     "ortools/set_cover/*",
     "pybind11_abseil/*",
 )
-"""Parts of the others: paths below site-packages, where a star also stands for folders."""
+"""Files to remove from other distributions: paths below site-packages. A star also matches folder separators."""
 
 
 def leave_out(environment: Path) -> None:

@@ -1,6 +1,6 @@
 """Builds the archive and the manifest for krew: `python -m krew WHEEL URI HOMEPAGE` writes dist/krew.
 
-The same files give the same archive, byte for byte, so that its sum can be checked by whoever builds it again.
+Equal files give an equal archive, byte for byte. So anyone who rebuilds the archive can check its checksum.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""What a run says: a line for each lot as it goes by, and the page."""
+"""The output of a run: a line for each lot as it is measured, and the page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -26,7 +26,7 @@ _VICTIMS = (
 
 
 def text(lot: Lot) -> str:
-    """One lot on a line."""
+    """Return one lot as a line of text."""
     cpu = ", ".join(f"{name} {seconds:.2f} s of CPU" for name, seconds in lot.cpu.items())
     times = f"{lot.since_last:6.2f} s from the last, {lot.since_first:6.2f} s from the first"
     fewest = f" of at least {lot.fewest.racks}" if lot.fewest else ""

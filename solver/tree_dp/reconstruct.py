@@ -134,7 +134,7 @@ class _Seating:
         return None if move is None else _Move(move.name, 0, ((domain, totals), *move.path))
 
     def _into(self, around: _Open, count: int, done: Table, bound: int | None) -> _Move | None:
-        """The way to the smallest name in an untouched child, if it is below `bound`."""
+        """Return the move to the smallest name in an untouched child; None if it is not below `bound`."""
         best: _Move | None = None
         unusable: list[int] = []
         kept: list[int] = []
