@@ -92,8 +92,8 @@ class NextDoor:
     """The best plan elsewhere. `level`: the narrowest level above the node of which one domain holds the gang.
 
     `paths`: the domains of that level that the other plan uses, empty if there is no other plan. `goal` and `part`: the
-    first in which the other plan is worse. `value` and `other_value`: their values in this plan and in the other one.
-    All are empty if the other plan is worse by names alone.
+    first in which the other plan is worse; "" if it is worse by names alone. `value` and `other_value`: their values in
+    this plan and in the other one.
     """
 
     level: str

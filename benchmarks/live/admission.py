@@ -28,7 +28,7 @@ from kube.keys import GANG
 
 NOBODY, WEBHOOK, POLICIES = "nobody", "the webhook", "policies"
 WAYS = (NOBODY, WEBHOOK, POLICIES)
-"""The admission plugins that the API server calls for a gang's new pod: none, the webhook, or policies."""
+"""The ways to admit a gang's new pod: without Phalanx, by its webhook, or by its admission policies."""
 CREATED, TRIED = "created", "tried"
 """Pods that are stored, and pods that are not (`dryRun=All`), so that no server follows them."""
 SIBLINGS = 500

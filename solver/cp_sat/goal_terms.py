@@ -127,7 +127,7 @@ def _room_now(model: Model, node: int) -> Sum:
 
 
 def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
-    """Bind `wait` to at least `taken` minus `now`, but to no more than `taken` if `now` is negative."""
+    """Bind `wait` to at least `taken` minus `now`, or to at least `taken` if `now` is negative."""
     beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
     if now.constant < 0:
         nothing = model.flag()

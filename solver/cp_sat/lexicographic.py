@@ -285,7 +285,7 @@ class Search:
         solver = single_worker()
         parameters = solver.parameters
         parameters.max_deterministic_time = self.budget.deterministic * share
-        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # CP-SAT refuses less: time passes
+        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # CP-SAT refuses values < 0, and time passes
         parameters.linearization_level = self.linearization
         parameters.symmetry_level = 0  # symmetries in presolve took 5 s with half a second left
         if self._small() or not self.presolve:

@@ -242,7 +242,7 @@ class _Row:
     def _rejected(self, turn: _Turn, chosen: int) -> list[int]:
         """Return the nodes of smaller names that leave no wider domain than the chosen node does.
 
-        No equally good plan uses them for this member, because the search preferred the chosen node.
+        They are in no equally good plan, because the search chooses the smallest possible name.
         """
         rank = self.name_rank
         smaller = (node for node in turn.smaller if rank[node] < rank[chosen])

@@ -155,7 +155,7 @@ def _priced(
 def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instance:
     """Return the instance in which pending members may only run on these nodes.
 
-    Its useful victims are those whose eviction frees capacity for these nodes.
+    Its useful victims are those whose eviction can help members on these nodes.
     """
     inside = np.zeros(len(instance.problem.nodes), dtype=np.bool_)
     inside[list(nodes)] = True

@@ -16,8 +16,8 @@ from solver.solve import decide
 def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NextDoor | None:
     """Return the nearest alternative to a plan.
 
-    None if the plan uses the whole cluster or a level's only domain, or if pinned members leave no choice. None also if
-    the alternative is not proven in time.
+    None if no level above the node has several domains of which one holds the plan, or if pinned members leave no
+    choice. None also if the alternative is not proven in time.
     """
     instance = instance_of(problem, evicting=bool(plan.victims))
     level = _level(instance, plan)

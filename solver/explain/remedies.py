@@ -134,7 +134,7 @@ def _counted(instance: Instance) -> bool | None:
 def _cleared_plans(instance: Instance) -> Iterator[Plan]:
     """Yield plans in the domains with the most capacity, with every victim on their nodes evicted.
 
-    They may break rules about evictions. If the number of members per domain is limited, only the best plan is tried.
+    They may break rules about evictions. If rules bind the number of members in a domain, only the best plan is tried.
     """
     problem, found = instance.problem, countable(cleared(instance))
     if found is not None and found[1].numbers:

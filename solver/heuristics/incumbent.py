@@ -24,7 +24,9 @@ STARTING = 10_000
 first plan by itself.
 """
 _AT_LENGTH = 0.3
-"""The share of the remaining time in which more than one quick plan is sought."""
+"""The share of the remaining time for a thorough search of quick plans. After it, the first plan that is found is
+taken.
+"""
 _PLANS = 3
 """How many valid quick plans are offered before the search for a better one starts."""
 

@@ -38,8 +38,9 @@ def solve_joint(problem: Problem, limits: Limits, deadline: Deadline = NO_DEADLI
 def solve_all_placed(many: ManyGangs, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer | None:
     """Place every member of every gang that is not displaced, without evictions.
 
-    The gangs are as compact together as possible, or as is found by the deadline. Each gang has the other goals to
-    itself. None if no such plan is found, or if the gangs do not meet the conditions of `solver.multi_gang.all_placed`.
+    The gangs are as compact together as possible, or as is found by the deadline. The other goals are optimised for
+    each gang alone. None if no such plan is found, or if the gangs do not meet the conditions of
+    `solver.multi_gang.all_placed`.
     """
     if not is_countable():
         return None

@@ -24,7 +24,7 @@ _NARROW, _AT_ONCE = 512, 32
 work.
 """
 _FULL, _FEW = 64, 256
-"""Products up to the first width are always computed whole. In wider products, the last children, up to the second
+"""Products up to the first width are always computed whole. In wider products, a few children, for at most the second
 number of members, are merged column by column.
 """
 _WORD = 59
@@ -191,8 +191,8 @@ class Products:
     def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> Table:
         """Return the columns of `product` for these numbers of members.
 
-        All children of the first key except a few are merged first. The exception is the same for several numbers of
-        children. So a caller that takes children one by one needs a new whole table only now and then.
+        All children of the first key except a few are merged into a whole table, which several numbers of children
+        share. So a caller that takes children one by one needs a new whole table only now and then.
         """
         if groups in self._products or self.width(groups) <= _FULL:
             return self.product(groups)[:, counts]
