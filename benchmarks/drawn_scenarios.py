@@ -24,7 +24,7 @@ FULL = FILLS[2:]
 
 _GPUS = (8, 4, 2, 1)
 _SPREAD_OVER = (*SWITCHES[1:], HOSTNAME_LABEL)
-"""Labels by which gangs are spread."""
+"""The labels over which gangs are spread."""
 
 Draw = Callable[[Random, Room], tuple[Gang, ...]]
 
@@ -153,7 +153,7 @@ def _joint(required: str | None, preferred: str | None) -> Draw:
 
 
 def _hopeless(required: str | None, preferred: str | None, priority: int = 0) -> Draw:
-    """One to eight pods more than there is room for."""
+    """Draw a gang of one to eight pods more than fit."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         each = _ask(rng.choice(_GPUS if required else _GPUS[:1]))
@@ -166,7 +166,7 @@ def _hopeless(required: str | None, preferred: str | None, priority: int = 0) ->
 
 
 def _hopeless_sets(required: str) -> Draw:
-    """Two sets of which either has room, and not both."""
+    """Draw two sets that fit alone, but not together."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         large, small = _ask(4), _ask(1)

@@ -77,9 +77,9 @@ FILES: tuple[str, ...] = (
 
 
 def leave_out(environment: Path) -> None:
-    """Remove what is left out from a virtual environment.
+    """Remove the listed distributions and files from a virtual environment.
 
-    :raises ValueError: rules fit nothing there; nothing has been removed then.
+    :raises ValueError: some rules match nothing there; nothing was removed.
     """
     (packages,) = environment.glob("lib/python3.*/site-packages")
     installed = list(distributions(path=[str(packages)]))
@@ -97,17 +97,17 @@ def leave_out(environment: Path) -> None:
 
 
 def normalised(name: str) -> str:
-    """A distribution's name as package indices write it: small letters, hyphens."""
+    """Return a distribution's name as package indices write it: lower case, with hyphens."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def is_left_out(file: PackagePath) -> bool:
-    """Whether a file of a distribution that stays is left out."""
+    """Return whether a file is removed although its distribution stays."""
     return any(fnmatchcase(str(file), rule) for rule in FILES)
 
 
 def unused_rules(installed: Iterable[Distribution]) -> list[str]:
-    """The rules that fit nothing of what is installed."""
+    """Return the rules that match nothing of the installed distributions."""
     found = list(installed)
     names = {normalised(each.name) for each in found}
     files = [str(file) for each in found if normalised(each.name) not in DISTRIBUTIONS for file in each.files or ()]
@@ -121,7 +121,7 @@ def _remove(distribution: Distribution, files: Iterable[PackagePath]) -> None:
 
 
 def _rewrite(distribution: Distribution, gone: Iterable[PackagePath]) -> None:
-    """Take files out of the list of what is installed."""
+    """Remove files from a distribution's list of installed files (RECORD)."""
     names = {str(file) for file in gone}
     (record,) = (
         Path(str(distribution.locate_file(each))) for each in distribution.files or () if each.name == "RECORD"

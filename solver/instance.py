@@ -183,7 +183,7 @@ def useful_victims(problem: Problem, eligible: NDArray[np.bool_]) -> tuple[int, 
         near[list(spread.victims)] = True
     for affinity in problem.affinities:
         near[list(affinity.victims)] = True
-    broken = np.zeros(len(problem.victim_gangs) + 1, dtype=np.bool_)  # the last, -1, is for those without a gang
+    broken = np.zeros(len(problem.victim_gangs) + 1, dtype=np.bool_)  # the last, -1, means no gang
     broken[victims.gang[near]] = True
     broken[-1] = False
     return tuple(np.flatnonzero(near | broken[victims.gang]).tolist())

@@ -184,7 +184,7 @@ def criterion(goal: str) -> Criterion:
 
 
 def is_of_level(goal: str) -> bool:
-    """Whether the goal counts something on one level: its name is `<goal>/<level>`."""
+    """Return whether the goal is counted by level: its name is `<goal>/<level>`."""
     return criterion(goal).by_level
 
 
@@ -282,7 +282,7 @@ class Score:
         return {f"priority {priority}": counts[priority] for priority in sorted(counts, reverse=True)}
 
     def gangs_broken(self) -> Parts:
-        """Gangs of which fewer than their minimum remain."""
+        """The number of gangs that the evictions bring below a minimum."""
         return {"": len(gangs_broken(self.instance.problem, self.evictions))}
 
     def evicted(self) -> Parts:

@@ -175,7 +175,7 @@ _ABOUT = (
 
 
 def page(plan: Plan, lots: Sequence[Lot], tried: Sequence[Tried], about: str) -> str:
-    """The whole run in Markdown."""
+    """Return the page of the whole run in Markdown."""
     lines = [
         "# What admission costs",
         "",

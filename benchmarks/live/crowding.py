@@ -10,7 +10,7 @@ from controlplane.control_plane import ControlPlane, wait_until
 
 EMPTY, CROWDED = "empty", "70 % full"
 OTHERS = "running"
-"""The namespace of the pods that have taken the nodes."""
+"""The namespace of the other pods, which take the nodes."""
 _SEED = 16
 _FULL, _HALF = 0.66, 0.08
 """Shares of all nodes: those without a free GPU, and those with half of their GPUs. Together 70 % of all GPUs are

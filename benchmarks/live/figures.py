@@ -17,7 +17,7 @@ OURS = (PHALANX, JOB_PHALANX)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median of the rounds, and the least and the most of them."""
+    """The median of the rounds, with the smallest and the largest value."""
 
     middle: float
     least: float

@@ -93,7 +93,7 @@ def main(*, sizes: str, write: Path | None, **asked: int) -> None:
 
 
 def page(found: Sequence[Found], about: str) -> str:
-    """The whole run in Markdown."""
+    """Return the page of the whole run in Markdown."""
     lines = [
         "# What the servers need in large clusters",
         "",

@@ -33,7 +33,7 @@ _CAPACITY = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"
 
 
 def node(number: int, per_block: int = PER_BLOCK, per_rack: int = PER_RACK) -> Manifest:
-    """One fake node."""
+    """Return a node that kwok runs, in its rack and block."""
     name = f"n{number:05d}"
     domains = {BLOCK: f"b{number // per_block}", RACK: f"r{number // per_rack}"}
     labels = {"kubernetes.io/hostname": name, **domains, **POOL}
@@ -43,7 +43,7 @@ def node(number: int, per_block: int = PER_BLOCK, per_rack: int = PER_RACK) -> M
 
 
 def ready(of: Manifest) -> bool:
-    """Whether a node can take pods."""
+    """Whether a node is ready and has no taint."""
     conditions = of["status"].get("conditions", ())
     condition = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     return condition and not of["spec"].get("taints")

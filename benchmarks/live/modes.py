@@ -1,4 +1,4 @@
-"""One lot of pods, from its creation to all bound, and away again."""
+"""One lot of pods: its creation, the binding of all its pods, and its deletion."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -37,10 +37,10 @@ def text(lot: Lot) -> str:
 def page(
     rows: Sequence[LiveRow], idle: Mapping[str, tuple[float, float]], evicted: Sequence[Evicted], about: str
 ) -> str:
-    """The whole run in Markdown.
+    """Return the page of the whole run in Markdown.
 
-    :param idle: by server, the percentage of a core that it used with nothing to do, and its megabytes then.
-    :param about: what was measured on what.
+    :param idle: by server, the percentage of a core that it uses when idle, and its megabytes then.
+    :param about: the machine and the setup of the run.
     """
     lines = ["# From creation to a node, live", "", about, "", _WORDS, ""]
     for scene, beside in dict.fromkeys((row.scene, row.beside) for row in rows):

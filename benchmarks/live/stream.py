@@ -134,13 +134,13 @@ class _Stream:
         self._since = plane.request("GET", f"{load.PODS}?limit=1")["metadata"]["resourceVersion"]
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
+        """Start the threads that watch pods and delete gangs."""
         for each in self._threads:
             each.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End when the last gang has gone."""
+        """End the threads once the last gang is deleted."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -222,12 +222,12 @@ class _Probe:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the thread that probes."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop the thread that probes, and wait for its end."""
         self._over.set()
         self._thread.join()
 

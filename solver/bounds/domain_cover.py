@@ -74,9 +74,9 @@ class Covers:
         tree, needed = self.instance.tree, self.needs(seats)
         offers, around = self.offers(narrower), tree.around(narrower, level)
         most = np.zeros(tree.count(level), dtype=np.int64)
-        # As `least`, inside each domain of `level` at once: sorted by domain and then by offer, `before` is what the
-        # larger ones in the same domain offer together (a running sum, less what it was where the domain begins). A
-        # narrower domain counts as long as those before it are not enough.
+        # The bound of `least`, inside each domain of `level` at once. Narrower domains are sorted by domain and then by
+        # offer. `before` is the sum of larger offers in the same domain: a running sum, minus its value where the
+        # domain begins. A narrower domain counts as long as those before it are not enough.
         for column in np.flatnonzero(needed > 0).tolist():
             order = np.lexsort((-offers[:, column], around))
             room, there = offers[order, column], around[order]
@@ -90,9 +90,9 @@ class Covers:
     def useful(self, level: int, seats: list[Seat], most: int) -> NDArray[np.bool_]:
         """Return, by domain of `level`, whether it can be one of at most `most` domains that hold these members."""
         held, offers, needed = self._missing(level, seats)
-        # best: others x columns, the largest offers of each column. with_it: domains x columns, what a domain offers
-        # with the best others beside it. Where it is among these itself, it would count twice: then the sum of the best
-        # others + 1 is all there is, so the smaller of both holds.
+        # best: others x columns, the largest offers of each column. with_it: domains x columns, the offer of a domain
+        # with the best others beside it. A domain that is among the best itself would count twice. Then the sum of the
+        # best others + 1 is an upper bound, so the smaller of both holds.
         others = max(0, most - len(held) - 1)
         best = -np.sort(-offers, axis=0)[: others + 1]
         with_it = np.minimum(best.sum(axis=0), offers + best[:others].sum(axis=0))
@@ -180,7 +180,8 @@ def _packable(instance: Instance) -> Counts:
     if len(shapes) == 1 or np.prod(counts, dtype=np.float64) > _MIXTURES:
         return bound
     # mixtures: mixtures x shapes, every combination of numbers up to what any node holds; used: mixtures x resources.
-    # Of every node, the most of each resource over those that fit there: a knapsack by enumeration, for few shapes.
+    # The bound of a node is the maximum of each resource over the mixtures that fit there: a knapsack by enumeration,
+    # for few shapes.
     mixtures = np.array(list(np.ndindex(*counts.tolist())), dtype=np.int64)
     used = mixtures @ asked
     for node in np.flatnonzero(usable).tolist():
@@ -203,8 +204,8 @@ def _least_demand(problem: Problem) -> Counts:
         waiting = [member.shape for member in pod_set.members if member.node is None]
         held = len(pod_set.members) - len(waiting)
         missing = max(0, pod_set.minimum - held)
-        # asked: members x resources, each column sorted by itself: its first k rows sum up to the least that any k
-        # members ask of that resource.
+        # asked: members x resources, each column sorted by itself. The sum of its first k rows is the least that any k
+        # members request of that resource.
         asked = np.sort(requests[np.array(waiting, dtype=np.int64)], axis=0)
         demand += asked[:missing].sum(axis=0)
         others.append(asked[missing:])
@@ -221,8 +222,8 @@ def most_members(instance: Instance, members: Sequence[Member], level: int) -> C
     """
     problem, tree = instance.problem, instance.tree
     counts = Counter([member.shape for member in members])
-    # most: domains. Two bounds, of which the smaller holds: the sum over shapes of what capacity (shapes x nodes) has
-    # for each of them alone, and per resource the sum over nodes of how often the least request is in the room.
+    # most: domains. The smaller of two bounds: the sum over shapes of the capacity (shapes x nodes) for each shape
+    # alone, and, per resource, the sum over nodes of how often the smallest request fits.
     most = np.zeros(tree.count(level), dtype=np.int64)
     for shape, count in counts.items():
         most += np.minimum(tree.summed(level, instance.capacity[shape]), count)

@@ -37,10 +37,11 @@ Key = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class _Branch:
-    """A domain, the fewest domains inside it and the most weight of node preferences that a plan in it can have.
+    """A domain with bounds for its plans. `spread`: the fewest domains inside. `preference_score`: the most weight of
+    node preferences.
 
-    `terminating`: the least capacity of terminating pods that a plan in it uses. `mixtures`: what counting knows about
-    all domains, where that is everything.
+    `terminating`: the least capacity of terminating pods that a plan in it uses. `mixtures`: the results of counting
+    for all domains; None if counting does not describe the instance exactly.
     """
 
     instance: Instance

@@ -101,6 +101,6 @@ def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], Spr
 
 
 def _keeping(instance: Instance, level: int, most: int, seats: list[Seat]) -> Instance:
-    """The instance without the domains of a level that no plan in at most so many of them can use."""
+    """Return the instance without domains of a level that no plan in at most `most` of them can use."""
     useful = Covers(instance).useful(level, seats, most)[instance.tree.domains(level)]
     return replace(instance, capacity=np.where(useful, instance.capacity, 0))

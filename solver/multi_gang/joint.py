@@ -173,6 +173,6 @@ def _obstacles(problem: Problem, seats: Sequence[tuple[int, int]]) -> frozenset[
 
 
 def _same_gang(problem: Problem, victim: int, victims: Sequence[int]) -> list[int]:
-    """The victims of the same running gang."""
+    """Return the victims of the same running gang, the victim included."""
     gang = problem.victims[victim].gang
     return [victim] if gang is None else [each for each in victims if problem.victims[each].gang == gang]

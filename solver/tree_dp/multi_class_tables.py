@@ -23,7 +23,7 @@ _KEPT = 200
 
 
 class TooMuchError(Exception):
-    """Counting would take too long."""
+    """Counting would take too long, so the caller tries another method."""
 
 
 @dataclass
