@@ -1,1 +1,3 @@
-"""How long the solver takes, how much of its answers is proven, and what a plain model would need for the same."""
+"""Benchmark of the solver: solve times, the share of proven results, and a plain reference model on the
+same instances.
+"""

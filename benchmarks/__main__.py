@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure the solver, print what was found, compare it with what was found before."""
+"""`python -m benchmarks`: measure the solver, print the figures, and compare them with those of an earlier run."""
 
 import time
 from contextlib import ExitStack

@@ -1,8 +1,8 @@
-"""Jobs as they arrive on clusters of today: the openb trace as it is, Helios and Philly by their statistics.
+"""Jobs as they arrive on present clusters: the openb trace itself, Helios and Philly by their statistics.
 
 Helios and Philly: shares of job sizes and run times of the last 15,000 jobs of each, as published in
-DIR-LAB/Gen-Parallel-Workloads. The few per cent that those leave open lie between 1 and 8 GPUs for Philly.
-openb: `data/README.md`. A share of a GPU counts as a whole one: extended resources know no shares.
+DIR-LAB/Gen-Parallel-Workloads. For Philly, the few per cent without a published size are between 1 and 8 GPUs. openb:
+`data/README.md`. A fraction of a GPU counts as a whole one, because extended resources have no fractions.
 """
 
 import csv
@@ -30,12 +30,14 @@ HELIOS: Mapping[int, float] = {
     128: 0.2,
     160: 0.2,
 }
-"""GPUs of a job to its share of the jobs, in per cent; the one per cent from 64 to 160 is spread over four sizes."""
+"""GPUs of a job to its share of the jobs, in per cent. The one per cent from 64 to 160 is spread over four sizes."""
 PHILLY: Mapping[int, float] = {1: 80.0, 2: 4.2, 4: 4.1, 8: 9.9, 16: 1.6, 32: 0.2}
 MEDIAN_SECONDS, MEAN_SECONDS = 277.0, 13_683.0
-"""Run time of a Helios job; taken as log-normal, and for Philly too."""
+"""Run time of a Helios job. The distribution is assumed to be log-normal, for Philly too."""
 MILLICORES_PER_GPU, MEBIBYTES_PER_GPU = 12_000, 96 << 10
-"""What Helios and Philly jobs ask beside a GPU: assumed, three quarters of a host's for all of its GPUs."""
+"""Requests of Helios and Philly jobs per GPU. They are assumed: all GPUs of a host take three quarters of
+its amounts.
+"""
 
 _OPENB = Path(__file__).parent / "data" / "openb_pod_list_default.csv"
 _SIGMA = math.sqrt(2 * math.log(MEAN_SECONDS / MEDIAN_SECONDS))
@@ -43,7 +45,7 @@ _SIGMA = math.sqrt(2 * math.log(MEAN_SECONDS / MEDIAN_SECONDS))
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What one pod asks: GPUs, millicores, MiB."""
+    """The requests of one pod: GPUs, millicores, MiB."""
 
     gpus: int
     millicores: int
@@ -52,7 +54,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """So many pods that are alike, started together, and how long they run."""
+    """A number of equal pods that start together, and their run time."""
 
     pods: int
     each: Ask
@@ -70,12 +72,12 @@ def arrivals(source: str, rng: Random) -> Iterator[Job]:
 
 
 def without_gpus(rng: Random) -> Iterator[Job]:
-    """The pods of openb that ask for no GPU, without end."""
+    """Yield the pods of openb that request no GPU, without end."""
     return (job for job in _replayed(rng) if not job.each.gpus)
 
 
 def _replayed(rng: Random) -> Iterator[Job]:
-    """The trace in its order from a drawn point on, over and over."""
+    """Yield the trace in its order from a random point on, over and over."""
     trace = _openb()
     start = rng.randrange(len(trace))
     return cycle(trace[start:] + trace[:start])

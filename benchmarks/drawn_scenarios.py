@@ -1,4 +1,4 @@
-"""What is asked of the solver: every scenario draws its gangs from a seed and from what its cluster has left."""
+"""The scenarios of the benchmark: each draws its gangs from a seed and from the free capacity of its cluster."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,28 +14,29 @@ from kube.topology import HOSTNAME_LABEL
 SIZES = (847, 5_082, 15_246)
 """Nodes: the Lingjun cluster once, 6 and 18 times."""
 PREEMPTOR = 500
-"""Priority of gangs that may evict: about half of what runs is below it (`filling.PRIORITIES`)."""
+"""Priority of gangs that may evict. About half of the running pods are below it (`filling.PRIORITIES`)."""
 HIGHEST = 2_000
-"""Priority of gangs that may evict everybody."""
+"""Priority of gangs that may evict every pod."""
 
 FILLS = (0.70, 0.80, 0.90, 0.95)
 FULL = FILLS[2:]
-"""Where the gangs ask for whole hosts, hardly any is free then."""
+"""Fills of scenarios whose gangs need whole hosts: hardly any host is free at these fills."""
 
 _GPUS = (8, 4, 2, 1)
 _SPREAD_OVER = (*SWITCHES[1:], HOSTNAME_LABEL)
-"""Labels by which gangs are spread."""
+"""The labels over which gangs are spread."""
 
 Draw = Callable[[Random, Room], tuple[Gang, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`draw` makes the gangs of one instance. `instances` by nodes: how many there are of it in a full run.
+    """A scenario of the benchmark. `draw` creates the gangs of one instance.
 
-    `target_ms`: what 99 % of the instances may take at 5,082 nodes. `evicting_below`: the priority below which pods
-    count as room where the gangs are drawn. `fills`: shares of the GPUs in use, taken by turns. `pods`: pods to which
-    the cluster is topped up.
+    `instances`: by number of nodes, how many instances a full run has. `target_ms`: the limit for 99 % of the instances
+    at 5,082 nodes; None: no limit. `evicting_below`: the priority below which pods count as free capacity when gangs
+    are drawn; None: no pods do. `fills`: shares of the GPUs in use, in turns. `pods`: the number of pods to which the
+    cluster is topped up.
     """
 
     name: str
@@ -55,7 +56,7 @@ _CPU_ONLY = Ask(0, 8_000, 16 << 10)
 
 
 def _fitting(rng: Random, room: Room, pods: int, level: str | None, slices: Slices = ()) -> Ask:
-    """What each of so many pods asks: as many GPUs as drawn, or as there are for all of them."""
+    """Return the requests of each of so many pods: the drawn number of GPUs, or the most that all of them can have."""
     return _largest(rng.choice(_GPUS), room, pods, level, slices)
 
 
@@ -67,7 +68,7 @@ def _largest(drawn: int, room: Room, pods: int, level: str | None, slices: Slice
 
 
 def _of(pods: int | tuple[int, int], required: str | None, preferred: str | None) -> Draw:
-    """One pod set, of a fixed number of pods or one from a range."""
+    """Draw one pod set, with a fixed number of pods or a number from a range."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         count = pods if isinstance(pods, int) else rng.randint(*pods)
@@ -78,7 +79,7 @@ def _of(pods: int | tuple[int, int], required: str | None, preferred: str | None
 
 
 def _evicting(pods: int, required: str | None, preferred: str | None, priority: int = PREEMPTOR) -> Draw:
-    """Pods that take a whole host each, as long as there is one for each once all have gone who may be evicted."""
+    """Draw pods that each need a whole host, or fewer GPUs if too few hosts can be freed by evictions."""
 
     def draw(_rng: Random, room: Room) -> tuple[Gang, ...]:
         role = Role("workers", pods, _largest(_GPUS[0], room, pods, required))
@@ -152,7 +153,7 @@ def _joint(required: str | None, preferred: str | None) -> Draw:
 
 
 def _hopeless(required: str | None, preferred: str | None, priority: int = 0) -> Draw:
-    """One to eight pods more than there is room for."""
+    """Draw a gang of one to eight pods more than fit."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         each = _ask(rng.choice(_GPUS if required else _GPUS[:1]))
@@ -165,7 +166,7 @@ def _hopeless(required: str | None, preferred: str | None, priority: int = 0) ->
 
 
 def _hopeless_sets(required: str) -> Draw:
-    """Two sets of which either has room, and not both."""
+    """Draw two sets that fit alone, but not together."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         large, small = _ask(4), _ask(1)

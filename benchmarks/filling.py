@@ -1,7 +1,7 @@
-"""A cluster in use: jobs come, are placed as a scheduler that looks at nodes alone would place them, and end.
+"""A cluster in use: jobs arrive, are placed node by node as by a scheduler without gangs, and end.
 
-Arrivals go on at a given fill until as many jobs have ended as ran when the fill was first reached; what is left
-is fragmented as such a cluster is. The same load gives the same cluster on every machine.
+Arrivals continue at a given fill until as many jobs have ended as ran when the fill was first reached. The free
+capacity is then as fragmented as in a real cluster. Equal loads give equal clusters on every machine.
 """
 
 import heapq
@@ -32,24 +32,26 @@ from kube.objects import (
 from planning.framing.running_gangs import RunningGang, RunningGangs
 
 SOURCES = ("openb", "helios", "philly")
-"""Each holds a third of the GPUs in use."""
+"""The sources of jobs. Each holds a third of the GPUs in use."""
 PRIORITIES = {0: 20, 100: 30, 1000: 50}
 """Priority of a job to its share of the jobs, in per cent."""
 TEAMS = 8
-"""Jobs belong to teams by turns; every team has a disruption budget of a tenth of its pods."""
+"""The number of teams. Jobs belong to them in turns. Each team's disruption budget allows a tenth of its pods."""
 
 _TIGHT = 0.75
-"""The share of pods that go to the fullest node that holds them, the others to any that does."""
+"""The share of pods that go to the fullest node that holds them. Other pods go to any node that does."""
 _TRIES = 8
 _GIVE_UP = 200
-"""Jobs in a row that find no room before the cluster counts as full."""
+"""After this many jobs in a row without a place, the cluster counts as full."""
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How full a cluster of `copies` networks is: the share of its GPUs in use, the seed of what is drawn, and the
-    number of pods up to which such without GPUs are added.
+    """How full a cluster of `copies` networks is.
+
+    `fill`: the share of its GPUs in use. `seed`: the seed of all draws. `pods`: pods without GPUs are added up to this
+    number of pods.
     """
 
     copies: int
@@ -60,7 +62,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A load as planning sees it."""
+    """A cluster under a load, in the form that planning reads."""
 
     load: Load
     snapshot: Snapshot
@@ -79,7 +81,9 @@ class _Running:
 
 @dataclass(slots=True)
 class _Hosts:
-    """What every host has left. `by_gpus[n]`: the hosts with n GPUs left, `where[host]` its place in that list."""
+    """The free capacity of every host. `by_gpus[n]`: the hosts with n free GPUs; `where[host]`: its place
+    in that list.
+    """
 
     gpus: list[int]
     millicores: list[int]
@@ -88,7 +92,7 @@ class _Hosts:
     where: list[int] = field(default_factory=list)
 
     def holds(self, host: int, ask: Ask) -> bool:
-        """Whether a pod fits beside what is there."""
+        """Whether a pod fits on a host."""
         return (
             self.gpus[host] >= ask.gpus
             and self.millicores[host] >= ask.millicores
@@ -96,7 +100,7 @@ class _Hosts:
         )
 
     def take(self, host: int, ask: Ask, sign: int = 1) -> None:
-        """Put a pod there; with sign -1 take it away."""
+        """Place a pod on a host; with sign -1, remove it."""
         self.millicores[host] -= sign * ask.millicores
         self.mebibytes[host] -= sign * ask.mebibytes
         if ask.gpus:
@@ -117,7 +121,7 @@ class _Hosts:
 
 
 def filled(load: Load) -> Cluster:
-    """The cluster under a load."""
+    """Return the cluster under a load."""
     hosts = nodes(load.copies)
     names = [node.metadata.name for node in hosts]
     pods: list[Pod] = []
@@ -146,7 +150,7 @@ class _Replay:
         self._now = 0.0
 
     def run(self) -> list[_Running]:
-        """What runs in the end."""
+        """Return the jobs that run at the end."""
         self._fill()
         for _ in range(len(self._running)):
             self._end_one()
@@ -155,7 +159,7 @@ class _Replay:
         return list(self._running.values())
 
     def _fill(self) -> None:
-        """Start jobs until the fill is reached; those that find no room are given up."""
+        """Start jobs until the fill is reached. Jobs without a place are dropped."""
         failed = 0
         while sum(self._used.values()) < self._target and failed < _GIVE_UP:
             source = min(SOURCES, key=self._used.__getitem__)
@@ -228,7 +232,7 @@ def _pods(each: _Running, names: list[str]) -> Iterator[Pod]:
 
 
 def container(ask: Ask) -> Container:
-    """A container that asks for so much."""
+    """Return a container with these requests."""
     requests: dict[str, str | int | float] = {"cpu": f"{ask.millicores}m", "memory": f"{ask.mebibytes}Mi"}
     if ask.gpus:
         requests["nvidia.com/gpu"] = ask.gpus
@@ -236,7 +240,7 @@ def container(ask: Ask) -> Container:
 
 
 def _budgets(pods: Iterable[Pod]) -> list[PodDisruptionBudget]:
-    """The teams' budgets, counted as the disruption controller of a cluster that runs has counted them."""
+    """Return the teams' budgets, with the status that the disruption controller of a running cluster would write."""
     running = Counter(pod.metadata.namespace for pod in pods)
     return [
         PodDisruptionBudget(

@@ -1,4 +1,4 @@
-"""Gangs for the benchmark, as a dialect would hand them to planning."""
+"""Gangs for the benchmark, in the form in which a dialect hands them to planning."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A pod set: so many pods that are alike. Levels by name."""
+    """A pod set of `pods` equal pods. Levels are given by name."""
 
     name: str
     pods: int
@@ -34,8 +34,9 @@ def gang(
     priority: int = 0,
     number: int = 0,
 ) -> Gang:
-    """A gang whose members are all needed. `spread`: by which label they must be spread evenly. `number`: a lower one
-    is older.
+    """Return a gang of which every member must be placed.
+
+    `spread`: the label over which the members must be spread evenly. `number`: a lower number means an older gang.
     """
     members = tuple(
         Member(_pod(name, f"{name}-{role.name}-{rank}", role.each, priority, spread), role.name, rank)

@@ -1,4 +1,4 @@
-"""Times one instance: from the problem to the verified plan, through a worker, as the product does it."""
+"""Times one instance: from the problem to the verified plan, through a worker, as the controller runs it."""
 
 import gc
 import os
@@ -28,18 +28,18 @@ from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 
 LIMITS = Limits()
-"""The product's own. What takes longer than `WITHIN` counts as not proven all the same."""
+"""The default limits of a solve. Results that take longer than `WITHIN` count as not proven."""
 WITHIN = 1.0
-"""Seconds within which an answer is to be proven."""
+"""The time in seconds within which a result must be proven."""
 CHANGED_ONE_IN = 100
-"""One node in so many has changed since the picture before."""
+"""One in this many nodes has changed since the previous snapshot."""
 _LATER = since(SolvePhase.ROOM)
 """The goals after the first three: victims, extras, compactness."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The first goal that is not proven: what the plan reaches and what could be possible. "plan": there is none."""
+    """The first goal that is not proven: its value in the plan and its bound. `goal` "plan": there is no plan."""
 
     goal: str
     value: int
@@ -48,9 +48,11 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One instance: seconds by stage, `seconds` from the picture of the cluster to the verified plan; what is proven,
-    had there been time for ever; `gangs` asked for, and the `plan` of a single one; `peak`: memory of the workers so
-    far, in bytes; `explaining`: seconds after a no was known, which are part of `seconds`.
+    """The measurement of one instance. `seconds`: from the snapshot to the verified plan. `stages`: seconds by stage.
+
+    `proven_first`, `proven_all`: what is proven, regardless of the time it took. `gangs`: the number of gangs. `plan`:
+    that of a single gang. `peak`: the most memory of a worker so far, in bytes. `explaining`: the seconds after a
+    rejection was known, which are part of `seconds`.
     """
 
     seconds: float
@@ -66,13 +68,13 @@ class Sample:
 
 
 class Bench:
-    """A worker with clocks. Made by `bench`."""
+    """A worker with clocks. `bench` creates it."""
 
     def __init__(self, workers: Workers, clock: Clock, folder: Path) -> None:
         self._workers, self._clock, self._folder = workers, clock, folder
 
     def one(self, problem: Problem, framing_seconds: float) -> Sample:
-        """One gang, stated already, in so many seconds."""
+        """Measure one gang whose problem was stated before, in `framing_seconds`."""
         self._clock.take()
         step_times.spent(self._folder)
         began = time.perf_counter()
@@ -82,7 +84,7 @@ class Bench:
         return self._sample(seconds + framing_seconds, framing_seconds, [_measured(answer)], counted_none=counted_none)
 
     def several(self, gangs: Sequence[Gang], cluster: Cluster) -> Sample:
-        """Gangs that wait together, planned as the product does it."""
+        """Measure gangs that wait together, planned as the controller plans them."""
         self._clock.take()
         step_times.spent(self._folder)
         with (
@@ -106,7 +108,7 @@ class Bench:
         searched = sum(each.total - each.model - each.verify for each in spent)
         handed_over = max(0.0, seconds - framing - stated - searched - checked)
         if counted.steps.get("ask", 0) > sum(each.last for each in spent):
-            searched, handed_over = searched + handed_over, 0.0  # a worker was stopped, searching still
+            searched, handed_over = searched + handed_over, 0.0  # a worker was stopped during its search
         explaining = sum(later.total for no, later in pairwise(spent) if not no.last)
         if counted_none:
             explaining = seconds - framing - counted.seconds["count"]
@@ -131,8 +133,10 @@ class Bench:
 
 @contextmanager
 def bench() -> Iterator[Bench]:
-    """A new worker, ready to answer. What this process holds by now, several clusters where the product has one, is no
-    matter for its garbage collector meanwhile.
+    """Yield a new worker, ready to solve.
+
+    This process holds several clusters, unlike the controller. So their objects are frozen: the garbage collector
+    ignores them meanwhile.
     """
     with ExitStack() as stack:
         gc.collect()
@@ -148,8 +152,9 @@ def bench() -> Iterator[Bench]:
 
 
 def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
-    """The problem of one gang, and the seconds that stating it took, on a picture of its own: a round has a new one, in
-    which pods have come and gone here and there since the last one, on which a gang was planned, too.
+    """Return the problem of one gang, and the seconds that it took to state it, on a new snapshot.
+
+    As in a reconcile, a gang was planned on the previous snapshot, and some pods have come and gone since then.
     """
     frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running)
     picture = cluster.snapshot.with_states([replace(state) for state in cluster.snapshot.nodes[::CHANGED_ONE_IN]])
@@ -182,7 +187,9 @@ def _of_decision(decision: Decision) -> _Measured:
 
 
 def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Measured:
-    """A plan that is not optimal shows the bound of a goal's first part only: what has more parts counts as open."""
+    """A plan that is not optimal shows the bound of a goal's first part only. So a goal with more parts
+    counts as open.
+    """
     open_goals = [] if optimal else [goal for goal in goals if goal.value != goal.bound or _hides(goal)]
     first = optimal or not any(goal.name not in _LATER for goal in open_goals)
     gap = Gap(open_goals[0].name, open_goals[0].value, open_goals[0].bound) if open_goals else None

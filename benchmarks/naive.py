@@ -1,8 +1,8 @@
-"""The model that anybody would write first: an integer per node, an indicator per domain, stage after stage by CP-SAT.
+"""A textbook model: an integer per node, an indicator per domain, stage after stage by CP-SAT.
 
-It is the reference of the benchmark. It states the first three goals of docs/decisions/0002 (victims, extra members of
-which there are none here, compactness) over all nodes at once, without classes of nodes, bounds by counting or a look
-at one domain after the other. Tests hold that it comes to the same values as the solver.
+It is the reference of the benchmark. It states the first three goals of docs/decisions/0002 over all nodes at once.
+These are victims, extra members (none here), and compactness. It has no classes of nodes, no bounds by counting and no
+search domain by domain. Tests check that it reaches the same values as the solver.
 """
 
 import time
@@ -20,14 +20,14 @@ from solver.problem import PodSet, Problem
 from solver.tree import Tree, tree_of
 
 Values = tuple[int, ...]
-"""What the first three goals come to: victims by priority, the highest first; gangs broken; evicted of the scarcest
-resource; level by level the domains of the gang and, of several sets, those of each, summed. Of several gangs, before
-all that, 0 for each that has a place and 1 for each that has none."""
+"""The values of the first three goals. They are victims by priority, the highest first; broken gangs; and the evicted
+amount of the scarcest resource. By level follow the domains of the gang and, if it has several sets, the sum over sets.
+For several gangs, the first values are 0 for each gang with a place and 1 for each gang without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """What was proven, and how long that took. `values` None: there is no plan."""
+    """A proven result, and the time that it took. `values` None: there is no plan."""
 
     values: Values | None
     seconds: float
@@ -35,14 +35,16 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Nothing was proven in that time."""
+    """Nothing was proven within `seconds`."""
 
     seconds: float
 
 
 def can_state(problem: Problem) -> bool:
-    """Whether the model knows everything that the problem asks for: all members needed, none bound, sets whose members
-    are alike where they have slices, and none of the rarer rules.
+    """Return whether the model can state the problem.
+
+    All members must be needed, and none bound. Sets with slices must have alike members and complete slices. The
+    problem must have none of the rarer rules.
     """
     everybody = sum(len(pod_set.members) for pod_set in problem.sets) == problem.minimum
     among_members = problem.exclusions or problem.separations or problem.affinities or problem.spreads
@@ -59,8 +61,9 @@ def _plain(pod_set: PodSet) -> bool:
 
 
 def solve(problem: Problem, seconds: float, *, apart: bool = False) -> Proven | Open:
-    """The values of the best plan, from the problem on, in at most about so many seconds. `apart`: every set is a gang
-    of its own, the earlier before the later, and may be left out.
+    """Return the values of the best plan for a problem, in about `seconds` at most.
+
+    `apart`: every set is a gang of its own, the earlier before the later, and may be left out.
     """
     began = time.perf_counter()
     model = _Model(problem, apart=apart)
@@ -81,7 +84,7 @@ def solve(problem: Problem, seconds: float, *, apart: bool = False) -> Proven | 
 
 
 def values_of(problem: Problem, plan: Plan) -> Values:
-    """The same values, of a plan of the solver."""
+    """Return the values of the first three goals of a plan by the solver."""
     found: list[int] = []
     for goal in plan.goals:
         if goal.name == "victims":
@@ -95,12 +98,12 @@ def values_of(problem: Problem, plan: Plan) -> Values:
 
 
 def _priorities(problem: Problem) -> list[int]:
-    """Of victims, the highest first."""
+    """Return the priorities of the victims, the highest first."""
     return sorted({each.priority for each in problem.victims}, reverse=True)
 
 
 class _Model:
-    """All variables and rules."""
+    """The model with all variables and rules."""
 
     def __init__(self, problem: Problem, *, apart: bool) -> None:
         self.problem, self.cp, self.apart = problem, CpModel(), apart
@@ -121,7 +124,7 @@ class _Model:
         self._protection()
 
     def goals(self) -> Iterator[LinearExpr]:
-        """Sums to be minimised, one after the other."""
+        """Yield the sums to minimise, one after the other."""
         if self.apart:
             for each in self.filled:
                 yield 1 - self.placed[each]
@@ -137,7 +140,9 @@ class _Model:
             yield _sum([flag for each in self.filled for flag in self.used[each][level]])
 
     def _seats(self, position: int) -> dict[int, list[IntVar | None]]:
-        """By shape of a set's members, how many of them each node gets; None where it takes none."""
+        """Create, by shape of a set's members and node, the number of members there; None if the node
+        cannot take any.
+        """
         members = self.problem.sets[position].members
         found: dict[int, list[IntVar | None]] = {}
         for shape in sorted({member.shape for member in members}):
@@ -148,7 +153,7 @@ class _Model:
         return found
 
     def _indicators(self, sets: tuple[int, ...]) -> list[list[IntVar]]:
-        """By level and domain, whether any member of these sets is there."""
+        """Create, by level and domain, a flag for whether any member of these sets is there."""
         found = []
         for level in range(len(self.problem.levels)):
             flags = [self.cp.new_bool_var("") for _ in range(self.tree.count(level))]
@@ -164,7 +169,7 @@ class _Model:
                 self.cp.add(seat <= capacity[node] * flags[self.tree.domain(level, node)])
 
     def _room(self) -> None:
-        """What the members ask of a node is free there, or the victims there free it."""
+        """On every node, the members' requests fit the free amounts plus those that victims free."""
         taken: list[list[tuple[IntVar, tuple[int, ...], int]]] = [[] for _ in self.problem.nodes]
         for by_shape in self.seats.values():
             for shape, seats in by_shape.items():
@@ -180,7 +185,7 @@ class _Model:
                     self._fits(asking, free)
 
     def _fits(self, asking: Sequence[tuple[IntVar, int, int]], free: int) -> None:
-        """What is asked does not exceed what is free; where nothing is asked, it may be overcommitted."""
+        """Requests do not exceed the free amount. A resource that no member requests may be overcommitted."""
         row = LinearExpr.weighted_sum([one for one, _, _ in asking], [sign * amount for _, amount, sign in asking])
         if free >= 0:
             self.cp.add(row <= free)
@@ -192,7 +197,7 @@ class _Model:
                 self.cp.add(row <= free).only_enforce_if(present)
 
     def _levels(self) -> None:
-        """One domain of each required level."""
+        """One domain of each required level holds the gang, or the set."""
         if self.problem.required is not None:
             self.cp.add(_sum(self.gang[self.problem.required]) == 1)
         for each in self.filled:
@@ -205,7 +210,7 @@ class _Model:
                 self.cp.add(_sum(self._indicators(sets)[rule.level]) == 1)
 
     def _slices(self) -> None:
-        """Whole slices in every domain: the members are alike, so their ranks can be dealt out afterwards."""
+        """Every domain holds whole slices: the members are alike, so ranks can be assigned afterwards."""
         for each in self.filled:
             for rule in self.problem.sets[each].slices:
                 for domain in range(self.tree.count(rule.level)):
@@ -221,7 +226,7 @@ class _Model:
                         self.cp.add(_sum(present) == rule.size * complete)
 
     def _protection(self) -> None:
-        """Gangs keep their minimum or go as a whole; budgets."""
+        """Running gangs keep their minimum or go whole, and disruption budgets hold."""
         for position, (gang, broken) in enumerate(zip(self.problem.victim_gangs, self.broken, strict=True)):
             flags = [flag for each, flag in zip(self.problem.victims, self.evict, strict=True) if each.gang == position]
             spare = max(0, gang.running - gang.minimum)

@@ -1,4 +1,4 @@
-"""The network that the benchmark plans on: the real Lingjun tree (examples/lingjun), once or several times over."""
+"""The network that the benchmark plans on: the real Lingjun tree (examples/lingjun), once or in several copies."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -15,7 +15,7 @@ HOSTS = 847
 GPUS_PER_HOST = 8
 MILLICORES_PER_HOST = 128_000
 MEBIBYTES_PER_HOST = 1 << 20
-"""What a host has, in the words of examples/lingjun/README.md: assumed, because the data set does not say."""
+"""The resources of a host, as in examples/lingjun/README.md. They are assumed, because the data set has none."""
 
 _FILE = Path(__file__).parent.parent / "examples" / "lingjun" / "nodes.json"
 _LEVELS = ("dsw", "psw", "asw")
@@ -38,7 +38,9 @@ class _List(msgspec.Struct, frozen=True):
 
 
 def nodes(copies: int) -> tuple[Node, ...]:
-    """The hosts of so many copies of the cluster. Each copy has switches of its own, and no two of them one name."""
+    """Return the hosts of several copies of the cluster. Each copy has its own switches, and all names are
+    different.
+    """
     return tuple(node for copy in range(copies) for node in _copied(copy))
 
 

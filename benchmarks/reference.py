@@ -1,4 +1,4 @@
-"""The naive model beside the solver, on the same instances: how much slower, or how long without a proof."""
+"""The naive model on the instances of the solver: how much slower it is, or how long it ran without a proof."""
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,14 @@ from planning.framing.gang_problem import frame, frame_together
 from solver.problem import Problem
 
 LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
-"""What the naive model is given: as much as it may be slower than the solver, within these limits."""
+"""The limits for the time of the naive model. Within them, it gets `NAIVE_TIMES` times the solver's seconds."""
 MOST_SEATS = 120_000
-"""Gangs times nodes up to which the naive model is asked at all: beyond, stating it alone takes longer than that."""
+"""The largest product of gangs and nodes for the naive model. Beyond, stating it takes longer than its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One instance, by the solver and by the naive model."""
+    """One instance, with the results of the solver and of the naive model."""
 
     sample: Sample
     found: Proven | Open
@@ -33,13 +33,13 @@ class Pair:
 
 
 class Naive:
-    """A process of its own for the naive model: nothing of it stays, and a crash is not ours."""
+    """The naive model in a separate process, so that its memory is freed and a crash does not end the benchmark."""
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool = pool
 
     def beside(self, sample: Sample, gangs: Sequence[Gang], cluster: Cluster) -> Pair | None:
-        """The naive model's answer to an instance; None where it cannot state it in time."""
+        """Return the naive model's result for an instance; None if it cannot state the instance in time."""
         if len(gangs) * len(cluster.snapshot.nodes) > MOST_SEATS:
             return None
         problems = [frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running).problem for gang in gangs]
@@ -61,14 +61,14 @@ class Naive:
 
 @contextmanager
 def naive_model() -> Iterator[Naive]:
-    """The naive model, ready to be asked."""
+    """Yield the naive model in a started process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(int).result()
         yield Naive(pool)
 
 
 def reference(pairs: Sequence[Pair]) -> Reference | None:
-    """The figures of a row; None where there is nothing to compare with."""
+    """Return the figures of a row; None if there are no pairs to compare."""
     if not pairs:
         return None
     return Reference(
@@ -81,14 +81,15 @@ def reference(pairs: Sequence[Pair]) -> Reference | None:
 
 
 def _answered(sample: Sample) -> float:
-    """Seconds of the solver from the problem up to its answer: the naive model is given the problem, too, and explains
-    no no.
+    """Return the solver's seconds from the problem to its result.
+
+    The naive model starts from the problem, too, and explains no rejection.
     """
     return sample.seconds - sample.stages["snapshot"] - sample.explaining
 
 
 def _equal(pair: Pair) -> bool:
-    """Whether both come to the same, where both have proven it. Several gangs have no plan in common to compare."""
+    """Return whether both results are equal if both are proven. Several gangs have no common plan to compare."""
     if not isinstance(pair.found, Proven) or not pair.sample.proven_first or pair.sample.gangs > 1:
         return True
     plan = pair.sample.plan

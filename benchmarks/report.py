@@ -1,4 +1,4 @@
-"""Rows as text and as JSON, and beside those that were committed."""
+"""Rows as text and as JSON, compared with committed rows."""
 
 import os
 import platform
@@ -15,8 +15,9 @@ from benchmarks.rows import Check, Row, checks, compared, exponent, growth_check
 
 
 class Results(msgspec.Struct, frozen=True):
-    """What `results/solver.json` holds. `growth`: scenario to exponent; `seconds`: how long the run took; `load`: how
-    many processes wanted to run at its end, in the mean of 15 minutes. 1 is the run itself.
+    """The content of `results/solver.json`. `growth`: scenario to exponent. `seconds`: the duration of the run.
+
+    `load`: the number of runnable processes at its end, as a mean over 15 minutes. The run itself counts as 1.
     """
 
     machine: str
@@ -37,12 +38,12 @@ class Report:
 
     @classmethod
     def beside(cls, file: Path) -> "Report":
-        """An empty report that will be compared with that file, if there is one."""
+        """Return an empty report that will be compared with this file, if it exists."""
         rows = read(file).rows if file.exists() else ()
         return cls({(each.scenario, each.nodes): each for each in rows})
 
     def add(self, new: Row, scenario: Scenario, seconds: float) -> Iterator[str]:
-        """Take a row in, so many seconds after the start; tells it as lines."""
+        """Add a row, `seconds` after the start, and yield it as lines."""
         self.rows.append(new)
         self.seconds = seconds
         asked = checks(new, scenario.target_ms)
@@ -62,7 +63,7 @@ class Report:
         yield from map(_line, asked)
 
     def growth(self) -> dict[str, float]:
-        """The exponent of every scenario that was measured at more than one size."""
+        """Return the growth exponent of every scenario that was measured at more than one size."""
         found = {}
         for name, rows in groupby(sorted(self.rows, key=lambda each: each.scenario), key=lambda each: each.scenario):
             if (slope := exponent(list(rows))) is not None:
@@ -70,7 +71,7 @@ class Report:
         return found
 
     def summary(self) -> Iterator[str]:
-        """How times grow, and what was missed."""
+        """Yield how times grow, and which checks failed."""
         growth = {name: growth_check(value) for name, value in self.growth().items()}
         for name, check in growth.items():
             yield f"{name:26} {_line(check).strip()}"
@@ -80,7 +81,7 @@ class Report:
         yield f"{total - len(missed)} of {total} met" + (f"; missed: {', '.join(missed)}" if missed else "")
 
     def write(self, file: Path) -> None:
-        """The rows as JSON, and beside that for people."""
+        """Write the rows as JSON, and beside it a page in Markdown."""
         results = Results(
             machine(), tuple(self.rows), self.growth(), round(self.seconds, 1), round(os.getloadavg()[2], 1)
         )
@@ -97,12 +98,12 @@ class Report:
 
 
 def read(file: Path) -> Results:
-    """Results of a run. Raises msgspec.ValidationError where the file is something else."""
+    """Return the results of a run. Raises msgspec.ValidationError if the file has another content."""
     return msgspec.json.decode(file.read_bytes(), type=Results)
 
 
 def machine() -> str:
-    """What the run was made on, without its name."""
+    """Return the machine of the run: processors and Python version, without a host name."""
     model = next(
         (line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), platform.machine()
     )
@@ -110,7 +111,7 @@ def machine() -> str:
 
 
 def show(lines: Iterator[str]) -> None:
-    """Print at once: rows take a while."""
+    """Print each line at once, because rows take a while."""
     for line in lines:
         click.echo(line)
 
@@ -129,7 +130,7 @@ def _text(check: Check) -> str:
 
 
 def _page(results: Results) -> Iterator[str]:
-    """What was found, for people; how to read it is in docs/benchmark.md."""
+    """Yield the page of a run in Markdown. docs/benchmark.md explains how to read it."""
     yield "# What the solver's benchmark found last"
     yield f"\n{results.machine}, {results.seconds / 60:.0f} minutes, load {results.load:g} (1 is the run itself)."
     yield "How to read it: `docs/benchmark.md`.\n"

@@ -1,4 +1,4 @@
-"""What a cluster has left, counted plainly: enough to draw gangs that fit, and gangs that do not."""
+"""The free capacity of a cluster, counted simply: enough to draw gangs that fit, and gangs that do not."""
 
 from collections.abc import Mapping
 
@@ -20,10 +20,12 @@ _MEBIBYTE = 1 << 20
 
 
 class Room:
-    """GPUs, millicores and MiB left on every node, and which domain it is in."""
+    """Free GPUs, millicores and MiB of every node, and the domains of the node."""
 
     def __init__(self, snapshot: Snapshot, evicting_below: int | None = None) -> None:
-        """`evicting_below`: count the room of pods of lower priority than this, too."""
+        """Count the free capacity of a snapshot. `evicting_below`: pods below this priority count as free; None: no
+        pods do.
+        """
         self._left = np.array([_row(state, evicting_below) for state in snapshot.nodes], dtype=np.int64)
         self._domains = {
             level.name: _numbered([state.node.metadata.labels[level.label_keys[0]] for state in snapshot.nodes], wider)
@@ -35,7 +37,9 @@ class Room:
         }
 
     def slots(self, ask: Ask, level: str | None, slices: Slices = ()) -> int:
-        """How many pods that ask for this the best domain of `level` holds, in whole slices; None: the cluster."""
+        """Return how many pods with these requests the best domain of `level` holds, in whole slices; None: the
+        cluster.
+        """
         asked = np.array([ask.gpus, ask.millicores, ask.mebibytes], dtype=np.int64)
         used = asked > 0
         held = (np.maximum(self._left[:, used], 0) // asked[used]).min(axis=1)
@@ -52,7 +56,7 @@ def _summed(domains: Amounts, held: Amounts) -> Amounts:
 
 
 def _row(state: NodeState, evicting_below: int | None) -> Amounts:
-    """What one node has left."""
+    """Return the free amounts of one node."""
     row = _left(room(state, priority=0)[0])
     for tenant in state.tenants:
         if evicting_below is not None and tenant.priority < evicting_below:
@@ -69,5 +73,5 @@ def _path(labels: Mapping[str, str], depth: int) -> str:
 
 
 def _numbered(names: list[str], wider: list[str]) -> Amounts:
-    """The number of each node's domain: a domain is known by its whole path."""
+    """Return the number of each node's domain. A domain is identified by its whole path."""
     return np.unique([f"{path}/{name}" for path, name in zip(wider, names, strict=True)], return_inverse=True)[1]

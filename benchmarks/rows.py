@@ -1,4 +1,4 @@
-"""Rows of the benchmark: figures over the instances of one scenario at one size, and what was asked of them."""
+"""Rows of the benchmark: figures over the instances of one scenario at one size, and the checks of these figures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,19 +8,21 @@ from benchmarks.measuring import WITHIN, Sample
 
 STAGES = ("snapshot", "model", "solve", "verify")
 STATING_MS = 30.0
-"""What stating one gang may take at 5,082 nodes, in the median."""
+"""The limit for the median time of stating one gang at 5,082 nodes, in milliseconds."""
 _SEVERAL = "joint-"
-"""Rows in which many gangs are stated."""
+"""The prefix of scenarios in which several gangs are stated."""
 NAIVE_TIMES = 20
-"""How much slower the naive model has to be."""
+"""The factor by which the naive model must be slower."""
 _MIDDLE, _LARGE = 5_082, 15_246
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the naive model made of the first instances of the row. `proven`: of how many it proved goals 1-3;
-    `seconds`: how long it took, or was left at it, at most; `times`: by how much it was slower than the solver on the
-    same instance, at least; `equal`: whether both came to the same where both have proven it.
+    """The results of the naive model on the first instances of a row.
+
+    `proven`: for how many it proved goals 1-3. `seconds`: the longest time that it took or was given. `times`: the
+    smallest factor by which it was slower than the solver on one instance. `equal`: whether both reached the same
+    values in all instances that both have proven.
     """
 
     instances: int
@@ -32,9 +34,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """All times in milliseconds; `proven_share` of goals 1-3 and `proven_all_share` of all within `WITHIN`.
+    """The figures of one scenario at one size. All times are in milliseconds.
 
-    `gaps`: by goal, how many instances leave it open as the first, and how far it is from its bound at most.
+    `proven_share`: the share of instances with goals 1-3 proven within `WITHIN`. `proven_all_share`: with all goals
+    proven. `gaps`: by goal, how many instances have it as their first open goal, and its largest distance from its
+    bound.
     """
 
     scenario: str
@@ -55,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was asked of a row, and whether it is so."""
+    """One requirement on a row, and whether the row meets it."""
 
     what: str
     wanted: str
@@ -64,7 +68,7 @@ class Check:
 
 
 def row(scenario: str, nodes: int, samples: Sequence[Sample], *, reference: Reference | None = None) -> Row:
-    """The figures over the samples."""
+    """Return the figures over the samples."""
     times = [sample.seconds * 1000 for sample in samples]
     return Row(
         scenario=scenario,
@@ -87,12 +91,12 @@ def row(scenario: str, nodes: int, samples: Sequence[Sample], *, reference: Refe
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many per cent of the values do not exceed (nearest rank)."""
+    """Return the smallest value that `share` per cent of the values do not exceed (nearest rank)."""
     return sorted(values)[max(0, math.ceil(len(values) * share / 100) - 1)]
 
 
 def exponent(rows: Sequence[Row]) -> float | None:
-    """How the median time grows with the nodes: the slope of its logarithm over theirs, by least squares."""
+    """Return how the median time grows with the nodes: the slope of its logarithm over theirs, by least squares."""
     points = [(math.log(each.nodes), math.log(max(each.p50_ms, 0.001))) for each in rows]
     if len(points) < 2:  # noqa: PLR2004 -- one point has no slope
         return None
@@ -123,7 +127,10 @@ def _rounded(value: float) -> float:
 
 
 def checks(each: Row, target_ms: float | None) -> list[Check]:
-    """What issue and documentation promise of this row: times at 5,082 nodes, proofs and memory at both large sizes."""
+    """Return the checks that the documentation promises for a row.
+
+    They are times at 5,082 nodes, and proofs and memory at both large sizes.
+    """
     found = []
     if each.nodes == _MIDDLE:
         if target_ms is not None:
@@ -139,7 +146,7 @@ def checks(each: Row, target_ms: float | None) -> list[Check]:
 
 
 def growth_check(found: float) -> Check:
-    """Times grow about linearly with the nodes."""
+    """Check that times grow about linearly with the nodes."""
     return _most("growth exponent", found, 1.2, "")
 
 
@@ -159,7 +166,7 @@ def _beaten(reference: Reference) -> Check:
 
 
 def compared(now: Row, before: Mapping[tuple[str, int], Row]) -> tuple[float, float] | None:
-    """Median and 99 per cent, now over before; None where there was no such row."""
+    """Return the ratios of median and 99th percentile, now to before; None if there was no such row."""
     old = before.get((now.scenario, now.nodes))
     if old is None:
         return None

@@ -1,4 +1,4 @@
-"""Runs scenarios: draws their instances, measures them, makes the rows."""
+"""Runs scenarios: draws their instances, measures them, and computes the rows."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,13 +16,15 @@ from benchmarks.rows import Row, row
 from gangs.model import Gang
 
 SEED = 4
-"""Of all draws; the number of the instance, its scenario and its size are added to it."""
+"""The seed of all draws. The number of the instance, its scenario and its size are added to it."""
 COMPARED = 1
-"""Instances of every row that the naive model is given, too."""
+"""The number of instances of every row that the naive model solves, too."""
 
 
 def instances(scenario: Scenario, nodes: int, count: int) -> Iterator[tuple[Cluster, Random, Room]]:
-    """Cluster, seed and room of every instance of a scenario at one size; the fills by turns."""
+    """Yield cluster, random numbers and free capacity of every instance of a scenario at one size; the
+    fills in turns.
+    """
     for number in range(count):
         cluster = cluster_of(nodes // HOSTS, scenario.fills[number % len(scenario.fills)], scenario.pods)
         rng = Random(f"{SEED}/{scenario.name}/{nodes}/{number}")  # noqa: S311 -- draws instances, keeps no secrets
@@ -37,16 +39,16 @@ def cluster_of(copies: int, fill: float, pods: int) -> Cluster:
 
 @lru_cache(maxsize=12)
 def room_of(load: Load, evicting_below: int | None) -> Room:
-    """What a cluster has left."""
+    """Return the free capacity of a cluster, with pods below the priority counted as free."""
     return Room(cluster_of(load.copies, load.fill, load.pods).snapshot, evicting_below)
 
 
 def measured(scenario: Scenario, nodes: int, count: int, *, seconds: float = inf, model: Naive | None = None) -> Row:
-    """The row of a scenario at one size, beside the naive model if there is one.
+    """Return the row of a scenario at one size, with the naive model's results if there is one.
 
-    The first gang goes before them alone, uncounted: a worker that has just started has not seen the cluster yet.
-    `seconds`: after which to be content with the instances that there are, if there is one; drawing them, and the
-    cluster, is not in that time.
+    The first gang is solved once before, uncounted, because a new worker does not know the cluster yet. `seconds`:
+    after this time no further instance starts. One instance always runs. The time does not include the draws of
+    instances and clusters.
     """
     asked = [(cluster, scenario.draw(rng, room)) for cluster, rng, room in instances(scenario, nodes, count)]
     samples: list[Sample] = []

@@ -1,8 +1,8 @@
-"""Where the time of an answer goes: a clock around the steps of the product itself, in this process and in the worker.
+"""Where the time of a solve goes: clocks around the controller's own steps, in this process and in the worker.
 
-The worker runs as the product runs it; `serve` only counts, and writes before the last reply one line of `Spent` for
-each into a file in the folder that the environment names. Beside it lies how much memory each worker has held so far,
-for those that are stopped before they can tell.
+The worker runs as in the controller; `serve` only counts. Before the last reply it writes one line of `Spent` for each
+reply into a file, in the folder that the environment variable `FOLDER` names. Another file holds the most memory of
+each worker so far, because a worker that is stopped writes no `Spent`.
 """
 
 import os
@@ -34,8 +34,9 @@ COMMAND = (sys.executable, "-m", "benchmarks.step_times")
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """Seconds up to one reply of the worker, from the one before: all of them, stating the cases, verifying. `last`: no
-    other reply to the same request follows.
+    """Seconds from the previous reply of the worker to this one: in total, for stating the cases, for verifying.
+
+    `last`: no other reply to the same request follows.
     """
 
     total: float
@@ -46,13 +47,13 @@ class Spent(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Clock:
-    """Seconds by stage, and how often a step of it was taken."""
+    """Seconds by stage, and how often a step of the stage ran."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
 
     def around(self, stage: str, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step, counted under that stage."""
+        """Return the step with its time counted under that stage."""
 
         def counted(*arguments: Any, **named: Any) -> Any:
             began = time.perf_counter()
@@ -65,7 +66,7 @@ class Clock:
         return counted
 
     def take(self) -> "Clock":
-        """What has been counted since the last time."""
+        """Return the counts since the last call, and start again from zero."""
         taken = Clock(self.seconds, self.steps)
         self.seconds, self.steps = {}, {}
         return taken
@@ -73,8 +74,10 @@ class Clock:
 
 @contextmanager
 def clocked(steps: dict[str, tuple[tuple[ModuleType | type, str], ...]]) -> Iterator[Clock]:
-    """Count these steps, by stage and by the module that calls them, or the class that has them. Raises AttributeError
-    where there is none.
+    """Count the time of these steps, by stage.
+
+    A step is given by the module that calls it, or the class that has it, and its name. Raises AttributeError if there
+    is no such step.
     """
     clock = Clock()
     with ExitStack() as stack:
@@ -85,7 +88,9 @@ def clocked(steps: dict[str, tuple[tuple[ModuleType | type, str], ...]]) -> Iter
 
 
 def in_parent() -> Any:
-    """A clock on stating problems from snapshots, on asking workers and on verifying what they answer."""
+    """Return a clock for stating problems from snapshots, for requests to workers, and for the verification
+    of replies.
+    """
     return clocked(
         {
             "snapshot": ((planner, "frame"),),
@@ -102,7 +107,7 @@ def in_parent() -> Any:
 
 
 def spent(folder: Path) -> list[Spent]:
-    """What workers have written since the last time."""
+    """Return the lines that workers have written since the last call."""
     file = folder / _SPENT
     lines = file.read_bytes().splitlines() if file.exists() else []
     file.write_bytes(b"")
@@ -110,12 +115,12 @@ def spent(folder: Path) -> list[Spent]:
 
 
 def peak(folder: Path) -> int:
-    """The most memory that any worker has held, in bytes."""
+    """Return the most memory that any worker has held, in bytes."""
     return max((int(file.read_bytes()) for file in folder.glob("*" + _PEAK)), default=0)
 
 
 def serve() -> None:
-    """Be a worker that counts."""
+    """Run a worker that counts its time."""
     folder = Path(os.environ[FOLDER])
     threading.Thread(target=_watch_memory, args=(folder / f"{os.getpid()}{_PEAK}",), daemon=True).start()
     with clocked({"model": ((solving, "instance_of"),), "verify": ((solving, "verify"),)}) as clock:
@@ -143,7 +148,7 @@ def _note(file: Path, notes: list[Spent]) -> None:
 
 
 def _watch_memory(file: Path) -> None:
-    """Keep the file at the most memory that this process has held; getrusage would count its parent's, too."""
+    """Keep the file at the most memory that this process has held. getrusage would include the parent's memory."""
     new = file.with_suffix(".new")
     while True:
         status = Path("/proc/self/status").read_text(encoding="utf-8")

@@ -1,1 +1,1 @@
-"""The container image: what is left out of it, and how it is built with what a machine has."""
+"""The container image: the parts of dependencies that it leaves out, and its build with the tools of a machine."""

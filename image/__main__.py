@@ -1,7 +1,7 @@
-"""Builds the image with what the machine has: `python -m image [BASE]`.
+"""Builds the image with the tools of this machine: `python -m image [BASE]`.
 
-docker or podman, where one of them has or can pull the base. Else buildah, on a base made of Debian's packages by
-mmdebstrap: that needs neither a daemon nor a registry of images.
+docker or podman builds it if one of them has or can pull the base. Otherwise buildah builds it, on a base that
+mmdebstrap creates from Debian's packages. That needs neither a daemon nor an image registry.
 """
 
 import json
@@ -24,12 +24,12 @@ ARCHIVE = ROOT / "dist" / "phalanx.oci.tar"
 BASE = "python:3.11-slim"
 
 OWN_BASE = "localhost/python:3.11-slim"
-"""What is made of Debian's packages in its place."""
+"""The base that is built from Debian's packages instead of `BASE`."""
 PACKAGES = "python3,python3-venv,python3-pip,python-is-python3,ca-certificates"
 SUITE = "bookworm"
 """Debian's release that has Python 3.11."""
 BASE_DAYS = 7
-"""After how long our own base is made anew, with Debian's latest."""
+"""After this number of days, our own base is rebuilt with the latest packages of Debian."""
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 _WITHOUT_BASE = """\
@@ -39,22 +39,22 @@ On Debian and Ubuntu: apt-get install buildah mmdebstrap"""
 
 
 class NoBaseError(Exception):
-    """Nothing on this machine can build the image."""
+    """No tool on this machine can build the image."""
 
 
 class Buildah:
-    """buildah, with images of its own in the cache: of what it needs this works on every file system."""
+    """buildah, with its images in the cache directory. Its storage driver `vfs` works on every file system."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._command = ["buildah", "--storage-driver=vfs", f"--root={folder}/images", f"--runroot={folder}/run"]
 
     def run(self, *arguments: str) -> None:
-        """Run it without a container runtime. Raises `subprocess.CalledProcessError`."""
+        """Run a buildah command without a container runtime. Raises `subprocess.CalledProcessError`."""
         subprocess.run([*self._command, *arguments], check=True, env={"BUILDAH_ISOLATION": "chroot", **os.environ})
 
     def make_base(self) -> None:
-        """Make our own base of Debian's packages, where there is none or an old one."""
+        """Create our own base from Debian's packages, if there is none or it is too old."""
         made = self._folder / f"{SUITE}.made"
         if made.exists() and time.time() - made.stat().st_mtime < BASE_DAYS * 86_400:
             return
@@ -70,17 +70,17 @@ class Buildah:
     def build(self) -> None:
         """Build the image on our own base, and write the archive."""
         self.make_base()
-        # The machine's own certificate authorities are believed meanwhile, as whatever it installs believes them.
+        # The build trusts the machine's own certificate authorities, as the programs on the machine do.
         trusting = [f"--volume={AUTHORITIES}:{AUTHORITIES}:ro"] if AUTHORITIES.exists() else []
         self.run("build", "--network=host", *trusting, f"--build-arg=PYTHON={OWN_BASE}", f"--tag={NAME}", str(ROOT))
         self.run("push", "--quiet", NAME, f"oci-archive:{ARCHIVE}:{NAME}")
 
 
 def build(base: str = BASE) -> str:
-    """Build the image and write its archive; says with what.
+    """Build the image and write its archive. Return the tool and the base in words.
 
-    :raises NoBaseError: with what would help.
-    :raises subprocess.CalledProcessError: the build failed, and has said why.
+    :raises NoBaseError: no tool can build the image; the message says what would help.
+    :raises subprocess.CalledProcessError: the build failed, and has printed why.
     """
     ARCHIVE.parent.mkdir(exist_ok=True)
     ARCHIVE.unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def build(base: str = BASE) -> str:
 
 
 def has_base(tool: str, base: str) -> bool:
-    """Whether a tool is there, works, and has the base or can pull it."""
+    """Return whether a tool is installed, works, and has the base or can pull it."""
     if not shutil.which(tool):
         return False
     asked = (["image", "inspect", base], ["pull", base])
@@ -107,7 +107,7 @@ def has_base(tool: str, base: str) -> bool:
 
 
 def digest_of(archive: Path) -> str:
-    """The digest of the one image in an OCI archive: what is signed, and what a registry calls it by."""
+    """Return the digest of the one image in an OCI archive. Signatures and registries refer to the image by it."""
     with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as packed:
         packed.extract("index.json", folder, filter="data")
         (manifest,) = json.loads((Path(folder) / "index.json").read_text())["manifests"]
@@ -115,7 +115,9 @@ def digest_of(archive: Path) -> str:
 
 
 def main(arguments: list[str]) -> str | None:
-    """Build, and print what has come of it; returns the mistake where nothing has."""
+    """Build the image, and print its name, archive and digest. Return an error message if the build failed,
+    else None.
+    """
     try:
         how = build(*arguments)
     except (NoBaseError, subprocess.CalledProcessError) as error:

@@ -1,8 +1,8 @@
-"""What of the dependencies is left out of the image, because nothing of ours ever imports it.
+"""Removes the parts of dependencies that Phalanx never imports from the image.
 
-`python image/leave_out.py ENVIRONMENT` removes it, from the lists of installed files (RECORD) too, so that the bill of
-materials and the list of licences name what is there. It needs nothing but the standard library. A rule that fits
-nothing any more is an error, so that new versions of dependencies are looked at. `docs/decisions/0016` has the sizes.
+`python image/leave_out.py ENVIRONMENT` removes them, also from the lists of installed files (RECORD). So the bill of
+materials and the list of licences name what is installed. The script needs only the standard library. A rule that
+matches nothing is an error, so that new versions of dependencies are reviewed. `docs/decisions/0016` has the sizes.
 """
 
 import re
@@ -35,10 +35,10 @@ DISTRIBUTIONS: Mapping[str, str] = MappingProxyType(
         "tzdata": "pandas' time zones",
     }
 )
-"""Whole distributions, by name, and whose they are."""
+"""Whole distributions to remove, by name, with the part that would need them."""
 
 FILES: tuple[str, ...] = (
-    # What is there for people who build, check or test: headers, archives, types, tests.
+    # Files for builds, checks and tests only: headers, archives, types, tests.
     "*.a",
     "*.h",
     "*.pxd",
@@ -73,13 +73,13 @@ FILES: tuple[str, ...] = (
     "ortools/set_cover/*",
     "pybind11_abseil/*",
 )
-"""Parts of the others: paths below site-packages, where a star also stands for folders."""
+"""Files to remove from other distributions: paths below site-packages. A star also matches folder separators."""
 
 
 def leave_out(environment: Path) -> None:
-    """Remove what is left out from a virtual environment.
+    """Remove the listed distributions and files from a virtual environment.
 
-    :raises ValueError: rules fit nothing there; nothing has been removed then.
+    :raises ValueError: some rules match nothing there; nothing was removed.
     """
     (packages,) = environment.glob("lib/python3.*/site-packages")
     installed = list(distributions(path=[str(packages)]))
@@ -97,17 +97,17 @@ def leave_out(environment: Path) -> None:
 
 
 def normalised(name: str) -> str:
-    """A distribution's name as package indices write it: small letters, hyphens."""
+    """Return a distribution's name as package indices write it: lower case, with hyphens."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def is_left_out(file: PackagePath) -> bool:
-    """Whether a file of a distribution that stays is left out."""
+    """Return whether a file is removed although its distribution stays."""
     return any(fnmatchcase(str(file), rule) for rule in FILES)
 
 
 def unused_rules(installed: Iterable[Distribution]) -> list[str]:
-    """The rules that fit nothing of what is installed."""
+    """Return the rules that match nothing of the installed distributions."""
     found = list(installed)
     names = {normalised(each.name) for each in found}
     files = [str(file) for each in found if normalised(each.name) not in DISTRIBUTIONS for file in each.files or ()]
@@ -121,7 +121,7 @@ def _remove(distribution: Distribution, files: Iterable[PackagePath]) -> None:
 
 
 def _rewrite(distribution: Distribution, gone: Iterable[PackagePath]) -> None:
-    """Take files out of the list of what is installed."""
+    """Remove files from a distribution's list of installed files (RECORD)."""
     names = {str(file) for file in gone}
     (record,) = (
         Path(str(distribution.locate_file(each))) for each in distribution.files or () if each.name == "RECORD"

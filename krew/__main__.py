@@ -1,6 +1,6 @@
 """Builds the archive and the manifest for krew: `python -m krew WHEEL URI HOMEPAGE` writes dist/krew.
 
-The same files give the same archive, byte for byte, so that its sum can be checked by whoever builds it again.
+Equal files give an equal archive, byte for byte. So anyone who rebuilds the archive can check its checksum.
 """
 
 import gzip
@@ -21,7 +21,7 @@ _EXECUTABLE, _PLAIN = 0o755, 0o644
 
 
 def archive(wheel: Path) -> bytes:
-    """The archive that krew unpacks: launcher, wheel, locked dependencies, licence."""
+    """Return the archive that krew unpacks: launcher, wheel, locked dependencies, licence."""
     here = Path(__file__).parent
     files = {
         _LAUNCHER: here / _LAUNCHER,
@@ -44,7 +44,7 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def manifest(content: bytes, *, uri: str, homepage: str) -> str:
-    """The plugin's manifest for an archive that lies at `uri`."""
+    """Return the plugin's manifest for an archive at `uri`."""
     template = Template((Path(__file__).parent / "manifest.yaml").read_text())
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     digest = hashlib.sha256(content).hexdigest()

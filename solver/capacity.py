@@ -1,4 +1,4 @@
-"""What can be said about a problem by counting alone."""
+"""Facts about a problem that follow from counting alone."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,16 +12,16 @@ from solver.tree import ROOT
 
 Counts = NDArray[np.int64]
 PLENTY = 1 << 40
-"""More members than anybody asks for: the capacity for members that ask for nothing."""
+"""More members than any problem has: the capacity of a node for members without requests."""
 
 
 def deciding_level(problem: Problem) -> int:
-    """The level of which one domain must hold the gang; ROOT where any nodes will do."""
+    """The level of which one domain must hold the gang; ROOT if the gang has no required level."""
     return ROOT if problem.required is None else problem.required
 
 
 def needed_members(problem: Problem) -> int:
-    """How many members must be placed, those included that have a node already."""
+    """How many members must be placed, including those that have a node already."""
     return max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
 
 
@@ -31,9 +31,9 @@ def pending(problem: Problem) -> tuple[Member, ...]:
 
 
 def scarcest(problem: Problem) -> int:
-    """The resource of which the pending members ask the largest share of what is free (decision 2).
+    """The resource of which the pending members request the largest share of the free amount (decision 2).
 
-    What is wholly taken is infinitely scarce; between equals the first one.
+    A requested resource without a free amount is infinitely scarce. Among equal shares the first resource is chosen.
     """
     best, best_share = 0, (False, Fraction(0))
     counts = Counter([member.shape for member in pending(problem)])
@@ -55,7 +55,7 @@ def room(problem: Problem, evicting: Iterable[int] = ()) -> Counts:
 
 
 def fitting(amounts: Counts, request: Counts) -> Counts:
-    """For how many members with this request each row of amounts has room."""
+    """By row of amounts, how many members with this request fit."""
     asks = request > 0
     if not asks.any():
         return np.full(len(amounts), PLENTY, dtype=np.int64)
@@ -64,7 +64,7 @@ def fitting(amounts: Counts, request: Counts) -> Counts:
 
 
 def capacities(problem: Problem, amounts: Counts) -> Counts:
-    """How many members of each shape each node could hold, were they alone there: shapes x nodes."""
+    """By shape and node, how many members of the shape the node could hold if no other shape were there."""
     capacity = np.zeros((len(problem.shapes), len(problem.nodes)), dtype=np.int64)
     room = np.maximum(amounts, 0)
     for position, shape in enumerate(problem.shapes):
@@ -77,5 +77,5 @@ def capacities(problem: Problem, amounts: Counts) -> Counts:
 
 
 def work(problem: Problem) -> int:
-    """A measure of what looking for a plan takes."""
+    """A measure of the effort of a search for a plan: members times nodes."""
     return sum(len(pod_set.members) for pod_set in problem.sets) * len(problem.nodes)

@@ -1,7 +1,7 @@
-"""When a solve must end. The solver has no clock of its own: whoever calls it lends one.
+"""When a solve must end. The solver has no clock of its own; the caller of a solve gives it one.
 
-Everything whose effort grows with nodes, members or victims looks at the deadline as it goes, so that a solve ends by
-itself, with the best plan that it has, and need not be stopped from outside.
+Every step whose effort grows with nodes, members or victims checks the deadline as it goes. So a solve ends by itself
+with its best plan, and no caller has to stop it.
 """
 
 import math
@@ -11,11 +11,11 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 _OFTEN = 64
-"""Steps of a loop between two looks at the clock."""
+"""Steps of a loop between two checks of the clock."""
 
 
 class OutOfTimeError(Exception):
-    """The time of the solve is over. Whoever has a plan gives that; else nothing is known."""
+    """The deadline has passed. A caller that has a plan returns the plan; otherwise the result is unknown."""
 
 
 def _for_ever() -> float:
@@ -24,44 +24,44 @@ def _for_ever() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a solve. `left` tells the seconds until then."""
+    """The end of a solve. `left` returns the seconds until then."""
 
     left: Callable[[], float] = _for_ever
 
     @property
     def over(self) -> bool:
-        """Whether it has come."""
+        """Whether the deadline has passed."""
         return self.left() <= 0
 
     def look(self) -> None:
-        """Go on only before the end. Raises `OutOfTimeError`."""
+        """Raise `OutOfTimeError` if the deadline has passed."""
         if self.left() <= 0:
             raise OutOfTimeError
 
     def through(self, things: Iterable[_T], often: int = _OFTEN) -> Iterator[_T]:
-        """The things one by one, with a look at the clock before every so many of them. Raises `OutOfTimeError`."""
+        """Iterate over `things` with a check of the clock before every `often` of them. Raises `OutOfTimeError`."""
         for place, thing in enumerate(things):
             if place % often == 0:
                 self.look()
             yield thing
 
     def before(self, seconds: float) -> "Deadline":
-        """A deadline that comes so many seconds earlier."""
+        """Return a deadline that comes so many seconds earlier."""
         return Deadline(lambda: self.left() - seconds)
 
     def share(self, share: float) -> "Deadline":
-        """A deadline after this share of the time that is left now."""
+        """Return a deadline after this share of the time that is left now."""
         left = self.left()
         return self if math.isinf(left) else self.before(max(0.0, left) * (1 - share))
 
 
 NO_DEADLINE = Deadline()
-"""For those who wait."""
+"""A deadline that never comes."""
 
 DeadlineCheck = Callable[[], bool]
 """Whether the time is over. The solver has no clock of its own."""
 
 
 def no_deadline_check() -> bool:
-    """For those who wait."""
+    """A check for solves without a deadline: the time is never over."""
     return False

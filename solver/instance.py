@@ -1,4 +1,4 @@
-"""A problem with what follows from it, worked out once and read by every stage of a solve."""
+"""A problem with the values derived from it. They are computed once and read by every stage of a solve."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,10 +24,10 @@ class Seat(NamedTuple):
 class Instance:
     """One problem, with or without evictions.
 
-    `useful`: victims whose going can help (none without evictions). `capacity[shape, node]`: members that a node
-    can hold, counting all useful victims as gone, of which `amounts[node, resource]` is the room. `potential[node]`:
-    what the gang could have had of the scarcest resource there; 0 where it could not run. `name_rank[node]`: the
-    node's place in natural order. `deadline`: when all work on it must end.
+    `useful`: victims whose eviction can help (none without evictions). `capacity[shape, node]`: members that a node can
+    hold once all useful victims are gone. `amounts[node, resource]`: the free amounts that it is computed from.
+    `potential[node]`: how much of the scarcest resource the gang could use there; 0 if no pending member can run there.
+    `name_rank[node]`: the node's place in natural order of names. `deadline`: when all work on the instance must end.
     """
 
     problem: Problem
@@ -55,29 +55,31 @@ class Instance:
 
     @cached_property
     def usable_amounts(self) -> Counts:
-        """The room of the nodes that can hold a member, never less than nothing; 0 for all others."""
+        """Free amounts of the nodes that can hold a pending member, negative ones as 0; 0 for all other nodes."""
         return np.where(self.usable[:, None], np.maximum(self.amounts, 0), 0)
 
     def eligible(self, shape: int) -> frozenset[int]:
-        """The nodes that a member may use, room aside: without evictions, those where nobody has to go first."""
+        """The nodes that a member may use, regardless of free capacity. Without evictions, nodes that need one are left
+        out.
+        """
         nodes = self.problem.shapes[shape].nodes
         return nodes if self.evicting else nodes - blocked_nodes(self.problem, shape)
 
     @cached_property
     def spreads(self) -> tuple[Spread, ...]:
-        """The rules about topology spread that depend on who comes or goes."""
+        """The topology spread rules that depend on which members are placed or which victims are evicted."""
         return self.problem.spreads if self.evicting else tuple(rule for rule in self.problem.spreads if rule.counted)
 
     def member(self, seat: Seat) -> Member:
-        """The member at a seat."""
+        """Return the member with this set and rank."""
         return self.problem.sets[seat.pod_set].members[seat.rank]
 
     def request(self, seat: Seat) -> int:
-        """What the member at a seat asks of the scarcest resource."""
+        """Return the member's request of the scarcest resource."""
         return self.problem.shapes[self.member(seat).shape].requests[self.scarce]
 
     def pinned_node(self, seat: Seat) -> int:
-        """The node of a pinned member."""
+        """Return the node of a pinned member. Raises `ValueError` for a member without a node."""
         node = self.member(seat).node
         if node is None:
             raise ValueError("this member is not pinned")
@@ -101,8 +103,8 @@ class Instance:
 def instance_of(
     problem: Problem, *, evicting: bool, scarce: int | None = None, deadline: Deadline = NO_DEADLINE
 ) -> Instance:
-    """Work out a problem, with its victims or as if there were none. `scarce`: the scarcest resource, where another
-    problem decides that.
+    """Compute the instance of a problem, with its victims or as if there were none. `scarce`: the scarcest resource, if
+    another problem decides it; None: this problem decides it.
     """
     seats = [
         (Seat(set_position, rank), member)
@@ -134,14 +136,16 @@ def instance_of(
 
 
 def blocked_nodes(problem: Problem, shape: int) -> frozenset[int]:
-    """The nodes that a member may use only once somebody has gone, who is in its way or one too many in their group."""
+    """The nodes that a member may use only after an eviction: a victim conflicts with it, or its spread group is too
+    full.
+    """
     conflicts = (rule.nodes for rule in problem.conflicts if shape in rule.shapes)
     spreads = (_too_full(rule) for rule in problem.spreads if shape in rule.shapes and not rule.counted)
     return frozenset[int]().union(*conflicts, *spreads)
 
 
 def _too_full(spread: Spread) -> frozenset[int]:
-    """The nodes of groups that have too many pods if nobody comes or goes."""
+    """The nodes of groups that have too many pods if no member is placed and no victim is evicted."""
     least = 0 if spread.from_zero else min(spread.counts.values(), default=0)
     full = {name for name, count in spread.counts.items() if count - least > spread.skew}
     return frozenset(node for node, name in enumerate(spread.group) if name in full)
@@ -163,10 +167,12 @@ def _capacity(problem: Problem, amounts: Counts, *, evicting: bool) -> Counts:
 
 
 def useful_victims(problem: Problem, eligible: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Victims on nodes where the gang can run (`eligible`) or in the way of its members there, or counted where they
-    spread or want to be near somebody; with their siblings: a broken gang goes as a whole.
+    """Return the victims whose eviction can free something for the gang, with the other victims of broken gangs.
 
-    All others free nothing that could be used, so no best plan evicts them.
+    A victim is useful if it is on an `eligible` node, or if it conflicts with a member on such a node. It is also
+    useful if a spread rule or an affinity rule names it. If a useful victim belongs to a gang, all victims of that gang
+    are useful, because a broken gang is evicted whole. Other victims free nothing that the gang could use, so no best
+    plan evicts them.
     """
     victims = problem.victims
     near = eligible[victims.node]
@@ -177,7 +183,7 @@ def useful_victims(problem: Problem, eligible: NDArray[np.bool_]) -> tuple[int, 
         near[list(spread.victims)] = True
     for affinity in problem.affinities:
         near[list(affinity.victims)] = True
-    broken = np.zeros(len(problem.victim_gangs) + 1, dtype=np.bool_)  # the last, -1, is for those without a gang
+    broken = np.zeros(len(problem.victim_gangs) + 1, dtype=np.bool_)  # the last, -1, means no gang
     broken[victims.gang[near]] = True
     broken[-1] = False
     return tuple(np.flatnonzero(near | broken[victims.gang]).tolist())

@@ -1,4 +1,4 @@
-"""The nodes of a problem: one by one for people, in columns for those who go through all of them."""
+"""The nodes of a problem: single `Node` objects for readers, columns for code that goes through all nodes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ Path = tuple[str, ...]
 
 _KEPT_GROUNDS = 8
 _LARGEST_SUM = 1 << 61
-"""Of all rows together: nodes and victims, twice, stay within 64 bits."""
+"""Bound on the sum of one resource over all rows. Twice the sum of nodes and victims stays within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """A node inside the topology.
 
-    `path` names its domain at every level above the node, widest first; a domain is identified by the path down
-    to it, never by its last name alone. `free` is what a member may take without evicting anybody: it includes
-    `terminating`, the part that pods on their way out still hold. `free` may be negative (an overcommitted node).
+    `path` names its domain at every level above the node, widest first. A domain is identified by the path down to it,
+    never by its last name alone. `free` is what members may take without an eviction. It includes `terminating`, the
+    part that terminating pods still hold. `free` may be negative (an overcommitted node).
     """
 
     name: str
@@ -34,9 +34,11 @@ class Node:
 
 
 class NodeLayout:
-    """What nodes keep while their load changes: `names` and `paths`, by position. What is worked out from them alone is
-    worked out once, and another process is told once (`planning.solver_pool.node_layouts`): `node_layout_of` gives the
-    same object for the same nodes. Compared by identity; `number` tells layouts of one process apart.
+    """The part of a node table that stays the same while the load changes: `names` and `paths`, by position.
+
+    Values derived from a layout alone are computed once. A layout is sent to another process once
+    (`planning.solver_pool.node_layouts`). `node_layout_of` returns the same object for equal nodes. Layouts are
+    compared by identity; `number` distinguishes the layouts of one process.
     """
 
     __slots__ = ("names", "number", "paths")
@@ -47,7 +49,7 @@ class NodeLayout:
         self.number = next(self._numbers)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """For pickle: in another process the number is another."""
+        """Pickle by names and paths. The layout gets another `number` in another process."""
         return node_layout_of, (self.names, self.paths)
 
 
@@ -58,9 +60,9 @@ def node_layout_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> NodeLayou
 
 
 class NodeTable(Sequence[Node]):
-    """All nodes of a problem, by position, in columns: `free` and `terminating` have a row per node. Not to be changed.
+    """All nodes of a problem, by position, in columns: `free` and `terminating` have a row per node. It is immutable.
 
-    Reading a single node makes a `Node`; whoever goes through all of them reads the columns.
+    Reading a single node creates a `Node`. Code that goes through all nodes reads the columns.
     """
 
     __slots__ = ("free", "layout", "terminating")
@@ -69,18 +71,18 @@ class NodeTable(Sequence[Node]):
         self.layout, self.free, self.terminating = layout, free, terminating
 
     def with_free(self, free: Amounts) -> "NodeTable":
-        """The same nodes with other room."""
+        """Return a table of these nodes with other free amounts."""
         return NodeTable(self.layout, free, self.terminating)
 
     def at(self, positions: Sequence[int]) -> "NodeTable":
-        """Some of the nodes, in this order."""
+        """Return a table of the nodes at these positions, in this order."""
         names, paths = self.layout.names, self.layout.paths
         layout = NodeLayout(tuple(names[each] for each in positions), tuple(paths[each] for each in positions))
         chosen = np.array(positions, dtype=np.int64)
         return NodeTable(layout, self.free[chosen], self.terminating[chosen])
 
     def and_also(self, more: "NodeTable") -> "NodeTable":
-        """These nodes, then others."""
+        """Return a table of these nodes, followed by the nodes of another table."""
         own, theirs = self.layout, more.layout
         layout = NodeLayout((*own.names, *theirs.names), (*own.paths, *theirs.paths))
         return NodeTable(layout, np.vstack((self.free, more.free)), np.vstack((self.terminating, more.terminating)))
@@ -103,12 +105,12 @@ class NodeTable(Sequence[Node]):
         )
 
     def __iter__(self) -> Iterator[Node]:
-        """All of them."""
+        """Iterate over all nodes in order of position."""
         amounts = map(tuple, self.free.tolist()), map(tuple, self.terminating.tolist())
         return map(Node, self.layout.names, self.layout.paths, *amounts)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of nodes."""
         return len(self.layout.names)
 
     def __eq__(self, other: object) -> bool:
@@ -120,16 +122,16 @@ class NodeTable(Sequence[Node]):
         return same and all(np.array_equal(own, its) for own, its in amounts)
 
     def __hash__(self) -> int:
-        """By names alone."""
+        """Hash the nodes' names only."""
         return hash(self.layout.names)
 
     def __repr__(self) -> str:
-        """The nodes as they would be written."""
+        """Return the call of `nodes_of` that builds an equal table."""
         return f"nodes_of({list(self)!r})"
 
 
 def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
-    """Single nodes as all nodes of a problem. `resources`: how many there are, where there is no node to tell."""
+    """Return the table of these nodes. `resources`: the number of resources, read only if there is no node."""
     each = tuple(nodes)
     width = len(each[0].free) if each else resources
     layout = node_layout_of(tuple(node.name for node in each), tuple(node.path for node in each))
@@ -138,8 +140,9 @@ def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
 
 
 def amounts_of(rows: Sequence[Sequence[int]], width: int) -> Amounts:
-    """Rows of so many amounts. Those that are too large to be added up in 64 bits are capped: a node that promises more
-    than anybody can ask for has just that.
+    """Return rows of `width` amounts as an array.
+
+    Amounts that could overflow a 64-bit sum are capped. The cap is more than any member requests.
     """
     most = _LARGEST_SUM // max(1, len(rows))
     try:

@@ -1,13 +1,12 @@
-"""The objective: the goals of decision 2 in their order, smaller being better unless said otherwise.
+"""The objective: the goals of decision 2 in their order. Smaller is better unless a goal says otherwise.
 
-This is the one place that knows the order. Models are stated, plans compared, reported and explained by it. Who adds
-a goal touches five files: this one with a row and how it is counted; solver/cp_sat/goal_terms.py with its terms;
-written apart from these so that they can find fault with them, solver/verify/goals.py and
-tests/solver/brute_force.py, each with a count of its own; and docs/decisions/0002, which says what the goals mean.
-One test holds the order that is promised to users, name by name: tests/cli/test_solve_command.py.
+This is the one place that knows the order. Models are stated, plans compared, reported and explained by it. A new goal
+touches five files. This file gets a row and how the goal is counted. solver/cp_sat/goal_terms.py gets its terms.
+solver/verify/goals.py and tests/solver/brute_force.py each get a count that is written independently, so that it finds
+faults in the others. docs/decisions/0002 says what the goal means. tests/cli/test_solve_command.py checks the order
+that is promised to users, name by name.
 
-Ways that prove plans by counting are made for the goals there are: with a row that is not `by_counting` only CP-SAT is
-asked.
+Solution methods that prove plans by counting know today's goals only. If a row is not `by_counting`, only CP-SAT runs.
 """
 
 from collections import Counter
@@ -30,7 +29,7 @@ Parts = dict[str, int]
 
 
 class SolvePhase(IntEnum):
-    """When a term can be stated: once it is known what the phases before it came to."""
+    """When a term can be stated: once the results of all earlier phases are known."""
 
     PRICE = 0
     SIZE = 1
@@ -44,9 +43,9 @@ class SolvePhase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GoalTerm:
-    """What is minimised for a goal, by the name of the function that states it (`cp_sat.goal_terms`).
+    """One term to minimise for a goal, with the name of the function that states it (`cp_sat.goal_terms`).
 
-    `counted`: it is enough to know how many members of one set and shape are where.
+    `counted`: the term depends only on how many members of each set and shape are in each place.
     """
 
     name: str
@@ -56,13 +55,13 @@ class GoalTerm:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One goal, or one for each level (`by_level`: `name/<level>`).
+    """One goal, or one goal for each level (`by_level`: `name/<level>`).
 
-    `count`: its parts in their order in a plan, on a level where it has one.
-    `most`: given where more is better: its value is what is had, and no plan for the problem has more than this.
-    `summed`: its value is the sum of its parts, else the first of them.
-    `amount`: its value and parts are amounts of the scarcest resource, but for parts whose names begin with `counting`:
-    these count domains. `loss`: what a plan does that is worse in it, or in a part that counts (`counting_loss`).
+    `count`: returns its parts in their order for a plan; it gets the level of a goal by level. `most`: set if more is
+    better; then the value is a gain, and no plan for the problem has more than this. `summed`: the value is the sum of
+    the parts; else it is the first part. `amount`: value and parts are amounts of the scarcest resource. Parts whose
+    names begin with `counting` are an exception: they count domains. `loss`: words for a plan that is worse in this
+    goal. `counting_loss`: words for a plan that is worse in a part that counts.
     """
 
     name: str
@@ -79,15 +78,15 @@ class Criterion:
 
     @property
     def more_is_better(self) -> bool:
-        """Whether its value is what is had."""
+        """Whether the value is a gain, so that a larger value is better."""
         return self.most is not None
 
     def any_bound(self, problem: Problem) -> int:
-        """A bound of its value that holds for every plan."""
+        """A bound of the value that holds for every plan of the problem."""
         return 0 if self.most is None else self.most(problem)
 
     def named(self, level: str) -> str:
-        """The name of the goal, on that level where it has one."""
+        """The name of the goal in a plan: with the level if the goal has one."""
         return f"{self.name}/{level}" if self.by_level else self.name
 
 
@@ -96,7 +95,7 @@ def _members_beyond_minimum(problem: Problem) -> int:
 
 
 def _preferred_weight(problem: Problem) -> int:
-    """The weight that is had where every member gets the node it likes best."""
+    """The summed preference weight if every pending member gets the node that it prefers most."""
     counts = Counter(member.shape for member in pending(problem))
     return sum(count * max((0, *problem.shapes[shape].preferences.values())) for shape, count in counts.items())
 
@@ -179,28 +178,28 @@ CRITERIA: tuple[Criterion, ...] = (
 
 
 def criterion(goal: str) -> Criterion:
-    """The row of a goal of a plan, whose name may end with a level."""
+    """Return the row of a goal by its name in a plan, which may end with a level."""
     name = goal.partition("/")[0]
     return next(each for each in CRITERIA if each.name == name)
 
 
 def is_of_level(goal: str) -> bool:
-    """Whether the goal counts something on one level: its name is `<goal>/<level>`."""
+    """Return whether the goal is counted by level: its name is `<goal>/<level>`."""
     return criterion(goal).by_level
 
 
 def until(phase: SolvePhase) -> tuple[str, ...]:
-    """The goals of which something is stated before this phase."""
+    """The goals that have a term in a phase before this one."""
     return tuple(each.name for each in CRITERIA if each.name not in since(phase))
 
 
 def since(phase: SolvePhase) -> tuple[str, ...]:
-    """The goals of which nothing is stated before this phase."""
+    """The goals that have no term in a phase before this one."""
     return tuple(each.name for each in CRITERIA if min(term.phase for term in each.terms) >= phase)
 
 
 def terms(phase: SolvePhase | None = None, *, counted: bool = False) -> frozenset[str]:
-    """The names of terms: of one phase or of all; `counted`: those for which counting is enough."""
+    """The names of terms of one phase, or of all phases (None). `counted`: only terms that depend on counts alone."""
     found = (term for each in CRITERIA for term in each.terms if phase in (None, term.phase))
     return frozenset(term.name for term in found if term.counted or not counted)
 
@@ -213,18 +212,18 @@ def in_order(*phases: SolvePhase) -> tuple[tuple[str, ...], ...]:
 
 
 def is_countable() -> bool:
-    """Whether the ways that prove by counting know all goals."""
+    """Whether the solution methods that prove by counting know all goals."""
     return all(each.by_counting for each in CRITERIA)
 
 
 def comparison_key(goal: Goal) -> tuple[int, ...]:
-    """What is compared one after the other, smaller being better for every goal."""
+    """The numbers by which plans are compared in this goal, in order. Smaller is better for every goal."""
     return tuple(-digit for digit in goal.digits) if criterion(goal.name).more_is_better else goal.digits
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The value of a stage in the plan, and the least that is still possible as far as proven."""
+    """The value that a stage reached in the plan, and the best value that is not ruled out by proof."""
 
     goal: str
     part: str
@@ -235,7 +234,7 @@ class Reached:
 def goals_of(
     instance: Instance, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()
 ) -> tuple[Goal, ...]:
-    """The goals in their order. What is not among `reached` counts as proven."""
+    """The goals of a plan in their order. A goal that is not among `reached` counts as proven."""
     gaps = {(each.goal, each.part): each.value - each.bound for each in reached}
     score, levels = Score(instance, nodes, victims), instance.problem.levels
     rows = ((each, level) for each in CRITERIA for level in (range(len(levels)) if each.by_level else (0,)))
@@ -243,13 +242,14 @@ def goals_of(
 
 
 Gaps = Mapping[tuple[str, str], int]
-"""By goal and part, the difference of what the search has reached and what is still possible as far as it knows: it
-leaves out what is the same in every plan.
+"""By goal and part, the value that the search reached minus its bound.
+
+Values and bounds of a stage leave out constants that are equal in every plan. The difference does not depend on them.
 """
 
 
 def _goal(of: Criterion, name: str, parts: Parts, gaps: Gaps) -> Goal:
-    """A goal that shows the sum of its parts, or the first of them."""
+    """Return a goal whose value is the sum of its parts, or the first of them."""
     first, value = next(iter(parts.items()), ("", 0))
     gap = gaps.get((name, first), 0)
     if of.summed:
@@ -259,7 +259,7 @@ def _goal(of: Criterion, name: str, parts: Parts, gaps: Gaps) -> Goal:
 
 
 class Score:
-    """A plan taken apart: for every goal its parts."""
+    """Counts the parts of every goal for one plan."""
 
     def __init__(self, instance: Instance, nodes: Nodes, victims: Sequence[int]) -> None:
         self.instance, self.evictions = instance, tuple(victims)
@@ -282,19 +282,19 @@ class Score:
         return {f"priority {priority}": counts[priority] for priority in sorted(counts, reverse=True)}
 
     def gangs_broken(self) -> Parts:
-        """Gangs of which fewer than their minimum remain."""
+        """The number of gangs that the evictions bring below a minimum."""
         return {"": len(gangs_broken(self.instance.problem, self.evictions))}
 
     def evicted(self) -> Parts:
-        """What the victims held of the scarcest resource."""
+        """The amount of the scarcest resource that the victims held."""
         return {"": sum(victim.requests[self.instance.scarce] for victim in self.gone)}
 
     def extras(self) -> Parts:
-        """Members beyond the minimum. The search counts those that are missing."""
+        """Members beyond the minimum. The search counts the missing ones instead, hence the part's name."""
         return {"missing": len(self.seats) - needed_members(self.instance.problem)}
 
     def compactness(self, level: int) -> Parts:
-        """Domains of the gang, and summed over its sets where there are several."""
+        """The number of domains of the gang. If several sets have placed members, also the sum over these sets."""
         parts = {"gang": len(self._domains(level))}
         filled = sorted({seat.pod_set for seat in self.seats})
         if len(filled) > 1:
@@ -308,7 +308,7 @@ class Score:
         return {"": sum(had)}
 
     def waste(self) -> Parts:
-        """Room left, as decision 2 asks for it: (a), (b) outward, (c) downward, (d) downward."""
+        """Free capacity that remains, in the parts of decision 2: (a), (b) outward, (c) downward, (d) downward."""
         names = self.instance.problem.levels
         narrowest = max((level for level in range(ROOT, len(names)) if len(self._domains(level)) <= 1), default=ROOT)
         parts = {"a": self._left(narrowest)}
@@ -321,7 +321,7 @@ class Score:
         return parts
 
     def ranks(self) -> Parts:
-        """By level, the placed neighbours by rank that lie in different domains."""
+        """By level, how many pairs of placed members with consecutive ranks lie in different domains."""
         placed = sorted(self.seats)
         nodes = np.array([self.seats[seat] for seat in placed], dtype=np.int64)
         pod_sets = np.array([seat.pod_set for seat in placed], dtype=np.int64)
@@ -357,7 +357,7 @@ class Score:
         return sum(self._rooms(level))
 
     def _rooms(self, level: int) -> list[int]:
-        """What is left of each touched domain."""
+        """By touched domain, the free capacity that remains there."""
         left = {domain: self.instance.domain_potential(level, domain) for domain in self._domains(level)}
         for node, amount in self.used.items():
             left[self.instance.tree.domain(level, node)] -= amount

@@ -1,4 +1,4 @@
-"""What the solver answers: a verified plan, or a no with its reasons. Expected outcomes are values."""
+"""The solver's results: a verified plan, or a rejection with its reasons. Expected results are values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Proof(Enum):
-    """What has been proven. The first two go with a plan, the others without one."""
+    """The strength of a result. The first two come with a plan, the others without one."""
 
     OPTIMAL = "Optimal"
     FEASIBLE = "Feasible"
@@ -16,13 +16,13 @@ class Proof(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal of docs/decisions/0002: smaller is better, `bound` is the least that is still possible as far as proven.
+    """One goal of docs/decisions/0002. Smaller is better. `bound` is the least value that is not ruled out by proof.
 
     `name` is one of: victims, gangsBroken, evicted, extras, compactness/<level>, preferences, terminating, waste,
-    ranks, ties. `value` is the goal's first part, of victims the sum over priorities, of ties always 0. `parts` names
-    each part of a goal that has several, in their order. These are victims by priority, compactness of the gang and of
-    its sets, waste (a)-(d), and ranks by level. All parts of waste are amounts but those of (d), which count domains.
-    Extras and preferences count what is had, so there larger is better and `bound` is an upper bound.
+    ranks, ties. `value` is the goal's first part. For victims it is the sum over priorities, for ties always 0. `parts`
+    names each part of a goal that has several, in their order. These are victims by priority, compactness of the gang
+    and of its sets, waste (a)-(d), and ranks by level. All parts of waste are amounts, except those of (d), which count
+    domains. Extras and preferences count a gain: larger is better, and `bound` is an upper bound.
     """
 
     name: str
@@ -32,13 +32,16 @@ class Goal:
 
     @property
     def digits(self) -> tuple[int, ...]:
-        """What is compared one after the other: the parts or, where there is but one, the value."""
+        """The numbers to compare, in this order: the parts, or the value if the goal has one part only."""
         return tuple(self.parts.values()) or (self.value,)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where every member goes. `nodes[s][m]` is the node of member m of set s, None where it is not placed."""
+    """A placement of the gang. `nodes[s][m]` is the node of member m of set s, None if the member is not placed.
+
+    `victims`: positions of the pods to evict.
+    """
 
     nodes: tuple[tuple[int | None, ...], ...]
     victims: tuple[int, ...]
@@ -48,9 +51,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class NearDomain:
-    """A domain that came close: how many members it can hold, what excluded its other nodes (each node counted once).
+    """A domain that came close: how many members it can hold, and why its other nodes are excluded (each node counts
+    once).
 
-    `fits` counts with everything evicted that may be. `path` runs from the widest level down to this domain; it is
+    `fits` counts with all victims evicted that may be. `path` runs from the widest level down to this domain. It is
     empty for the whole cluster, whose `level` is "".
     """
 
@@ -66,11 +70,12 @@ class NearDomain:
 class NoPlan:
     """No placement of the minimum exists (INFEASIBLE, confirmed), or none was found in time (UNPROVEN).
 
-    `fits_without_eviction`: how many more members each domain of the level that decides (the required one, else the
-    whole cluster) can hold as it is, in the order of the tree: what Koordinator calls its offered slots. Where members
-    have their nodes already, only the domains that hold these may hold the others.
-    `would_fit_if`: changes, each verified by a plan that breaks no rule, by counting or by solving again, as
-    sentences' ends.
+    `fits_without_eviction`: by domain, how many more members it can hold without evictions, in the order of the tree
+    (Koordinator calls this offered slots). The domains are those of the required level, or the whole cluster if no
+    level is required. If members have nodes already, only the domains that hold these members may hold the others.
+
+    `would_fit_if`: changes as the ends of sentences. Each change is verified by a plan that breaks no rule, by
+    counting, or by another solve.
     """
 
     proof: Proof
@@ -84,11 +89,11 @@ Answer = Plan | NoPlan
 
 @dataclass(frozen=True, slots=True)
 class NextDoor:
-    """The best plan elsewhere. `level`: the narrowest level, above the node, of which one domain holds the gang;
-    `paths`: the domains of that level that the other plan uses, none where there is no other plan.
+    """The best plan elsewhere. `level`: the narrowest level above the node of which one domain holds the gang.
 
-    `goal` and `part`: the first in which the other plan is worse, `value` and `other_value` what it is in both; ""
-    where it loses by names alone.
+    `paths`: the domains of that level that the other plan uses, empty if there is no other plan. `goal` and `part`: the
+    first in which the other plan is worse; "" if it is worse by names alone. `value` and `other_value`: their values in
+    this plan and in the other one.
     """
 
     level: str

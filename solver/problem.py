@@ -1,6 +1,6 @@
-"""The placement problem, as plain data. What is best for it: docs/decisions/0002.
+"""The placement problem as plain data. The goals that rank its plans: docs/decisions/0002.
 
-Levels are positions 0..n-1, 0 the widest, n-1 the node itself. Nodes, shapes, victims and victim gangs are
+Levels are positions 0..n-1: 0 is the widest level, n-1 is the node itself. Nodes, shapes, victims and victim gangs are
 referred to by their position in the problem's tuples. Amounts are integers in the caller's unit per resource.
 """
 
@@ -17,18 +17,21 @@ from solver.nodes import Amounts, NodeTable, amounts_of
 from solver.quota import Quota
 
 Column = NDArray[np.int64]
-"""A number per victim, or whatever the rows are."""
+"""One integer per row, such as one per victim."""
 _MANY = 8
-"""Whoever has looked at one in so many victims will look at more."""
+"""After reads of more than one victim in `_MANY`, the table creates all `Victim` objects at once: more reads are
+likely.
+"""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What members that are alike ask for, and where they may run.
+    """The requests of equal members, and the nodes where they may run.
 
-    `nodes`: eligible nodes, room aside. `excluded`: why each other node is not (an opaque reason, for explanations).
-    `preferences`: the summed weight of the node preferences that a node fulfils; absent means 0. `lifts`: changes, in
-    words, each with the nodes that it alone would make eligible; a node against which two things speak is in none.
+    `nodes`: the eligible nodes, regardless of free capacity. `excluded`: by other node, the reason why it is not
+    eligible (opaque text for explanations). `preferences`: by node, the summed weight of the node preferences that it
+    fulfils; a missing node means 0. `lifts`: by change in words, the nodes that this change alone would make eligible.
+    A node that is excluded for two reasons is in no entry.
     """
 
     requests: tuple[int, ...]
@@ -45,8 +48,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One pod. `node` is set where the pod is bound or released already: it stays there, counts, and its room is
-    not in that node's `free`.
+    """One pod. `node` is set if the pod is bound or released already. Such a member stays there and counts as placed.
+    Its requests are already subtracted from that node's `free`.
     """
 
     key: str
@@ -82,8 +85,8 @@ class Cap:
 class PodSet:
     """Members in rank order, of which at least `minimum` must be placed.
 
-    `required`: the level of which one domain must hold all placed members; None: none. Constraints bind the
-    members that are placed. `multiples` and `caps` count the placed members of this set.
+    `required`: the level of which one domain must hold all placed members; None: no such level. Constraints bind placed
+    members only. `multiples` and `caps` count the placed members of this set.
     """
 
     name: str
@@ -105,10 +108,10 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A group in which a member of `shapes` is placed anew has at most `count` placed members of them (host ports and
-    anti-affinity among members that are alike in that).
+    """Members of `shapes` that keep apart: host ports and anti-affinity among members that are equal in this respect.
 
-    `group[i]` names the group of node i; None: the node is in no group and not limited.
+    A group in which a member of `shapes` is newly placed holds at most `count` placed members of these shapes.
+    `group[i]` names the group of node i; None: the node is in no group and has no limit.
     """
 
     shapes: tuple[int, ...]
@@ -118,8 +121,10 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """No member of `shapes` and member of `others` in one group, unless neither is placed anew (host ports and
-    anti-affinity among members that are unlike). No shape is on both sides. `group` as in `Exclusion`.
+    """Two kinds of members that keep apart: host ports and anti-affinity among members that differ in this respect.
+
+    A group holds no member of `shapes` beside a member of `others`, unless neither of them is newly placed. No shape is
+    on both sides. `group[i]` names the group of node i; None: the node is in no group and has no limit.
     """
 
     shapes: tuple[int, ...]
@@ -129,8 +134,10 @@ class Separation:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A member of `shapes` may be placed on one of `nodes`, which are eligible, only where all of `victims` go: they
-    hold a host port, or keep it off by anti-affinity. `reason`: why it may not beside them, as in `Shape.excluded`.
+    """Victims that keep members off eligible nodes: by a host port that they hold, or by anti-affinity.
+
+    A member of `shapes` may be placed on one of `nodes` only if all of `victims` are evicted. `reason`: why the member
+    cannot run beside them, as an opaque text like the values of `Shape.excluded`.
     """
 
     shapes: tuple[int, ...]
@@ -141,13 +148,16 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """A member of `shapes` is placed anew only near somebody, in each way of grouping the nodes: in a group where
-    somebody else is `there` (by way), one of `victims` that does not go is, a member of `counted` runs already or one
-    of another shape in `counted` is placed (pod affinity).
+    """Pod affinity: each newly placed member of `shapes` needs a matching pod in its group, in every way to group the
+    nodes.
 
-    `themselves`: the members of `shapes` mean themselves. Where nobody of all those is in any group they need nobody,
-    but share one group in each way: the first binds anywhere, the others near it. `groups`: by way, as in `Exclusion`;
-    a node that is in no group in some way is not for them.
+    A group matches in a way if its name is in `there` for this way, because of pods outside the problem. It also
+    matches if it holds a victim of `victims` that is not evicted, or a pinned member of a shape in `counted`. A newly
+    placed member of another shape in `counted` matches too.
+
+    `themselves`: the affinity term selects the members of `shapes` themselves. If no group then has a matching pod, the
+    members need none, but share one group in each way: the first member binds anywhere, the others near it. `groups`:
+    by way, the group of each node as in `Exclusion`. A node without a group in some way is not eligible for `shapes`.
     """
 
     shapes: tuple[int, ...]
@@ -162,13 +172,13 @@ class Affinity:
 class Spread:
     """Hard topology spread, counted once all members are placed and all victims are gone.
 
-    A group in which a member of `shapes` is placed anew has at most `skew` pods more than the emptiest group.
+    A group in which a member of `shapes` is newly placed has at most `skew` pods more than the emptiest group.
 
-    `group[i]` names the group of node i; None: the pods of that node are not counted. `counts`: the pods of each group
-    that are no members. All groups that count are in it, groups without a node of the problem too. `counted`: the
-    shapes whose members count. `victims`: pods that are in `counts` until they are evicted, each on a node of a group.
-    `from_zero`: there are fewer groups than `minDomains` asks for, and the emptiest counts as empty. If a rule counts
-    no members and no victim is evicted, the nodes of groups that are too full are closed.
+    `group[i]` names the group of node i; None: the pods of that node do not count. `counts`: by group, the pods that
+    are not members. It has an entry for every group that counts, also for groups without a node of the problem.
+    `counted`: the shapes whose members count. `victims`: pods that are part of `counts` until they are evicted. Each is
+    on a node of a group. `from_zero`: there are fewer groups than `minDomains` requires, so the emptiest group counts
+    as empty. If a rule counts no members and no victim is evicted, the nodes of groups that are too full are closed.
     """
 
     shapes: tuple[int, ...]
@@ -184,7 +194,7 @@ class Spread:
 class Victim:
     """A running pod of lower priority that may be evicted. `gang`: position in `victim_gangs`, or None.
 
-    `started`: when it started, in any unit that orders them (later is larger).
+    `started`: the start time, in any unit in which a later start is a larger number.
     """
 
     key: str
@@ -196,8 +206,10 @@ class Victim:
 
 
 class VictimTable(Sequence[Victim]):
-    """All victims of a problem, by position, in columns: `gang` is -1 where there is none, `requests` has a row per
-    victim. Not to be changed. Looking at one makes a `Victim`; going through all, or looking at many, makes each once.
+    """All victims of a problem, by position, in columns. The table is immutable.
+
+    `gang` is -1 for a victim without a gang. `requests` has a row per victim. Reading one victim creates a `Victim`.
+    Iteration, or reads of many victims, create all of them once.
     """
 
     __slots__ = ("_each", "_looked_at", "gang", "keys", "node", "priority", "requests", "started")
@@ -238,7 +250,7 @@ class VictimTable(Sequence[Victim]):
         )
 
     def at(self, positions: Sequence[int]) -> tuple[Victim, ...]:
-        """Those at some positions."""
+        """Return the victims at some positions."""
         if self._each is not None:
             return tuple([self._each[position] for position in positions])
         rows = np.array(positions, dtype=np.int64)
@@ -249,11 +261,11 @@ class VictimTable(Sequence[Victim]):
         )
 
     def __iter__(self) -> Iterator[Victim]:
-        """All of them."""
+        """Iterate over all victims in order of position."""
         return iter(self._all())
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of victims."""
         return len(self.keys)
 
     def __eq__(self, other: object) -> bool:
@@ -261,11 +273,11 @@ class VictimTable(Sequence[Victim]):
         return self._all() == tuple(other) if isinstance(other, VictimTable) else NotImplemented
 
     def __hash__(self) -> int:
-        """By keys alone."""
+        """Hash the victims' keys only."""
         return hash(self.keys)
 
     def __repr__(self) -> str:
-        """The victims as they would be written."""
+        """Return the call of `victim_table` that builds an equal table."""
         return f"victim_table({list(self)!r})"
 
     def _all(self) -> tuple[Victim, ...]:
@@ -277,7 +289,7 @@ class VictimTable(Sequence[Victim]):
 
 
 def victim_table(victims: Iterable[Victim]) -> VictimTable:
-    """Single victims as all victims of a problem."""
+    """Return the table of these victims, in their order."""
     each = tuple(victims)
     return VictimTable(
         tuple(victim.key for victim in each),
@@ -304,11 +316,12 @@ class VictimSet:
 
 @dataclass(frozen=True, slots=True)
 class VictimGang:
-    """A running gang that has victims. With `running` members now, it is broken when fewer than `minimum` remain, or
-    fewer of one of its `sets` than that needs.
+    """A running gang that has victims. It has `running` members now.
 
-    A broken gang is evicted as a whole; where some of its members may not be evicted (`running` exceeds its
-    victims) it must keep its minimums. `sets`: only those that can be cut below their minimum.
+    The gang is broken if fewer than `minimum` members remain, or fewer members of one of its `sets` than that set's
+    minimum. A broken gang is evicted as a whole. If some of its members may not be evicted (`running` exceeds the
+    number of its victims), the gang must keep its minimums. `sets`: only those that evictions can cut below their
+    minimum.
     """
 
     name: str
@@ -317,13 +330,13 @@ class VictimGang:
     sets: tuple[VictimSet, ...] = ()
 
     def falls_short(self, gone: AbstractSet[int], count: int) -> bool:
-        """Whether it is broken without `gone`, positions of victims of which `count` are its own."""
+        """Whether the gang is broken without `gone`: positions of victims, of which `count` belong to this gang."""
         return self.running - count < self.minimum or any(
             each.running - len(each.victims & gone) < each.minimum for each in self.sets
         )
 
     def cannot_spare(self, victim: int) -> bool:
-        """Whether it is broken without this one of its members."""
+        """Whether the gang is broken if only this one of its members is evicted."""
         return self.running <= self.minimum or any(
             victim in each.victims and each.running <= each.minimum for each in self.sets
         )
@@ -340,10 +353,11 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class GangRules:
-    """One of several gangs that are planned together, and the rules over all of its sets.
+    """One gang of a joint problem, and the rules over all of its sets.
 
-    `pod_sets`: positions of its sets. `minimum`: placed members of these sets together. `multiples`: count the placed
-    members of these sets. `line`: a strict queue; if one of its gangs has no place, no later gang of it has one.
+    `pod_sets`: positions of its sets. `minimum`: how many members of these sets must be placed together. `multiples`:
+    count the placed members of these sets. `line`: the name of a strict queue. If one gang of the queue is not placed,
+    no later gang of the queue is placed.
     """
 
     pod_sets: tuple[int, ...]
@@ -354,12 +368,12 @@ class GangRules:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One gang to be placed whole, and what there is. Several gangs that are planned together have `gangs`.
+    """One gang to be placed whole, and the nodes and victims for it. A joint problem of several gangs has `gangs`.
 
-    `levels`: names, widest first, the node last. `resources`: names; every amount tuple runs parallel to it.
-    `minimum`: members of all sets together that must be placed. `required`: the level of which one domain must
-    hold every placed member. `multiples` count the placed members of all sets together. `gangs`: the gangs in their
-    order, each with sets of its own; empty for one gang. Only problems with `gangs` have `quotas`.
+    `levels`: names, widest first, the node last. `resources`: names; every amount tuple runs parallel to it. `minimum`:
+    members of all sets together that must be placed. `required`: the level of which one domain must hold every placed
+    member. `multiples` count the placed members of all sets together. `gangs`: the gangs in their order, each with its
+    own sets; empty for one gang. Only problems with `gangs` have `quotas`.
     """
 
     levels: tuple[str, ...]
@@ -385,8 +399,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a solve may take. `deterministic` is CP-SAT's own unit, the same on every machine; `seconds` of wall
-    time is the emergency stop.
+    """How long a solve may take. `deterministic` is in CP-SAT's own unit, which is the same on every machine. `seconds`
+    of wall time is the emergency stop.
     """
 
     deterministic: float = 4.0

@@ -8,9 +8,9 @@ class QuotaShare:
     """A queue or a cohort in the tree that shares one quota. All amounts are in one unit.
 
     `parent`: position of the cohort above it in `Quota.shares`, greater than its own; None at the top. `quota`: its
-    nominal quota with what the shares below it lend. `kept`: the part of `quota` that it lends to no other share.
-    `limit`: the most that it may use, `quota` and its borrowing limit; None: no such limit. `used`: by pods outside the
-    problem that are charged to it directly.
+    nominal quota plus the part that the shares below it lend. `kept`: the part of `quota` that it lends to no other
+    share. `limit`: the most that it may use: `quota` plus its borrowing limit; None: no such limit. `used`: the use of
+    pods outside the problem that are charged to it directly.
     """
 
     parent: int | None
@@ -34,9 +34,10 @@ class QuotaCharge:
 class Quota:
     """The quota of one resource in one flavor, which queues and cohorts share.
 
-    What a share uses beyond `kept` counts in its parent. A share whose members are placed anew stays within its limit,
-    the limits of the shares above it, and the quota of the topmost share. While it uses less than it keeps, the
-    difference offsets what the shares above it have used too much (Kueue, pkg/cache/scheduler/resource_node.go).
+    A share's use beyond `kept` counts in its parent. If members charged to a share are newly placed, the share stays
+    within its limit. The limits of the shares above it and the quota of the topmost share hold as well. If a share uses
+    less than `kept`, the difference offsets overuse in the shares above it (Kueue,
+    pkg/cache/scheduler/resource_node.go).
     """
 
     name: str

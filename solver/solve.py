@@ -1,6 +1,8 @@
-"""The way from a problem to a verified answer: without evictions where that is possible; by dynamic programming where
-counting tells the whole truth, else domain by domain (branch and bound) or by CP-SAT as a whole; and an explanation
-where the answer is no.
+"""The way from a problem to a verified result.
+
+A plan without evictions is tried first. Dynamic programming solves the problem if counting describes it exactly. Else
+the domains are solved one by one (branch and bound), or CP-SAT solves the whole problem. A rejection gets an
+explanation.
 """
 
 from collections.abc import Callable
@@ -26,20 +28,20 @@ from solver.tree_dp.single_class_counts import no_room
 from solver.verify.rules import verify
 
 Way = Callable[[Instance], Solved | Found | None]
-"""Solves an instance; None where this way does not know how."""
+"""Solves an instance; None if this method cannot solve it."""
 
 _RESERVE = 0.1
-"""The share of the time that is kept for a quick plan, where nothing else has led to one."""
+"""The share of the time reserved for a quick plan, if no other step has found a plan."""
 _HALF = 0.5
-"""The share of the time in which a plan without evictions is sought, where no quick one is known."""
+"""The share of the time in which a plan without evictions is sought, while no quick one is known."""
 
 
 def solve(problem: Problem, limits: Limits = Limits()) -> Answer:  # noqa: B008 - limits are immutable
-    """The best plan for one gang, verified, or why there is none.
+    """Return the best plan for one gang, verified, or the reasons why there is none.
 
-    The goals and their order are those of docs/decisions/0002. The same problem gives the same answer in every
-    process, as long as `limits.deterministic` and not `limits.seconds` ends the search. Raises `SolverFaultError`
-    where CP-SAT contradicts itself or no way gives a plan that passes the verifier.
+    The goals and their order are those of docs/decisions/0002. A problem gives equal results in every process, as long
+    as `limits.deterministic` ends the search and not `limits.seconds`. Raises `SolverFaultError` if CP-SAT contradicts
+    itself, or if no method gives a plan that passes the verifier.
     """
     answer = decide(problem, limits)
     return answer if isinstance(answer, Plan) else explained(problem, answer, limits)
@@ -53,8 +55,10 @@ def decide(
     deadline: Deadline = NO_DEADLINE,
     tell: Tell = to_nobody,
 ) -> Answer:
-    """The answer without an explanation, before the deadline. `wanted`: the terms to be heeded; leaving one out is for
-    tests. `tell` is given plans that are known before the answer, each better than the one before.
+    """Return the result without an explanation, before the deadline.
+
+    `wanted`: the terms to optimise; None: all. Only tests leave out terms. `tell` is called with plans that are known
+    before the result, each better than the one before.
     """
     if wanted is not None or not is_countable():
         return by_model(problem, limits, wanted)
@@ -62,7 +66,7 @@ def decide(
 
 
 def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = None) -> Answer:
-    """The answer that CP-SAT alone gives."""
+    """Return the result of CP-SAT alone, without evictions if that is possible."""
     answer: Plan | Found | None = Found.INFEASIBLE
     for evicting in (False, True) if problem.victims else (False,):
         answer = _attempt(
@@ -74,7 +78,7 @@ def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = N
 
 
 class _Course:
-    """One solve: what is tried, in which order, and the best plan known so far."""
+    """One solve: the methods in the order in which they are tried, and the best plan so far."""
 
     def __init__(self, problem: Problem, limits: Limits, deadline: Deadline, known: Incumbent) -> None:
         self.problem, self.limits, self.deadline, self.known = problem, limits, deadline, known
@@ -82,7 +86,7 @@ class _Course:
         self.without = instance_of(problem, evicting=False, deadline=soon)
 
     def answer(self) -> Plan | Found:
-        """The best plan, or any where there is no time for that, or that there is none."""
+        """Return the best plan; any plan if there is no time for the best; or that none exists or none is known."""
         answer = self._decided()
         if answer is Found.UNKNOWN:
             for instance in (self.without, self.evicting) if self.problem.victims else (self.without,):
@@ -96,7 +100,7 @@ class _Course:
         return instance_of(self.problem, evicting=True, scarce=self.without.scarce, deadline=self.without.deadline)
 
     def _decided(self) -> Plan | Found:
-        """Without evictions where that is possible, else with them."""
+        """Solve without evictions. If that has no plan, solve with evictions."""
         answer = self._without_evictions()
         if isinstance(answer, Plan) or not self.problem.victims:
             return answer
@@ -112,20 +116,24 @@ class _Course:
         if answer is not None:
             return answer
         if work(self.problem) >= LARGE:
-            if self.problem.victims:  # with them more is possible: such a plan is there sooner
+            if self.problem.victims:  # with evictions a plan is found sooner
                 self.known.seek(self.evicting, self.deadline, most=1)
             self.known.seek(self.without, self.without.deadline.share(_HALF))
         instance = replace(self.without, deadline=self._until_known()) if self.problem.victims else self.without
         return _attempt(instance, [self._by_domains, self._by_model]) or Found.UNKNOWN
 
     def _early(self, instance: Instance) -> Plan | None:
-        """A quick plan before a search that may take long."""
+        """Return the best plan known. Seek a quick one first if the search may take long and no plan is known."""
         if self.known.plan is None and work(self.problem) >= (LARGE_EVICTING if instance.evicting else LARGE):
             self.known.seek(instance, self.deadline)
         return self.known.plan
 
     def _until_known(self) -> Deadline:
-        """Half of the time, as long as no plan without evictions is known: then they are not looked at any more."""
+        """Return a deadline of half the remaining time while no plan without evictions is known.
+
+        Once such a plan is known, the whole remaining time is for the search without evictions, because evictions are
+        no longer considered.
+        """
         end = self.without.deadline
         half = end.share(_HALF)
 
@@ -141,7 +149,7 @@ class _Course:
         return solve_by_domains(instance, self.limits, tell=lambda nodes: self._offer(instance, nodes))
 
     def _offer(self, instance: Instance, nodes: Nodes) -> None:
-        """Take a plan without evictions that is known to be one, of which not everything is proven yet."""
+        """Offer a plan without evictions to the incumbent, with goals that are not proven yet."""
         goals = unproven(self.problem, goals_of(instance, nodes, ()))
         self.known.offer(Plan(nodes, (), goals, Proof.FEASIBLE))
 
@@ -155,12 +163,14 @@ class _Course:
 
 
 def _unsure(problem: Problem, plan: Plan) -> Plan:
-    """A plan with evictions where it is not known whether there is one without."""
+    """Mark a plan with evictions as not optimal, because a plan without evictions is not ruled out."""
     return replace(plan, goals=unproven(problem, plan.goals), proof=Proof.FEASIBLE)
 
 
 def _bounded(instance: Instance) -> Found | None:
-    """No, where by counting no domain of the required level can hold the minimum, whoever is evicted."""
+    """INFEASIBLE if, by counting, no domain of the required level can hold the minimum with any evictions.
+    Else None.
+    """
     if too_small(instance):
         return Found.INFEASIBLE
     return Found.INFEASIBLE if instance.evicting and no_room(instance) else None
@@ -174,13 +184,13 @@ def _as_answer(answer: Plan | Found) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Faulty:
-    """A plan that did not pass."""
+    """A plan that failed the verifier, with the faults it has."""
 
     faults: tuple[str, ...]
 
 
 def _attempt(instance: Instance, ways: list[Way]) -> Plan | Found | None:
-    """The answer of the first way that knows one and whose plan passes the verifier; None where no way knows."""
+    """The result of the first method that has one and whose plan passes the verifier; None if no method has one."""
     faults: list[str] = []
     for way in ways:
         try:
@@ -210,7 +220,7 @@ def _checked(instance: Instance, solved: Solved) -> Plan | _Faulty:
 
 
 def _as_far_as_reached(problem: Problem, goals: tuple[Goal, ...], solved: Solved) -> tuple[Goal, ...]:
-    """The goals with bounds that hold for any plan for those that were not looked at any more."""
+    """The goals; those that the search did not reach get bounds that hold for any plan."""
     reached = {each.goal for each in solved.reached}
     return tuple(
         goal if goal.name in reached else open_goal

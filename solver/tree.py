@@ -13,7 +13,7 @@ ROOT = -1
 """The level of the whole cluster, which is one domain: number 0."""
 Positions = NDArray[np.int64]
 _LARGE = 400
-"""Nodes from which on a tree is kept for the next problem: a cluster stays while its load changes."""
+"""From this number of nodes on, a tree is cached for the next problem: a cluster stays while its load changes."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """How many levels there are, the node included."""
+        """The number of levels, the node included."""
         return len(self.paths)
 
     def domain(self, level: int, node: int) -> int:
@@ -78,7 +78,7 @@ class Tree:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """Every node's place where those of a domain stand side by side, on every level."""
+        """By node, its place in an order in which the nodes of every domain are consecutive, on every level."""
         place = np.empty(len(self.domain_of[-1]), dtype=np.int64)
         place[np.lexsort(self._domains[::-1])] = np.arange(len(place))
         return tuple(place.tolist())

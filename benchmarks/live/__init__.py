@@ -1,5 +1,5 @@
-"""How long pods take from their creation to their nodes on a real control plane: with Phalanx, and as no gang at all.
+"""How long pods take from their creation to their nodes on a real control plane: with Phalanx, and without a gang.
 
-Start with `__main__`. `load` has the nodes and the pods, `modes` brings one lot of pods to their nodes,
-`machine_usage` says what the servers use meanwhile, `report` puts the rounds together.
+Start with `__main__`. `load` has the nodes and the pods. `modes` measures one lot of pods. `machine_usage` measures
+what the servers use meanwhile. `report` puts the rounds together.
 """

@@ -18,18 +18,18 @@ LONGEST_START = 900.0
 LOOK_SECONDS = 5.0
 IDLE_SECONDS = 30.0
 SETTLE_SECONDS = 20.0
-"""After the start, before the servers are looked at with nothing to do."""
+"""Seconds from the start until the idle servers are measured."""
 OURS = tuple(mode for mode in modes.MODES if mode != modes.JOB_KUEUE)
 BESIDE_KUEUE = (modes.JOB_STOCK, modes.JOB_KUEUE)
 _NOT_CROWDED = modes.FLOOR
-"""Knows nodes that others have taken then."""
+"""The floor mode is not measured on crowded nodes: its pods name nodes that other pods have taken."""
 
 Idle = dict[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured: so many lots of each size and mode."""
+    """The plan of a run: `rounds` lots of each size and mode."""
 
     nodes: int
     sizes: tuple[int, ...]
@@ -90,7 +90,7 @@ def main(
 
 
 def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lot], Idle, list[evictions.Evicted]]:
-    """All lots; what servers use with nothing to do; and whom a gang evicts."""
+    """Measure all lots, the idle servers, and the pods that a gang evicts."""
     if modes.JOB_KUEUE in plan.modes:
         operators.program(kueue.NAME)
     lots, idle = list[modes.Lot](), Idle()
@@ -118,7 +118,9 @@ def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lo
 
 
 def _lots(plane: ControlPlane, plan: Plan, possible: Sequence[str], where: modes.Where) -> Iterator[modes.Lot]:
-    """Every mode in turns, those first that were second the round before. Sizes that have no room are left out."""
+    """Yield the lots of every mode in turns; each round starts with the next mode. Sizes that do not fit
+    are left out.
+    """
     crowded = where.scene == crowding.CROWDED
     wanted = [mode for mode in plan.modes if mode in possible and not (crowded and mode == _NOT_CROWDED)]
     free = crowding.free_in_racks(plan.nodes, crowding.taken(plan.nodes) if crowded else {})
@@ -133,13 +135,13 @@ def _lots(plane: ControlPlane, plan: Plan, possible: Sequence[str], where: modes
 
 
 def _flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
-    """What the components are told beside what they are in tests."""
+    """Return the flags of the components, beside those that they have in tests."""
     limits = [f"--kube-api-qps={scheduler_qps}", f"--kube-api-burst={scheduler_qps}"] if scheduler_qps else []
     return {**LONG_LEASES, "kube-scheduler": limits}
 
 
 def _add_nodes(plane: ControlPlane, count: int) -> None:
-    """Nodes that can take pods. It is seldom asked whether they can: so many are a large answer."""
+    """Create nodes and wait until they are ready. The wait polls seldom, because the list of so many nodes is large."""
     plane.create("/api/v1/nodes", [load.node(number) for number in range(count)])
     end = time.monotonic() + LONGEST_START
     while sum(map(load.ready, plane.request("GET", "/api/v1/nodes")["items"])) < count:
@@ -149,7 +151,7 @@ def _add_nodes(plane: ControlPlane, count: int) -> None:
 
 
 def _install(plane: ControlPlane) -> dict[str, int]:
-    """Phalanx with its two servers; their process ids."""
+    """Install Phalanx with its two servers, and return their process ids."""
     deployment = Deployment(plane)
     deployment.install()
     plane.apply([load.topology()])
@@ -159,7 +161,7 @@ def _install(plane: ControlPlane) -> dict[str, int]:
 
 
 def _idle(servers: dict[str, int]) -> Idle:
-    """By server: the percentage of a core that it uses with nothing to do, and its megabytes then."""
+    """Return, by server, the percentage of a core that it uses when idle, and its megabytes then."""
     time.sleep(SETTLE_SECONDS)
     before = machine_usage.usage_of(servers)
     time.sleep(IDLE_SECONDS)

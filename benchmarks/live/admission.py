@@ -1,7 +1,7 @@
-"""`python -m benchmarks.live.admission`: what it costs to have pods of gangs admitted, and objects that plan.
+"""`python -m benchmarks.live.admission`: the cost of admission for pods of gangs, and for objects that plan.
 
-Pods come at an even pace, whether those before them have been admitted or not. Nobody places them: of the control plane
-only etcd, API server and controller-manager run, so that the machine has a processor to spare.
+Pods arrive at an even pace, regardless of earlier admissions. No pod is scheduled: of the control plane only etcd, API
+server and controller-manager run, so that the machine has a processor to spare.
 """
 
 import json
@@ -28,24 +28,24 @@ from kube.keys import GANG
 
 NOBODY, WEBHOOK, POLICIES = "nobody", "the webhook", "policies"
 WAYS = (NOBODY, WEBHOOK, POLICIES)
-"""Who is asked about a gang's pod that is created."""
+"""The ways to admit a gang's new pod: without Phalanx, by its webhook, or by its admission policies."""
 CREATED, TRIED = "created", "tried"
-"""Pods that are, and pods that are not stored (`dryRun=All`), so that no server follows them."""
+"""Pods that are stored, and pods that are not (`dryRun=All`), so that no server follows them."""
 SIBLINGS = 500
 """Pods of one gang."""
 CLIENTS = 16
-"""Who ask at the same time."""
+"""The number of clients that send requests at the same time."""
 _LONGEST = 120.0
 _SETTLE_SECONDS = 2.0
-"""After a lot, until what it leads to was done."""
+"""Seconds after a lot, until its effects are processed."""
 _EACH = 40
-"""Times that an object which plans is tried."""
+"""How many times an object that plans is tried."""
 _OF_A_GANG = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A lot that is to come."""
+    """A lot to be measured."""
 
     way: str
     what: str
@@ -54,8 +54,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Pods that came. `seconds`: of each, from when it was to be sent until it was answered; `cpu`: by program,
-    seconds of processor time for all of them.
+    """The measurement of a lot. `seconds`: of each pod, from its due time to the response.
+
+    `cpu`: by program, seconds of processor time for all pods.
     """
 
     asked: Asked
@@ -65,8 +66,9 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An object that was tried again and again, one after the other: times of each, and the webhook's seconds of CPU
-    for one.
+    """An object that was tried several times, one after the other.
+
+    `seconds`: the spread of the times. `cpu`: the webhook's seconds of CPU for one try.
     """
 
     name: str
@@ -76,7 +78,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`paces`: how many pods come a second; `count`: in a lot of each pace, way and round."""
+    """The plan of a run. `paces`: pods per second; `count`: the pods of a lot, for each pace, way and round."""
 
     nodes: int
     pods: int
@@ -103,7 +105,7 @@ def main(*, paces: str, write: Path | None, **asked: int) -> None:
 
 
 def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
-    """All lots, ways in turns, and all objects."""
+    """Measure all lots, with ways in turns, and all objects."""
     components = ("etcd", "kube-apiserver", "kube-controller-manager")
     with ControlPlane(Options(components=components, more=LONG_LEASES)) as plane:
         deployment = Deployment(plane)
@@ -126,7 +128,7 @@ def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
 
 
 def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
-    """Have the API server ask nobody else from now on. Returns when it does."""
+    """Make the API server ask only the given way from now on. Returns once the change is in effect."""
     others = [*webhook_configurations(deployment.webhook_url(), b""), *admission_policies()]
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": others})
     plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=listed)
@@ -139,7 +141,10 @@ def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
 
 
 def objects() -> Iterator[tuple[str, str, load.Manifest]]:
-    """What plans or is planned by: its name on the page, the path where it is created, and the object."""
+    """Yield objects that are planned on admission, or by which others are planned.
+
+    Each has a name on the page, the path where it is created, and the object.
+    """
     spec = {"template": {"metadata": {"labels": {"app": "a"}}, "spec": load.pod_spec()}, "replicas": _OF_A_GANG}
     selected = {**spec, "selector": {"matchLabels": {"app": "a"}}, "serviceName": "a"}
     job = load.job("tried", _OF_A_GANG, gang=True)
@@ -170,7 +175,7 @@ _ABOUT = (
 
 
 def page(plan: Plan, lots: Sequence[Lot], tried: Sequence[Tried], about: str) -> str:
-    """The whole run in Markdown."""
+    """Return the page of the whole run in Markdown."""
     lines = [
         "# What admission costs",
         "",
@@ -205,7 +210,7 @@ def page(plan: Plan, lots: Sequence[Lot], tried: Sequence[Tried], about: str) ->
 
 
 def paced(ask_one: Callable[[int], Any], count: int, per_second: float) -> list[float]:
-    """Ask so often at an even pace; seconds of each, from when it was to be asked until it was answered."""
+    """Send `count` requests at an even pace. Return the seconds of each, from its due time to the response."""
     begin = time.monotonic() + 0.1
 
     def one(number: int) -> float:
@@ -219,13 +224,13 @@ def paced(ask_one: Callable[[int], Any], count: int, per_second: float) -> list[
 
 
 def _times(lots: Sequence[Lot], asked: Asked) -> tuple[float, float]:
-    """Median and 99th percentile in milliseconds, each the median of its rounds."""
+    """Return median and 99th percentile in milliseconds, each the median of its rounds."""
     spreads = [spread(each.seconds) for each in lots if each.asked == asked]
     return median(each.p50 for each in spreads) * 1000, median(each.p99 for each in spreads) * 1000
 
 
 def _cpu(lots: Sequence[Lot], asked: Asked, program: str) -> float:
-    """Milliseconds a pod, the median of the rounds."""
+    """Return the milliseconds of CPU per pod, the median of the rounds."""
     return median(each.cpu[program] / len(each.seconds) for each in lots if each.asked == asked) * 1000
 
 
@@ -237,9 +242,9 @@ def _line(lot: Lot) -> str:
 
 
 def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, int]) -> Lot:
-    """Bring pods of new gangs, and take them away again.
+    """Create pods of new gangs, and remove them again.
 
-    :raises RuntimeError: one was not answered as it should have been.
+    :raises RuntimeError: a response was not as expected.
     """
     names = [f"lot-{number}" for number in range((plan.count - 1) // SIBLINGS + 1)]
     pods = [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)][: plan.count]
@@ -265,9 +270,9 @@ def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, i
 
 
 def _tried(plane: ControlPlane, name: str, path: str, manifest: load.Manifest, programs: Mapping[str, int]) -> Tried:
-    """Try an object until it is known what it costs.
+    """Measure the cost of an object in several tries.
 
-    :raises RuntimeError: it was refused.
+    :raises RuntimeError: the API server refused the object.
     """
     create = partial(plane.request, "POST", f"{path}?dryRun=All", manifest)
     if "metadata" not in (answer := create()) or "code" in answer:
@@ -288,12 +293,14 @@ def _gated(plane: ControlPlane) -> bool:
 
 
 def _waiting(number: int) -> str:
-    """The name of a gang that waits."""
+    """Return the name of a waiting gang."""
     return f"waits-{number}"
 
 
 def _add_waiting(plane: ControlPlane, count: int) -> None:
-    """Gangs that stay two pods short of their minimum: with one more they wait all the same. At least one of them."""
+    """Create gangs that stay two pods below their minimum. With one more pod they still wait. At least one gang is
+    created.
+    """
     names = [_waiting(number) for number in range(max(1, count // SIBLINGS))]
     plane.create(load.GANGS, [load.gang(name, SIBLINGS + 2) for name in names])
     plane.create(load.PODS, [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)])

@@ -1,4 +1,4 @@
-"""Nodes that others have taken unevenly, and how few domains a gang can do with on what is left."""
+"""Nodes that other pods have taken unevenly, and the fewest domains that a gang needs on the free nodes."""
 
 import random
 import time
@@ -10,26 +10,28 @@ from controlplane.control_plane import ControlPlane, wait_until
 
 EMPTY, CROWDED = "empty", "70 % full"
 OTHERS = "running"
-"""The namespace of the pods that have taken the nodes."""
+"""The namespace of the other pods, which take the nodes."""
 _SEED = 16
 _FULL, _HALF = 0.66, 0.08
-"""Shares of all nodes: those without a GPU left, and those with half of them: together 70 % of all GPUs."""
+"""Shares of all nodes: those without a free GPU, and those with half of their GPUs. Together 70 % of all GPUs are
+taken.
+"""
 _ROOMIEST = 0.4
-"""How full the first block is where there are several, so that a gang of half a block fits into one."""
+"""How full the first block is if there are several, so that a gang of half a block fits into one."""
 _PATIENCE = 300.0
 _SETTLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fewest:
-    """How few domains hold a gang whose pods take a node each. Nothing can do with fewer: it is counted."""
+    """The fewest domains that hold a gang whose pods each need a node. It is a lower bound by counting."""
 
     blocks: int
     racks: int
 
 
 def taken(nodes: int) -> dict[int, int]:
-    """By node: how many of its GPUs are taken. The same for the same number of nodes."""
+    """Return, by node, how many of its GPUs are taken. Equal numbers of nodes give equal results."""
     draw = random.Random(_SEED)  # noqa: S311 - nothing secret
     racks = -(-nodes // load.PER_RACK)
     weights = {rack: draw.uniform(0.1, 1.9) for rack in range(racks)}
@@ -44,7 +46,7 @@ def taken(nodes: int) -> dict[int, int]:
 
 
 def free_in_racks(nodes: int, without: Mapping[int, int]) -> dict[int, int]:
-    """By rack: how many of its nodes nobody has taken a GPU of."""
+    """Return, by rack, how many of its nodes have all GPUs free."""
     found = dict.fromkeys(range(-(-nodes // load.PER_RACK)), 0)
     for each in range(nodes):
         found[each // load.PER_RACK] += each not in without
@@ -52,7 +54,9 @@ def free_in_racks(nodes: int, without: Mapping[int, int]) -> dict[int, int]:
 
 
 def fewest(free: Mapping[int, int], size: int) -> Fewest | None:
-    """The fewest domains that hold so many pods, in one block where that is asked for; None: they do not fit."""
+    """Return the fewest domains that hold so many pods, in one block if the gang requires one; None: they
+    do not fit.
+    """
     by_block: dict[int, list[int]] = {}
     for rack, count in free.items():
         by_block.setdefault(rack * load.PER_RACK // load.PER_BLOCK, []).append(count)
@@ -64,7 +68,7 @@ def fewest(free: Mapping[int, int], size: int) -> Fewest | None:
 
 
 def fill(plane: ControlPlane, nodes: int) -> None:
-    """Have the nodes taken."""
+    """Fill the nodes with other pods."""
     plane.create("/api/v1/namespaces", [{"metadata": {"name": OTHERS}}])
     account = f"/api/v1/namespaces/{OTHERS}/serviceaccounts/default"
     wait_until(
@@ -77,7 +81,9 @@ def fill(plane: ControlPlane, nodes: int) -> None:
 
 
 def empty(plane: ControlPlane) -> None:
-    """Have them back. An API server ends a request after a minute, so it is asked until none is left."""
+    """Delete the other pods. An API server ends a request after a minute, so requests are repeated until no pod is
+    left.
+    """
 
     def gone() -> bool:
         plane.request("DELETE", f"{_path()}?gracePeriodSeconds=0", seconds=90)
@@ -92,7 +98,7 @@ def _path() -> str:
 
 
 def _pods(of: Mapping[int, int]) -> Iterator[load.Manifest]:
-    """Bound as they are created."""
+    """Yield pods that are bound at their creation."""
     for number, gpus in of.items():
         name = load.node(number)["metadata"]["name"]
         spec = {**load.pod_spec(gpus), "nodeName": name}
@@ -100,7 +106,7 @@ def _pods(of: Mapping[int, int]) -> Iterator[load.Manifest]:
 
 
 def _needed(counts: list[int], size: int) -> int:
-    """How many domains with room for so many pods each hold all of them: the largest first; 0: all of them do not."""
+    """Return how many of the domains hold all pods, the largest first; 0: all of them together do not."""
     for number, count in enumerate(sorted(counts, reverse=True), start=1):
         size -= count
         if size <= 0:

@@ -21,7 +21,7 @@ _LABEL, _BARS, _SMALLEST = 118, 150, 2
 
 
 def drawing(rows: Sequence[LiveRow]) -> str:
-    """Panels of bars: pods at the left, Jobs at the right; one below the other for scenes and sizes."""
+    """Return panels of bars as SVG: pods at the left, Jobs at the right, scenes and sizes one below the other."""
     keys = dict.fromkeys((row.scene, row.size) for row in rows if row.mode != FLOOR)
     height = _TOP + len(keys) * (_LINE * 4 + _GAP)
     namespace, font = "http://www.w3.org/2000/svg", 'font-family="sans-serif" font-size="13"'
@@ -39,7 +39,7 @@ def drawing(rows: Sequence[LiveRow]) -> str:
 
 
 def _each_once(rows: Sequence[LiveRow]) -> list[LiveRow]:
-    """Stock was measured beside each system; the first of them is drawn."""
+    """Return one row per mode. Stock was measured beside each system; its first row is drawn."""
     return list({row.mode: row for row in reversed(rows)}.values())[::-1]
 
 

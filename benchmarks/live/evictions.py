@@ -1,4 +1,4 @@
-"""How many pods a gang evicts that has to, on nodes whose pods can be counted by hand."""
+"""How many pods a gang evicts if it must, on nodes whose pods can be counted by hand."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ PER_BLOCK, PER_RACK, NODES, SIZE = 36, 12, 60, 8
 _LOW, _HIGH = "low", "high"
 _PRIORITIES = {_LOW: 100, _HIGH: 1000}
 _FREE = ((0, 1, 12, 13, 24, 25), (36, 37, 38, 48, 49))
-"""Of the first block and of the second."""
+"""The free nodes of the first block and of the second."""
 _FIRST, _SECOND = range(PER_BLOCK), range(PER_BLOCK, NODES)
 _LEFT_IN_FIRST = tuple(each for each in _FIRST if each not in _FREE[0])
 _LEFT_IN_SECOND = tuple(each for each in _SECOND if each not in _FREE[1])
@@ -24,18 +24,19 @@ SCENES: tuple[tuple[str, tuple[Sequence[int], ...]], ...] = (
     ("all but 6 and 5 nodes of the blocks, the second block's newer", (_LEFT_IN_FIRST, _LEFT_IN_SECOND)),
     ("all but 6 and 5 nodes of the blocks, the first block's newer", (_LEFT_IN_SECOND, _LEFT_IN_FIRST)),
 )
-"""What it is called, and the nodes on which a Job of one pod each runs, the older ones first."""
+"""The name of each scene, and the nodes on which a Job of one pod each runs, the older ones first."""
 MODES = (JOB_PHALANX, JOB_KUEUE)
 _PATIENCE = 60.0
 _AGE_SECONDS = 2.5
-"""Creation times are in whole seconds."""
+"""Seconds between groups of Jobs, because creation times are in whole seconds."""
 _SETTLE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """`fewest`: without how many no gang could have started. `seconds`: from its creation to all bound; None: it did
-    not start in time.
+    """The victims of one gang. `fewest`: a lower bound of the victims that any plan needs.
+
+    `seconds`: from the gang's creation to all bound; None: it did not start in time.
     """
 
     scene: str
@@ -48,15 +49,15 @@ class Evicted:
 
 
 def fewest_victims(running: Sequence[Sequence[int]], size: int = SIZE) -> int:
-    """How many pods must go so that a block has room for a gang of so many, where each runs on a node of its own."""
+    """Return how many pods must go so that a block has capacity for a gang, with one pod per node."""
     taken = {each for group in running for each in group}
     return min(max(0, size - sum(each not in taken for each in block)) for block in (_FIRST, _SECOND))
 
 
 def measure(plane: ControlPlane, mode: str) -> Iterator[Evicted]:
-    """Every scene, on a control plane that has nothing yet; the system of `mode` is installed there.
+    """Measure every scene on an empty control plane, on which the system of `mode` is installed first.
 
-    :raises TimeoutError: the Jobs that run before did not run in time.
+    :raises TimeoutError: the Jobs of a scene did not run in time.
     """
     plane.add_nodes(load.node(number, PER_BLOCK, PER_RACK) for number in range(NODES))
     classes = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
@@ -101,7 +102,7 @@ def _evicted(plane: ControlPlane, mode: str, scene: str, running: Sequence[Seque
 
 
 def _low(node: int, *, queued: bool) -> load.Manifest:
-    """A Job of one pod that has to be on that node."""
+    """Return a Job of one pod that must run on that node."""
     job = _with_priority(load.job(f"low-{node}", 1, queued=queued), _LOW)
     hostname = load.node(node)["metadata"]["name"]
     job["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": hostname}
@@ -118,7 +119,7 @@ def _of_gang(pod: load.Manifest) -> bool:
 
 
 def _bound(plane: ControlPlane) -> list[load.Manifest]:
-    """Pods with a node that are to stay."""
+    """Return the bound pods that are not being deleted."""
     items = plane.request("GET", load.PODS)["items"]
     return [pod for pod in items if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]]
 

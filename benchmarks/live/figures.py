@@ -1,4 +1,4 @@
-"""The rounds of a run put together: a row for each mode, size and scene, and whether rows have become worse."""
+"""The rounds of a run combined: a row for each mode, size and scene, and whether rows have become worse."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,30 +9,33 @@ from typing import Any
 from benchmarks.live.modes import FLOOR, JOB_PHALANX, JOB_STOCK, MODES, PHALANX, STOCK_OF, Lot
 
 ALLOWED = 1.25
-"""So many times what a row's ratio to stock was, it may become; and so many times what it took longer than stock."""
+"""How many times its earlier ratio to stock a row may reach. The factor also limits the seconds that the row takes
+longer than stock.
+"""
 OURS = (PHALANX, JOB_PHALANX)
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median of the rounds, and the least and the most of them."""
+    """The median of the rounds, with the smallest and the largest value."""
 
     middle: float
     least: float
     most: float
 
     def text(self, digits: int = 2) -> str:
-        """As a page has it."""
+        """Return the spread as text for the page."""
         middle, least, most = (f"{each:.{digits}f}" for each in (self.middle, self.least, self.most))
         return middle if least == most else f"{middle} ({least}-{most})"
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRow:
-    """What the rounds of one mode came to. Times in seconds as in `Lot`. `x_stock`: how many times the median that
-    stock took from the first created, with the least and the most of the rounds; `x_stock_last`, `x_floor`: of the
-    medians from the last created. None: not measured in that scene beside the same system, or a Job's, whose pods are
-    created by others.
+    """The figures of the rounds of one mode. Times are in seconds as in `Lot`.
+
+    `x_stock`: the median time from the first creation divided by that of stock, with the least and the most of the
+    rounds. `x_stock_last`, `x_floor`: ratios of the medians from the last creation. None: not measured in that scene
+    beside the same system, or a Job, whose pods the Job controller creates.
     """
 
     scene: str
@@ -53,14 +56,15 @@ class LiveRow:
 
     @property
     def title(self) -> str:
-        """What it is a row of."""
+        """The row in words."""
         return f"{self.mode}, {self.size} pods, {self.scene}, {self.beside} installed"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that has become worse by more than its rounds were apart. `much`: by more than is allowed, in its ratio to
-    stock and in the seconds that it takes longer.
+    """A row that has become worse by more than the spread of its earlier rounds.
+
+    `much`: it exceeds the allowed factor in its ratio to stock and in the seconds that it takes longer.
     """
 
     text: str
@@ -68,24 +72,25 @@ class Change:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Of at least one value."""
+    """Return the spread of at least one value."""
     return Spread(median(values), min(values), max(values))
 
 
 def rows(lots: Sequence[Lot]) -> list[LiveRow]:
-    """All rows, in the order of scenes, who was installed, sizes and modes."""
+    """Return all rows, in the order of scenes, installed systems, sizes and modes."""
     keys = dict.fromkeys((lot.scene, lot.beside, lot.size) for lot in lots)
     return [row for key in keys for row in _rows([lot for lot in lots if (lot.scene, lot.beside, lot.size) == key])]
 
 
 def as_json(found: Sequence[LiveRow], about: Mapping[str, Any]) -> str:
-    """What a later run is compared with."""
+    """Return the rows as JSON, for comparison with a later run."""
     return json.dumps({**about, "rows": [asdict(row) for row in found]}, indent=1) + "\n"
 
 
 def changes(found: Sequence[LiveRow], before: Mapping[str, Any], nodes: int) -> list[Change]:
-    """The rows of ours that are worse than those in `before` (`as_json`), by their ratio to stock. Rows that only one
-    of them has are not compared, nor are clusters of different size.
+    """Return the rows of Phalanx that are worse than those in `before` (`as_json`), by their ratio to stock.
+
+    Rows that only one of the runs has are not compared. Clusters of different size are not compared either.
     """
     if before.get("nodes") != nodes:
         return []
@@ -103,7 +108,7 @@ def _change(row: LiveRow, old: Mapping[str, Any] | None) -> Change | None:
     was = Spread(**old["x_stock"])
     if row.x_stock.middle <= was.most:
         return None
-    # Stock places eight pods in a tenth of a second, give or take a half: there the ratio alone says little.
+    # Stock places eight pods in a tenth of a second, plus or minus a half. There the ratio alone is not enough.
     longer, longer_before = _longer_than_stock(asdict(row)), _longer_than_stock(old)
     much = row.x_stock.middle > ALLOWED * was.middle and longer > ALLOWED * longer_before
     verdict = f"more than the {ALLOWED} times that are allowed" if much else "by more than the rounds were apart"
@@ -112,14 +117,14 @@ def _change(row: LiveRow, old: Mapping[str, Any] | None) -> Change | None:
 
 
 def _longer_than_stock(row: Mapping[str, Any]) -> float:
-    """Seconds, from the first created, of the medians."""
+    """Return how many seconds longer than stock the row takes, from the first creation, by medians."""
     seconds: float = row["since_first"]["middle"]
     ratio: float = row["x_stock"]["middle"]
     return seconds - seconds / ratio
 
 
 def _rows(lots: Sequence[Lot]) -> Iterator[LiveRow]:
-    """Those of one scene and size."""
+    """Yield the rows of one scene and size."""
     for mode in MODES:
         of_mode = [lot for lot in lots if lot.mode == mode]
         if of_mode:
@@ -127,7 +132,7 @@ def _rows(lots: Sequence[Lot]) -> Iterator[LiveRow]:
 
 
 def _of_floor(lots: Sequence[Lot], mode: str) -> list[Lot]:
-    """Jobs have none: they are made by somebody else's pace."""
+    """Return the floor lots for a mode. Jobs have none: the Job controller sets the pace of their pods."""
     return [lot for lot in lots if lot.mode == FLOOR and STOCK_OF[mode] == STOCK_OF[FLOOR]]
 
 
@@ -155,5 +160,5 @@ def _row(lots: Sequence[Lot], stock: Sequence[Lot], floor: Sequence[Lot]) -> Liv
 
 
 def _ratio(lots: Sequence[Lot], others: Sequence[Lot]) -> float | None:
-    """How many times as long as others they took, from the last created."""
+    """Return the ratio of the median times from the last creation; None without other lots."""
     return median(lot.since_last for lot in lots) / median(lot.since_last for lot in others) if others else None

@@ -1,4 +1,4 @@
-"""What a run leaves: page, figures and picture, in place of the run before unless ours became much slower."""
+"""Writes a run's page, figures and picture. They replace those of the run before unless Phalanx became much slower."""
 
 import json
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from benchmarks.live.drawing import drawing
 from benchmarks.live.figures import ALLOWED, LiveRow, as_json, changes
 
 ASIDE = Path("dist", "bench")
-"""Where a run goes that is not to replace the one before."""
+"""The folder of a run that must not replace the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`text`: its page; `about`: what was measured on what."""
+    """The result of a run. `text`: its page; `about`: the machine and the setup."""
 
     rows: Sequence[LiveRow]
     text: str
@@ -23,8 +23,10 @@ class Run:
 
 
 def keep(run: Run, page: Path, picture: Path | None) -> tuple[list[str], bool]:
-    """Write the page, its figures beside it (.json), and the picture; returns what is to be said of the run, and
-    whether none of our rows is much worse than in the figures that were there. Else those stay, the run goes aside.
+    """Write the page, its figures beside it (.json), and the picture.
+
+    Return sentences about the run, and whether no row of Phalanx is much worse than in the earlier figures. If one is,
+    the earlier files stay, and this run goes to `ASIDE`.
     """
     table = page.with_suffix(".json")
     before = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}

@@ -1,7 +1,7 @@
-"""Kueue as a process beside the control plane, alone there: with its own definitions and webhooks, as for Jobs.
+"""Kueue as a process beside the control plane, without Phalanx: with its own definitions and webhooks for Jobs.
 
-Its release asks for 300 requests a second; here it may send more (`_LIMITS`), and of its webhooks those are registered
-that Jobs and its own objects need, not the one that is asked about every pod. Both are in its favour.
+Its release allows 300 requests a second; here it may send more (`_LIMITS`). Only the webhooks for Jobs and for its own
+objects are registered, not the one for every pod. Both changes are in Kueue's favour.
 """
 
 import os
@@ -28,13 +28,13 @@ _WORKLOADS = f"/apis/{_API}/namespaces/{load.NAMESPACE}/workloads"
 _PATIENCE = 180.0
 _LIMITS = {"qps": 500, "burst": 1000}
 _METRICS_PAIR = Path("/etc/kueue/metrics/certs")
-"""It reads a pair there although nobody asks for its metrics, and cannot be told another place."""
+"""Kueue reads a certificate and key there although no client reads its metrics. The path cannot be configured."""
 _ASKED_ABOUT = ("batch", GROUP)
-"""Groups about whose objects its webhooks are asked."""
+"""The API groups of the objects for which Kueue's webhooks are registered."""
 
 
 def replace_phalanx(plane: ControlPlane) -> None:
-    """Take Phalanx away, where it is, so that neither works for the other's pods."""
+    """Remove Phalanx, so that neither system works on the other's pods."""
     for name in ("controller", "webhook"):
         plane.program(name).stop()
     kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
@@ -45,7 +45,7 @@ def replace_phalanx(plane: ControlPlane) -> None:
 
 
 def start(plane: ControlPlane) -> int:
-    """Have it run, with one queue for all nodes; its process id.
+    """Start Kueue with one queue for all nodes, and return its process id.
 
     :raises TimeoutError: it did not serve, or its queue was not active in time.
     """
@@ -73,7 +73,7 @@ def start(plane: ControlPlane) -> int:
 
 
 def workloads(plane: ControlPlane) -> list[dict[str, Any]]:
-    """What it keeps of Jobs; none where it is not installed."""
+    """Return Kueue's Workload objects; none if Kueue is not installed."""
     answer = plane.request("GET", _WORKLOADS)
     return answer.get("items") or [] if isinstance(answer, dict) else []
 
@@ -98,7 +98,7 @@ def _write_metrics_pair() -> None:
 
 
 def _configuration(health: int, port: int, pair: Path) -> dict[str, Any]:
-    """As its release has it, but for the limits and the addresses."""
+    """Return the configuration of Kueue's release, except limits and addresses."""
     many = {f"Workload.{GROUP}": 10, "Job.batch": 5, "Pod": 5}
     queues = {f"LocalQueue.{GROUP}": 5, f"ClusterQueue.{GROUP}": 5, f"Cohort.{GROUP}": 1, f"ResourceFlavor.{GROUP}": 1}
     return {
@@ -118,7 +118,7 @@ def _configuration(health: int, port: int, pair: Path) -> dict[str, Any]:
 
 
 def _objects() -> list[load.Manifest]:
-    """A topology, a flavor of all nodes, and a queue with more than there is; who is urgent evicts others."""
+    """Return a topology, a flavor of all nodes, and a queue with ample quota. Pods of higher priority evict others."""
     amounts = {"cpu": "1000000", "memory": "10000Ti", "nvidia.com/gpu": "100000"}
     quota = [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
     levels = [{"nodeLabel": label} for label in (load.BLOCK, load.RACK, "kubernetes.io/hostname")]

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.live.large_cluster`: what our two servers need beside more and more nodes and running pods.
+"""`python -m benchmarks.live.large_cluster`: the resources of our two servers beside many nodes and running pods.
 
-Real etcd, API server, scheduler and controller-manager; nodes and running pods are objects that nobody acts for. All of
-them are there before our servers start, so that their start is one into a cluster in use.
+etcd, API server, scheduler and controller-manager are real. Nodes and running pods are objects without a kubelet. All
+of them exist before our servers start, so that the servers start into a cluster in use.
 """
 
 import os
@@ -23,18 +23,20 @@ SETTLE_SECONDS, IDLE_SECONDS = 20.0, 30.0
 LONGEST = 1800.0
 ROUNDS = 5
 GANG = 8
-"""Pods of the gangs whose way is timed."""
+"""The pods of the gangs whose time to binding is measured."""
 OTHERS = "running"
-"""The namespace of the pods that run already."""
+"""The namespace of the pods that already run."""
 LOOK_SECONDS = 0.02
 _SHARE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What was measured with so many nodes, running pods and waiting gangs. By server, `ready`: seconds from its start
-    until it serves; `megabytes`: of memory when it has settled; `idle`: percentage of a core with nothing to do.
-    `seconds`: from the last pod of a gang of 8 created to all bound, median.
+    """The figures with so many nodes, running pods and waiting gangs.
+
+    By server, `ready`: seconds from its start until it serves. `megabytes`: its memory once it has settled. `idle`: the
+    percentage of a core that it uses when idle. `seconds`: from the last pod of a gang of 8 created to all bound,
+    median.
     """
 
     nodes: int
@@ -48,8 +50,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is measured in one cluster: beside so many `gangs` that wait and have been told why, and then a stream of
-    `streamed` gangs and one of `large` pods, beside so many that wait in all (`beside`).
+    """The measurements in one cluster.
+
+    First, small gangs are measured beside `gangs` waiting gangs whose rejection is already reported. Then follow a
+    stream of `streamed` gangs and one gang of `large` pods. They run beside `beside` waiting gangs in total.
     """
 
     pods_per_node: int
@@ -61,7 +65,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found in a cluster of so many nodes, with so many gangs waiting beside the streams."""
+    """The figures of a cluster of so many nodes. `beside`: the number of gangs that wait beside the streams."""
 
     nodes: int
     sizes: tuple[Size, ...]
@@ -89,7 +93,7 @@ def main(*, sizes: str, write: Path | None, **asked: int) -> None:
 
 
 def page(found: Sequence[Found], about: str) -> str:
-    """The whole run in Markdown."""
+    """Return the page of the whole run in Markdown."""
     lines = [
         "# What the servers need in large clusters",
         "",
@@ -119,7 +123,7 @@ _ABOUT_STREAMS = (
 
 
 def _measured(nodes: int, asked: Asked) -> Found:
-    """One cluster, first without gangs that wait, then with them, then with many that come and go."""
+    """Measure one cluster: first without waiting gangs, then with them, then with streams of gangs."""
     options = Options(components=[each for each in COMPONENTS if each != "kwok"], more=LONG_LEASES)
     with ControlPlane(options) as plane:
         fill(plane, nodes, asked.pods_per_node)
@@ -149,7 +153,7 @@ def _measured(nodes: int, asked: Asked) -> Found:
 
 
 def _streams(plane: ControlPlane, asked: Asked) -> Iterator[stream.Passed]:
-    """Each as pods of nobody's first, then as gangs of ours."""
+    """Yield the streams, each first as pods without a gang, then as gangs of Phalanx."""
     coming = {"": stream.arrivals(asked.streamed), "large ": [stream.Arrival(asked.large, 1.0)] if asked.large else []}
     for name, arrivals in coming.items():
         for mode in ("stock", "phalanx") if arrivals else ():
@@ -163,7 +167,7 @@ def _controller(deployment: Deployment) -> Any:
 
 
 def fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
-    """Nodes that say themselves that they are ready, and pods that run on them."""
+    """Create nodes whose status is already ready, and pods that run on them."""
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     made = map(load.node, range(nodes))
     plane.create("/api/v1/nodes", [{**n, "status": {**n["status"], "conditions": [condition]}} for n in made])
@@ -175,7 +179,7 @@ def fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
 
 
 def _running(nodes: int, pods_per_node: int) -> Iterator[load.Manifest]:
-    """Pods of one cpu, bound as they are created."""
+    """Yield pods of one CPU that are bound at their creation."""
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
     for number in range(nodes):
         name = load.node(number)["metadata"]["name"]
@@ -189,7 +193,7 @@ def _running(nodes: int, pods_per_node: int) -> Iterator[load.Manifest]:
 
 
 def _add_waiting(plane: ControlPlane, numbers: Iterable[int]) -> None:
-    """Gangs of two pods of which each wants more GPUs than a node has."""
+    """Create gangs of two pods that each request more GPUs than a node has."""
     names = [f"waits-{number}" for number in numbers]
     plane.create(load.GANGS, [load.gang(name, 2) for name in names])
     pods = [pod for name in names for pod in load.pods(name, 2, member=True)]
@@ -204,7 +208,7 @@ def _answered(gang: load.Manifest) -> bool:
 
 
 def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
-    """By server: megabytes, and the percentage of a core."""
+    """Return, by server, its megabytes and the percentage of a core that it uses when idle."""
     time.sleep(SETTLE_SECONDS)
     before = machine_usage.usage_of(servers)
     time.sleep(IDLE_SECONDS)
@@ -216,7 +220,7 @@ def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float
 
 
 def _gang(plane: ControlPlane, name: str) -> float:
-    """Seconds from the last pod created to all bound. The pods go again."""
+    """Return the seconds from the last pod created to all bound. The pods are deleted afterwards."""
     plane.create(load.GANGS, [load.gang(name, GANG)])
     pods = load.pods(name, GANG, member=True)
     labelled = [

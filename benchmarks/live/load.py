@@ -1,6 +1,6 @@
-"""What the cluster has and what is asked of it.
+"""The nodes of the cluster and the load on it.
 
-Nodes of 8 GPUs in racks of 20 and blocks of 1,000, and pods that fill a node each.
+Nodes have 8 GPUs, in racks of 20 and blocks of 1,000. Each pod fills a node.
 """
 
 from typing import Any
@@ -11,10 +11,10 @@ Manifest = dict[str, Any]
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 POOL = {"example.com/pool": "gpu"}
-"""A label of all nodes: a flavor of Kueue's has to have one."""
+"""A label of all nodes, because Kueue's flavor must have one."""
 PER_BLOCK, PER_RACK = 1000, 20
 WITHIN_A_BLOCK = 1000
-"""Gangs of up to so many pods ask for one block; every gang would rather be in one rack."""
+"""Gangs of up to this many pods require one block. Every gang prefers one rack."""
 NAMESPACE = "default"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 GANGS = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/gangs"
@@ -23,17 +23,17 @@ POD_GROUPS = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{NAMESPACE}/podgroups"
 QUEUE = "queue"
 """Kueue's queue of `NAMESPACE`."""
 GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
-"""A Job's pods that carry this run until they are deleted."""
+"""An annotation of a Job's pods: kwok runs them until they are deleted."""
 HELD = "example.com/held"
-"""The gate of pods that are let go by the benchmark itself."""
+"""The gate of pods that the benchmark itself releases."""
 FEATURE_GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
 RUNTIME_CONFIG = ("scheduling.k8s.io/v1beta1=true",)
-"""What the scheduler's own gangs need."""
+"""Flags for the scheduler's own gangs."""
 _CAPACITY = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
 
 
 def node(number: int, per_block: int = PER_BLOCK, per_rack: int = PER_RACK) -> Manifest:
-    """One fake node."""
+    """Return a node that kwok runs, in its rack and block."""
     name = f"n{number:05d}"
     domains = {BLOCK: f"b{number // per_block}", RACK: f"r{number // per_rack}"}
     labels = {"kubernetes.io/hostname": name, **domains, **POOL}
@@ -43,7 +43,7 @@ def node(number: int, per_block: int = PER_BLOCK, per_rack: int = PER_RACK) -> M
 
 
 def ready(of: Manifest) -> bool:
-    """Whether a node can take pods."""
+    """Whether a node is ready and has no taint."""
     conditions = of["status"].get("conditions", ())
     condition = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     return condition and not of["spec"].get("taints")
@@ -71,7 +71,7 @@ def topology() -> Manifest:
 
 
 def gang(name: str, size: int) -> Manifest:
-    """A Gang object of so many pods."""
+    """Return a Gang object of so many pods."""
     spec: Manifest = {"minMember": size, "preferred": "rack", "podSets": [{"name": "main", "count": size}]}
     if size <= WITHIN_A_BLOCK:
         spec["required"] = "block"
@@ -79,7 +79,7 @@ def gang(name: str, size: int) -> Manifest:
 
 
 def pod_group(name: str, size: int) -> Manifest:
-    """A PodGroup of the scheduler's own of so many pods. It knows one level, which it requires."""
+    """Return a PodGroup of the scheduler of so many pods. It has one level, which is required."""
     spec: Manifest = {"schedulingPolicy": {"gang": {"minCount": size}}}
     if size <= WITHIN_A_BLOCK:
         spec["schedulingConstraints"] = {"topology": [{"key": BLOCK}]}
@@ -88,7 +88,9 @@ def pod_group(name: str, size: int) -> Manifest:
 
 
 def held(name: str, size: int) -> list[Manifest]:
-    """So many pods of 8 GPUs, each tied to a node of its own, that wait for a gate of nobody's to be taken away."""
+    """Return so many pods of 8 GPUs. Each is bound to a node of its own by affinity, and waits for the gate `HELD` to
+    go.
+    """
     found = []
     for number, pod in enumerate(pods(name, size)):
         its_node = {"key": "metadata.name", "operator": "In", "values": [node(number)["metadata"]["name"]]}
@@ -99,7 +101,7 @@ def held(name: str, size: int) -> list[Manifest]:
 
 
 def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -> list[Manifest]:
-    """So many pods of 8 GPUs; `member`: of the gang of that name, `grouped`: of the scheduler's own."""
+    """Return so many pods of 8 GPUs. `member`: of the gang of that name; `grouped`: of the scheduler's own PodGroup."""
     spec = {**pod_spec(), **({"schedulingGroup": {"podGroupName": name}} if grouped else {})}
     labels = {GANG: name} if member else {}
     return [
@@ -114,7 +116,7 @@ def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -
 
 
 def pod_spec(gpus: int = 8) -> Manifest:
-    """What a pod of so many GPUs asks for."""
+    """Return the spec of a pod with so many GPUs."""
     asked = {"nvidia.com/gpu": str(gpus)}
     resources = {"requests": {"cpu": str(gpus), "memory": f"{2 * gpus}Gi", **asked}, "limits": asked}
     container = {"name": "main", "image": "pause", "resources": resources}
@@ -122,9 +124,10 @@ def pod_spec(gpus: int = 8) -> Manifest:
 
 
 def job(name: str, size: int, *, gang: bool = False, queued: bool = False) -> Manifest:
-    """A Job of so many pods of 8 GPUs; `gang`: one of Phalanx, `queued`: in Kueue's queue.
+    """Return a Job of so many pods of 8 GPUs. `gang`: a gang of Phalanx; `queued`: in Kueue's queue.
 
-    Kueue refuses a required and a preferred level together: up to `WITHIN_A_BLOCK` pods are asked for in one block.
+    Kueue refuses a required and a preferred level together. So Jobs of up to `WITHIN_A_BLOCK` pods require one block,
+    and larger ones prefer one rack.
     """
     within = size <= WITHIN_A_BLOCK
     wishes = {"phalanx.dev/preferred": "rack", **({"phalanx.dev/required": "block"} if within else {})}

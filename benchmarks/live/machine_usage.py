@@ -1,4 +1,4 @@
-"""What programs use of the machine, with their children, as Linux counts it."""
+"""CPU and memory of programs and their child processes, as Linux counts them."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -13,25 +13,27 @@ _PARENT, _USER, _SYSTEM = 1, 11, 12
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """`cpu`: seconds so far. `megabytes`: of memory now, what processes share counted once."""
+    """The usage of a program. `cpu`: seconds so far. `megabytes`: present memory; pages that processes share count
+    once.
+    """
 
     cpu: float
     megabytes: float
 
 
 def usage_of(programs: Mapping[str, int]) -> dict[str, Usage]:
-    """By name: what each program uses. `programs`: by name, the process id."""
+    """Return, by name, the usage of each program. `programs`: by name, the process id."""
     children = _children()
     return {name: _with_children(pid, children) for name, pid in programs.items()}
 
 
 def spent(before: Mapping[str, Usage], after: Mapping[str, Usage]) -> dict[str, float]:
-    """By name: seconds of CPU in between."""
+    """Return, by name, the seconds of CPU between two measurements."""
     return {name: after[name].cpu - before[name].cpu for name in before}
 
 
 def machine() -> str:
-    """What the times were measured on."""
+    """Return the machine of the run: its processors."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         model = next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
@@ -67,6 +69,6 @@ def _fields(pid: int) -> list[str]:
 
 
 def _memory(pid: int) -> int:
-    """Kilobytes: a page that n processes have counts as an nth for each."""
+    """Return kilobytes. A page that n processes share counts as an nth for each."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

@@ -1,4 +1,4 @@
-"""One lot of pods, from its creation to all bound, and away again."""
+"""One lot of pods: its creation, the binding of all its pods, and its deletion."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,40 +15,46 @@ from controlplane.control_plane import ControlPlane, wait_until
 STOCK, FLOOR, PHALANX, NATIVE = "stock", "floor", "phalanx", "native"
 JOB_STOCK, JOB_PHALANX, JOB_KUEUE = "job: stock", "job: phalanx", "job: kueue"
 MODES = (STOCK, FLOOR, PHALANX, NATIVE, JOB_STOCK, JOB_PHALANX, JOB_KUEUE)
-"""Ungrouped pods; pods that know their nodes and are let go at once when the last of them is there, than which no gang
-is faster that starts complete; a gang of ours; a gang of the scheduler's own (alpha in 1.37, behind feature gates).
-Then Jobs, from their own creation: of no gang, of a gang of ours, in Kueue's queue.
+"""The modes of a lot.
+- STOCK: ungrouped pods.
+- FLOOR: pods that name their nodes, and are released at once when the last of them exists. No gang that starts complete
+  is faster.
+- PHALANX: a gang of Phalanx.
+- NATIVE: a gang of the scheduler (alpha in 1.37, behind feature gates).
+- JOB_STOCK, JOB_PHALANX, JOB_KUEUE: Jobs, from their own creation: without a gang, as a gang of Phalanx, in Kueue's
+  queue.
 """
 STOCK_OF = {mode: JOB_STOCK if mode.startswith("job") else STOCK for mode in MODES}
-"""By mode: what it is compared with."""
+"""By mode: the mode that it is compared with."""
 _GROUPS = {PHALANX: (load.GANGS, load.gang), NATIVE: (load.POD_GROUPS, load.pod_group)}
-"""By mode: where the object goes that asks for a gang, and what makes it."""
+"""By mode: the path of the object that requests a gang, and the function that builds it."""
 _PODS: Mapping[str, Callable[[str, int], list[load.Manifest]]] = {
     STOCK: load.pods,
     FLOOR: load.held,
     PHALANX: partial(load.pods, member=True),
     NATIVE: partial(load.pods, grouped=True),
 }
-"""By mode: what makes the pods."""
+"""By mode: the function that builds the pods."""
 _JOBS: Mapping[str, Callable[[str, int], load.Manifest]] = {
     JOB_STOCK: load.job,
     JOB_PHALANX: partial(load.job, gang=True),
     JOB_KUEUE: partial(load.job, queued=True),
 }
-"""By mode: what makes the Job."""
+"""By mode: the function that builds the Job."""
 _WRITERS = 8
 LONGEST = 300.0
 """Seconds that a lot may take."""
 LOOK_SECONDS = 0.02
-"""How often it is asked whether all are bound."""
+"""Seconds between two checks of whether all pods are bound."""
 REST_SECONDS = 3.0
-"""Between two lots."""
+"""Seconds between two lots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Among whom lots were brought to their nodes. `scene`: how full the nodes were, `beside`: who was installed,
-    `servers`: its process ids by their names.
+    """The conditions of lots.
+
+    `scene`: how full the nodes were. `beside`: the installed system. `servers`: its process ids by name.
     """
 
     scene: str = EMPTY
@@ -58,9 +64,11 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """What became of it. Times in seconds, until all were bound: `since_last` from when the last pod had been created,
-    `since_first` from when the first, or the Job, was about to be. `cpu`: by server, the seconds it used from before
-    the lot came until it was gone. `fewest`: how few domains would have done; None: not counted.
+    """The measurement of a lot. Times are in seconds, until all pods were bound.
+
+    `since_last`: from the end of the last pod's creation. `since_first`: from the start of the creation of the first
+    pod, or of the Job. `cpu`: by server, the seconds it used from before the lot was created until it was gone.
+    `fewest`: the fewest domains that hold it; None: not counted.
     """
 
     mode: str
@@ -77,7 +85,7 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A lot that is to be brought to its nodes, the `number`th of its mode and size."""
+    """A lot to be measured, the `number`th of its mode and size."""
 
     mode: str
     size: int
@@ -86,7 +94,7 @@ class Asked:
 
 
 def run(plane: ControlPlane, asked: Asked, where: Where) -> Lot:
-    """Bring so many pods to their nodes.
+    """Measure one lot: create its pods, wait until all are bound, and delete them.
 
     :raises TimeoutError: they were not all bound in time.
     """
@@ -107,7 +115,7 @@ def run(plane: ControlPlane, asked: Asked, where: Where) -> Lot:
 
 
 def _bring_pods(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[float, float]:
-    """When the first was about to be created, and when the last had been."""
+    """Create pods. Return the times before the first creation and after the last one."""
     if mode in _GROUPS:
         path, group = _GROUPS[mode]
         plane.create(path, [group(name, size)])
@@ -121,7 +129,7 @@ def _bring_pods(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[f
 
 
 def _bring_job(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[float, float]:
-    """When the Job was about to be created, and when its last pod had been."""
+    """Create a Job. Return the times before its creation and after its last pod was created."""
     first = time.monotonic()
     plane.create(load.JOBS, [_JOBS[mode](name, size)])
     end = first + LONGEST
@@ -133,7 +141,7 @@ def _bring_job(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[fl
 
 
 def _count(answer: Mapping[str, Any]) -> int:
-    """How many there are of what was listed in part."""
+    """Return the number of objects in a collection of which a part was listed."""
     return len(answer["items"]) + int(answer["metadata"].get("remainingItemCount") or 0)
 
 
@@ -142,21 +150,23 @@ def _let_go(plane: ControlPlane, pods: Sequence[load.Manifest]) -> None:
 
 
 def _remove_pods(plane: ControlPlane, mode: str, name: str, size: int) -> None:
-    """One by one: an API server ends a request after a minute, and to delete a collection can take longer."""
+    """Delete pods one by one: an API server ends a request after a minute, and deleting a collection can
+    take longer.
+    """
     _ask_each(plane, _PODS[mode](name, size), "DELETE", "?gracePeriodSeconds=0")
     if mode in _GROUPS:
         plane.request("DELETE", f"{_GROUPS[mode][0]}/{name}")
 
 
 def _remove_job(plane: ControlPlane, mode: str, name: str, size: int) -> None:
-    """Its pods go with it, and what others keep of it."""
+    """Delete a Job with its pods, and wait until Kueue's objects for it are gone."""
     del mode, size
     plane.request("DELETE", f"{load.JOBS}/{name}?propagationPolicy=Background")
     wait_until(lambda: not kueue.workloads(plane), LONGEST, "Kueue's workloads to go")
 
 
 def _ask_each(plane: ControlPlane, pods: Sequence[load.Manifest], method: str, query: str, *body: Any) -> None:
-    """Ask for the same of each pod, several at a time, in their order."""
+    """Send the same request for each pod, several at a time, in their order."""
 
     def ask_part(part: Sequence[load.Manifest]) -> None:
         for each in part:

@@ -1,4 +1,4 @@
-"""What a run says: a line for each lot as it goes by, and the page."""
+"""The output of a run: a line for each lot as it is measured, and the page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -26,7 +26,7 @@ _VICTIMS = (
 
 
 def text(lot: Lot) -> str:
-    """One lot on a line."""
+    """Return one lot as a line of text."""
     cpu = ", ".join(f"{name} {seconds:.2f} s of CPU" for name, seconds in lot.cpu.items())
     times = f"{lot.since_last:6.2f} s from the last, {lot.since_first:6.2f} s from the first"
     fewest = f" of at least {lot.fewest.racks}" if lot.fewest else ""
@@ -37,10 +37,10 @@ def text(lot: Lot) -> str:
 def page(
     rows: Sequence[LiveRow], idle: Mapping[str, tuple[float, float]], evicted: Sequence[Evicted], about: str
 ) -> str:
-    """The whole run in Markdown.
+    """Return the page of the whole run in Markdown.
 
-    :param idle: by server, the percentage of a core that it used with nothing to do, and its megabytes then.
-    :param about: what was measured on what.
+    :param idle: by server, the percentage of a core that it uses when idle, and its megabytes then.
+    :param about: the machine and the setup of the run.
     """
     lines = ["# From creation to a node, live", "", about, "", _WORDS, ""]
     for scene, beside in dict.fromkeys((row.scene, row.beside) for row in rows):

@@ -1,7 +1,8 @@
-"""Gangs of many sizes that come one after the other, run for a while and go: how fast, and who waits how long.
+"""A stream of gangs of many sizes that arrive one after the other, run for a while and end: throughput and waiting
+times.
 
-As many pods as may wait for a node always do, so that it is the cluster that sets the pace: the scheduler where pods
-belong to no gang, whatever is the slowest where they do.
+The stream keeps as many pods waiting for a node as allowed, so that the cluster sets the pace. For pods without a gang
+that is the scheduler; for gangs it is the slowest component.
 """
 
 import json
@@ -21,18 +22,18 @@ from controlplane.control_plane import ControlPlane
 SIZES: Mapping[int, int] = {2: 40, 8: 30, 32: 15, 64: 10, 128: 5}
 """Pods of a gang to its share of the gangs, in per cent."""
 MOST_WAITING = 1024
-"""Pods that may wait for a node before the next gang comes, unless it is the only one."""
+"""The most pods that may wait for a node before the next gang is created. A single gang may exceed it."""
 _RUNS = (5.0, 30.0)
-"""Between so many seconds a gang runs once all of its pods are bound."""
+"""The range of seconds that a gang runs once all of its pods are bound."""
 _SEED = 16
 _LONGEST = 1800.0
 _PROBE_SECONDS = 0.1
-"""Between two admissions that are timed."""
+"""Seconds between two timed admissions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A gang that comes: so many pods, which run for so long."""
+    """A gang that arrives: its number of pods, and the seconds that they run."""
 
     size: int
     runs: float
@@ -40,7 +41,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of many times, in seconds: the half that is quickest, and all but one in a hundred, take no longer."""
+    """The median and the 99th percentile of many times, in seconds."""
 
     p50: float
     p99: float
@@ -48,8 +49,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A stream that has gone by. `seconds`: from the first pod about to be created to the last one bound; `starts`: by
-    size, from a gang's last pod created to all of it bound; `admissions`: of a gang's pod that is only tried.
+    """The measurement of a stream.
+
+    `seconds`: from the start of the first pod's creation to the last pod bound. `starts`: by size, from a gang's last
+    pod created to all of it bound. `admissions`: of a gang's pod in a dry run.
     """
 
     mode: str
@@ -61,19 +64,20 @@ class Passed:
 
     @property
     def pods_a_second(self) -> float:
-        """How many were bound."""
+        """The pods bound per second."""
         return self.pods / self.seconds
 
 
 def arrivals(count: int) -> list[Arrival]:
-    """So many gangs; the same ones for the same number."""
+    """Return `count` gangs. Equal counts give equal gangs."""
     draw = random.Random(_SEED)  # noqa: S311 - nothing secret
     sizes = draw.choices(list(SIZES), list(SIZES.values()), k=count)
     return [Arrival(size, draw.uniform(*_RUNS)) for size in sizes]
 
 
 def passed(plane: ControlPlane, coming: Sequence[Arrival], mode: str, *, gangs: bool) -> Passed:
-    """Let all of them come, run and go. `gangs`: whether they are gangs of ours, or pods of nobody's.
+    """Create all gangs of a stream, let them run and delete them. `gangs`: as gangs of Phalanx, or as pods without a
+    gang.
 
     :raises TimeoutError: they were not all bound in time.
     """
@@ -97,14 +101,16 @@ def passed(plane: ControlPlane, coming: Sequence[Arrival], mode: str, *, gangs: 
 
 
 def spread(seconds: Sequence[float]) -> Spread:
-    """The median and the 99th percentile."""
+    """Return the median and the 99th percentile."""
     cuts = quantiles(seconds, n=100, method="inclusive") if len(seconds) > 1 else [*seconds] * 99
     return Spread(cuts[49], cuts[98])
 
 
 @dataclass(slots=True)
 class _Lot:
-    """A gang on its way. Times monotonic: `created`, when its last pod had been, `bound`, when all were seen to be."""
+    """A gang of the stream. Times are monotonic. `created`: after its last pod's creation. `bound`: when all were seen
+    bound.
+    """
 
     arrival: Arrival
     created: float = float("inf")
@@ -113,28 +119,28 @@ class _Lot:
 
 
 class _Stream:
-    """Brings gangs, watches them and takes them away again. Use it as a context manager."""
+    """Creates gangs, watches them and deletes them. Use it as a context manager."""
 
     def __init__(self, plane: ControlPlane, mode: str, *, gangs: bool) -> None:
         self.lots: dict[str, _Lot] = {}
         self._plane, self._mode, self._gangs = plane, mode, gangs
         self._changed = threading.Condition()
         self._waiting: dict[str, _Lot] = {}
-        """By pod: its gang, while the pod waits for its node."""
+        """By pod that waits for a node: its gang."""
         self._going: list[tuple[float, str]] = []
-        """When which gang has run long enough, as a heap."""
+        """A heap of gangs by the time at which they have run long enough."""
         self._over = False
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._watch, self._remove)]
         self._since = plane.request("GET", f"{load.PODS}?limit=1")["metadata"]["resourceVersion"]
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
+        """Start the threads that watch pods and delete gangs."""
         for each in self._threads:
             each.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End when the last gang has gone."""
+        """End the threads once the last gang is deleted."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -142,7 +148,7 @@ class _Stream:
             each.join()
 
     def bring(self, name: str, arrival: Arrival) -> None:
-        """Create a gang as soon as not too many pods wait."""
+        """Create a gang once few enough pods wait."""
         pods = load.pods(name, arrival.size, member=self._gangs)
         lot = _Lot(arrival, waiting={each["metadata"]["name"] for each in pods})
         with self._changed:
@@ -155,7 +161,7 @@ class _Stream:
         lot.created = time.monotonic()
 
     def await_bound(self) -> float:
-        """When the last pod was seen to be bound."""
+        """Wait until all pods are bound. Return the time at which the last one was seen bound."""
         with self._changed:
             self._await(lambda: not self._waiting)
             return max(lot.bound for lot in self.lots.values())
@@ -165,7 +171,7 @@ class _Stream:
             raise TimeoutError(f"{len(self._waiting)} pods were not bound within {_LONGEST:.0f} s")
 
     def _watch(self) -> None:
-        """Note who is bound. A server ends a watch now and then; the next one begins where it ended."""
+        """Record bound pods. A server ends a watch now and then; the next watch continues from there."""
         while not self._over:
             connection = self._plane.watch(load.PODS, self._since)
             with suppress(OSError, ValueError):
@@ -191,7 +197,7 @@ class _Stream:
             self._changed.notify_all()
 
     def _remove(self) -> None:
-        """Delete gangs that have run long enough, one after the other; at the end all at once."""
+        """Delete gangs that have run long enough, one after the other; at the end, all at once."""
         while True:
             with self._changed:
                 if not self._going and self._over:
@@ -208,7 +214,7 @@ class _Stream:
 
 
 class _Probe:
-    """Times how long it takes to have a gang's pod admitted that is only tried. Use it as a context manager."""
+    """Times the admission of a gang's pod in a dry run. Use it as a context manager."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.seconds: list[float] = []
@@ -216,12 +222,12 @@ class _Probe:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the thread that probes."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop the thread that probes, and wait for its end."""
         self._over.set()
         self._thread.join()
 

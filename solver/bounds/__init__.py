@@ -1,7 +1,7 @@
-"""What counting can say of an instance before anything is searched.
+"""Bounds on an instance by counting, before any search.
 
-In comes an `instance.Instance`; out come numbers that no plan can beat and the members that need not be told apart.
-Start with `domain_cover` (how few domains can hold the gang); `eviction_closure` says who has to go with whom,
-`member_classes` whom a count may put together. What a problem says by itself is in `solver.capacity`, below the
-instance.
+The input is an `instance.Instance`. The results are bounds that no plan exceeds, and classes of interchangeable
+members. Start with `domain_cover` (the fewest domains that can hold the gang). `eviction_closure` computes which
+victims must be evicted together. `member_classes` computes which members may be counted together. Facts about a problem
+alone are in `solver.capacity`, below the instance.
 """

@@ -1,8 +1,8 @@
-"""How few domains can hold some members, and how many a domain can hold: by counting, which spares CP-SAT the proof.
+"""The fewest domains that can hold some members, and how many members a domain can hold: bounds without CP-SAT.
 
-Every bound relaxes the packing to one column at a time: one resource, or one shape, and in it no member has to be
-whole (the continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). The largest of the
-columns' bounds is a bound, because a plan keeps to all of them.
+Every bound relaxes the packing to one column at a time: one resource, or one shape. Members may be split in it (the
+continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). The largest of the columns'
+bounds is a bound, because a plan respects all columns.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ from solver.instance import Instance, Seat, instance_of
 from solver.problem import Member, Problem
 
 Spread = tuple[int, ...]
-"""Level by level, the domains of the gang and, where there are several sets, summed over them."""
+"""By level, the number of domains of the gang and, if it has several sets, the sum over its sets."""
 
 _PLENTY = 2
-"""With so many times what is asked for, it is not looked at how it can be put together."""
+"""If a domain offers this many times the demand, the check of how members pack on nodes is skipped."""
 _MIXTURES = 1000
-"""Up to how many mixtures of members are tried on a node."""
+"""The most combinations of members of different shapes that are enumerated for a node."""
 
 
 class Covers:
@@ -32,14 +32,14 @@ class Covers:
         self.instance = instance
         # offers: nodes x (resources + shapes).
         self._offers: Counts = np.concatenate([instance.usable_amounts, instance.capacity.T], axis=1)
-        """Per node: what it has of each resource, then how many it can hold of each shape."""
+        """Per node: its free amount of each resource, then how many members of each shape it can hold."""
 
     def needs(self, seats: Iterable[Seat]) -> Counts:
-        """What these members ask for, in the columns of the nodes' offers."""
+        """Return the demand of these members, in the columns of the nodes' offers."""
         return self.needs_of(Counter(self.instance.member(seat).shape for seat in seats))
 
     def needs_of(self, counts: Mapping[int, int]) -> Counts:
-        """The same for so many members of each shape."""
+        """Return the demand of `counts` members of each shape, in the columns of the nodes' offers."""
         shapes = self.instance.problem.shapes
         needed = np.zeros(self._offers.shape[1], dtype=np.int64)
         resources = len(self.instance.problem.resources)
@@ -53,26 +53,30 @@ class Covers:
         return self.instance.tree.summed(level, self._offers)
 
     def least(self, level: int, seats: list[Seat]) -> int:
-        """At least so many domains of `level` hold these members; more than there are, where they cannot hold them."""
+        """Return a lower bound on the domains of `level` that hold these members.
+
+        The bound is more than the number of domains if they cannot hold the members.
+        """
         held, offers, needed = self._missing(level, seats)
-        # offers: domains x columns; needed: columns. Sorted by itself, column by column, row k - 1 of the running sum
-        # is what the k domains with the most offer there: nobody else's k offer more. `fewest`: columns, the first such
-        # k.
+        # offers: domains x columns; needed: columns. Each column is sorted by itself. Row k - 1 of the running sum is
+        # then the most that any k domains offer there. `fewest`: by column, the smallest k that reaches the need.
         most_first = -np.sort(-offers, axis=0)
         reached = np.cumsum(most_first, axis=0) >= needed
         fewest = np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, len(offers) + 1)
         return len(held) + int(np.where(needed > 0, fewest, 0).max(initial=0))
 
     def fewest(self, level: int, narrower: int, seats: Sequence[Seat]) -> Counts:
-        """By domain of `level` (or ROOT): at least so many domains of a narrower level inside hold these members. They
-        are none that are pinned.
+        """Return, by domain of `level` (or ROOT), a lower bound on the domains of a narrower level inside that hold
+        these members.
+
+        None of the members may be pinned.
         """
         tree, needed = self.instance.tree, self.needs(seats)
         offers, around = self.offers(narrower), tree.around(narrower, level)
         most = np.zeros(tree.count(level), dtype=np.int64)
-        # As `least`, inside each domain of `level` at once: sorted by domain and then by offer, `before` is what the
-        # larger ones in the same domain offer together (a running sum, less what it was where the domain begins). A
-        # narrower domain counts as long as those before it are not enough.
+        # The bound of `least`, inside each domain of `level` at once. Narrower domains are sorted by domain and then by
+        # offer. `before` is the sum of larger offers in the same domain: a running sum, minus its value where the
+        # domain begins. A narrower domain counts as long as those before it are not enough.
         for column in np.flatnonzero(needed > 0).tolist():
             order = np.lexsort((-offers[:, column], around))
             room, there = offers[order, column], around[order]
@@ -84,11 +88,11 @@ class Covers:
         return most
 
     def useful(self, level: int, seats: list[Seat], most: int) -> NDArray[np.bool_]:
-        """By domain of `level`: whether it can be one of at most so many domains that hold these members."""
+        """Return, by domain of `level`, whether it can be one of at most `most` domains that hold these members."""
         held, offers, needed = self._missing(level, seats)
-        # best: others x columns, the largest offers of each column. with_it: domains x columns, what a domain offers
-        # with the best others beside it. Where it is among these itself, it would count twice: then the sum of the best
-        # others + 1 is all there is, so the smaller of both holds.
+        # best: others x columns, the largest offers of each column. with_it: domains x columns, the offer of a domain
+        # with the best others beside it. A domain that is among the best itself would count twice. Then the sum of the
+        # best others + 1 is an upper bound, so the smaller of both holds.
         others = max(0, most - len(held) - 1)
         best = -np.sort(-offers, axis=0)[: others + 1]
         with_it = np.minimum(best.sum(axis=0), offers + best[:others].sum(axis=0))
@@ -97,7 +101,9 @@ class Covers:
         return useful
 
     def _missing(self, level: int, seats: list[Seat]) -> tuple[set[int], Counts, Counts]:
-        """The domains that pinned members are in, what the others offer, and what these have to hold."""
+        """Return the domains with pinned members, the offers of all other domains, and the demand that
+        these must meet.
+        """
         held = {
             self.instance.tree.domain(level, self.instance.pinned_node(seat)) for seat in seats if self._pinned(seat)
         }
@@ -112,12 +118,13 @@ class Covers:
 
 
 def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
-    """By domain of `level` (or ROOT): whether it certainly cannot hold the minimum of the gang, pinned members counted
-    wherever they are.
+    """Return, by domain of `level` (or ROOT), whether it certainly cannot hold the gang's minimum.
+
+    Pinned members count wherever they are.
     """
     problem = instance.problem
     short = _short(instance, problem, level)
-    # Where a set needs no fewer members than the whole gang, what it needs has told more.
+    # If one set needs as many members as the whole gang, the check of that set is at least as strict.
     if problem.minimum > max((pod_set.minimum for pod_set in problem.sets), default=0):
         waiting = pending(problem)
         held = sum(len(pod_set.members) for pod_set in problem.sets) - len(waiting)
@@ -139,8 +146,9 @@ def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
 
 
 def _short(instance: Instance, problem: Problem, level: int) -> NDArray[np.bool_]:
-    """By domain: whether it cannot hold the minimums of all sets, each by itself or all resources together. `problem`:
-    that of the instance, or a part of its sets.
+    """Return, by domain, whether it cannot hold the minimums of all sets, each set alone or all resources together.
+
+    `problem`: the problem of the instance, or the problem with some of its sets only.
     """
     offered = instance.tree.summed(level, instance.usable_amounts)
     short: NDArray[np.bool_] = np.any(offered < _least_demand(problem), axis=1)
@@ -153,7 +161,7 @@ def _short(instance: Instance, problem: Problem, level: int) -> NDArray[np.bool_
 
 
 def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Levels with the sets of which one domain must hold all members."""
+    """Return pairs of a level and the sets whose placed members must all be in one domain of it."""
     for position, pod_set in enumerate(problem.sets):
         if pod_set.required is not None:
             yield pod_set.required, (position,)
@@ -162,7 +170,7 @@ def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _packable(instance: Instance) -> Counts:
-    """Of every resource, at most so much of each node can members use, however they are put together there."""
+    """Return, by node and resource, an upper bound on what members can use there in any combination."""
     shapes = sorted({instance.member(seat).shape for seat in instance.pending})
     asked = np.array([instance.problem.shapes[shape].requests for shape in shapes], dtype=np.int64)
     room, most = np.maximum(instance.amounts, 0), instance.capacity[shapes].T
@@ -172,7 +180,8 @@ def _packable(instance: Instance) -> Counts:
     if len(shapes) == 1 or np.prod(counts, dtype=np.float64) > _MIXTURES:
         return bound
     # mixtures: mixtures x shapes, every combination of numbers up to what any node holds; used: mixtures x resources.
-    # Of every node, the most of each resource over those that fit there: a knapsack by enumeration, for few shapes.
+    # The bound of a node is the maximum of each resource over the mixtures that fit there: a knapsack by enumeration,
+    # for few shapes.
     mixtures = np.array(list(np.ndindex(*counts.tolist())), dtype=np.int64)
     used = mixtures @ asked
     for node in np.flatnonzero(usable).tolist():
@@ -182,8 +191,9 @@ def _packable(instance: Instance) -> Counts:
 
 
 def _least_demand(problem: Problem) -> Counts:
-    """Of every resource, what the minimum of the gang asks for at least: of each set as many as it needs, then as many
-    of all as the gang does, those that ask the least first.
+    """Return a lower bound on the gang's minimum demand, by resource.
+
+    Each set contributes its missing minimum, and the gang what it needs beyond. The smallest requests count first.
     """
     requests = np.array([shape.requests for shape in problem.shapes], dtype=np.int64)
     requests = requests.reshape(len(problem.shapes), len(problem.resources))
@@ -194,8 +204,8 @@ def _least_demand(problem: Problem) -> Counts:
         waiting = [member.shape for member in pod_set.members if member.node is None]
         held = len(pod_set.members) - len(waiting)
         missing = max(0, pod_set.minimum - held)
-        # asked: members x resources, each column sorted by itself: its first k rows sum up to the least that any k
-        # members ask of that resource.
+        # asked: members x resources, each column sorted by itself. The sum of its first k rows is the least that any k
+        # members request of that resource.
         asked = np.sort(requests[np.array(waiting, dtype=np.int64)], axis=0)
         demand += asked[:missing].sum(axis=0)
         others.append(asked[missing:])
@@ -205,13 +215,15 @@ def _least_demand(problem: Problem) -> Counts:
 
 
 def most_members(instance: Instance, members: Sequence[Member], level: int) -> Counts:
-    """By domain of `level` (or ROOT), an upper bound on how many of these members it can hold: of each shape no more
-    than its capacity, and of all no more than the least request leaves of any resource.
+    """Return, by domain of `level` (or ROOT), an upper bound on how many of these members it can hold.
+
+    The bound is the smaller of two: the sum of the capacities for each shape alone, and, for each resource, how often
+    the smallest request fits.
     """
     problem, tree = instance.problem, instance.tree
     counts = Counter([member.shape for member in members])
-    # most: domains. Two bounds, of which the smaller holds: the sum over shapes of what capacity (shapes x nodes) has
-    # for each of them alone, and per resource the sum over nodes of how often the least request is in the room.
+    # most: domains. The smaller of two bounds: the sum over shapes of the capacity (shapes x nodes) for each shape
+    # alone, and, per resource, the sum over nodes of how often the smallest request fits.
     most = np.zeros(tree.count(level), dtype=np.int64)
     for shape, count in counts.items():
         most += np.minimum(tree.summed(level, instance.capacity[shape]), count)
@@ -225,8 +237,9 @@ def most_members(instance: Instance, members: Sequence[Member], level: int) -> C
 
 
 def certainly_none(problem: Problem) -> bool:
-    """Whether counting tells at once that there is no plan, whoever is evicted. False: there may be one, or amounts are
-    too large to be counted.
+    """Return whether counting alone proves that there is no plan, with any evictions.
+
+    False: a plan may exist, or the amounts are too large to be counted.
     """
     try:
         return too_small(instance_of(problem, evicting=bool(problem.victims)))
@@ -235,5 +248,5 @@ def certainly_none(problem: Problem) -> bool:
 
 
 def too_small(instance: Instance) -> bool:
-    """Whether by counting no domain of the required level can hold the minimum."""
+    """Return whether, by counting, no domain of the required level can hold the minimum."""
     return bool(too_few(instance, deciding_level(instance.problem)).all())

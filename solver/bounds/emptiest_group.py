@@ -1,12 +1,14 @@
-"""What topology spread means for the group that has the fewest pods in the end: bounds by counting."""
+"""Topology spread bounds the pods of the emptiest group after placement from below: by counting."""
 
 from collections.abc import Collection
 
 
 def fewest_in_emptiest(held: Collection[int], skew: int, coming: int) -> int:
-    """How many pods the emptiest group has at least, once so many more are spread over groups that hold these.
+    """Return a lower bound on the pods of the emptiest group, once `coming` more pods are spread over groups with
+    `held` pods.
 
-    A group that takes one has at most `skew` more than the emptiest; with fewer in that, they could not take all.
+    A group that takes a pod has at most `skew` pods more than the emptiest one. If the emptiest has fewer pods than the
+    bound, the groups cannot take all new pods.
     """
     emptiest = min(held, default=0)
     while held and sum(max(0, emptiest + skew - each) for each in held) < coming:

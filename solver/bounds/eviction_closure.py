@@ -1,4 +1,6 @@
-"""Nodes without their victims: what could be had there, and whether all of them may really go with their gangs."""
+"""Nodes without their victims: what would be free there, and whether the victims may really be evicted with their
+gangs.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,20 +13,25 @@ from solver.problem import Problem, VictimTable
 
 
 def cleared(instance: Instance) -> Instance:
-    """The instance in which all useful victims have gone already. Whoever has no place there has none at all."""
+    """Return the instance in which all useful victims are gone already. A gang without a plan there has no
+    plan at all.
+    """
     return replace(instance, useful=())
 
 
 def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | None:
-    """The victims that go where all on these nodes do, and all in anybody's way there: a gang that is cut below its
-    minimum goes whole. None where that is not allowed: by a budget, because part of such a gang may not be evicted, or
-    because members may want somebody to stay.
+    """Return the victims that must go if every victim on these nodes goes, and every victim in conflict with members
+    there.
+
+    A gang that is cut below its minimum goes whole. None if the evictions are not allowed: a budget forbids them, or
+    some pods of such a gang may not be evicted. None also if members may have affinity to victims, or a spread rule
+    counts victims.
     """
     stay = [rule.victims for rule in problem.affinities] + [rule.victims for rule in problem.spreads]
     if any(stay):
         return None
-    # places: nodes, going: victims, both as flags. Invariant: whoever is flagged must go. Gangs are looked at once:
-    # the rest of a broken gang is on other nodes, and breaks no other gang.
+    # places: nodes, going: victims, both as flags. Invariant: every flagged victim must go. One pass over the gangs is
+    # enough: the other victims of a broken gang are on other nodes, and break no other gang.
     places = np.zeros(len(problem.nodes), dtype=np.bool_)
     places[list(nodes)] = True
     going = places[problem.victims.node]
@@ -43,13 +50,13 @@ def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | Non
 
 
 def gangs_cut(victims: VictimTable, gone: Iterable[int]) -> Counter[int]:
-    """How many of each gang are among these victims."""
+    """Return, by gang, how many of its members are among these victims."""
     gangs = victims.gang[list(gone)]
     return Counter(gangs[gangs >= 0].tolist())
 
 
 def gangs_broken(problem: Problem, gone: Iterable[int]) -> list[int]:
-    """The gangs of which too few remain without these victims."""
+    """Return the gangs that are below a minimum without these victims."""
     victims = frozenset(gone)
     cut = gangs_cut(problem.victims, victims)
     return [gang for gang, count in cut.items() if problem.victim_gangs[gang].falls_short(victims, count)]

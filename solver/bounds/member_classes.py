@@ -1,4 +1,4 @@
-"""Which members need not be told apart, and so can be counted together: kinds."""
+"""Member classes (kinds): members that are interchangeable, so that a model can count them instead of naming each."""
 
 from dataclasses import dataclass
 
@@ -28,8 +28,9 @@ def sorted_kinds(instance: Instance) -> tuple[MemberClass, ...]:
 
 
 def by_shape(instance: Instance) -> tuple[MemberClass, ...] | None:
-    """One kind per set and shape: enough for all goals before ranks, as long as everybody is placed. None where slices
-    tell members of a shape apart, or where no two members are alike.
+    """Return one kind per set and shape. Counts suffice for all goals before ranks if every member is placed.
+
+    None if slices distinguish members of a shape, or if no two members are alike.
     """
     if any(pod_set.slices for pod_set in instance.problem.sets):
         return None
@@ -38,11 +39,11 @@ def by_shape(instance: Instance) -> tuple[MemberClass, ...] | None:
 
 
 def alike(instance: Instance) -> tuple[MemberClass, ...] | None:
-    """One kind per set, where members of a set need not be told apart: all pending, all of one shape, and every
-    slice complete. None where they must be.
+    """Return one kind per set, if the members of each set are interchangeable; else None.
 
-    Such members can always be seated so that every domain's ranks are consecutive; that keeps slices whole (their
-    sizes divide one another, and each domain's count) and is the best that the goal of ranks allows.
+    They are if all members of the set are pending, all have one shape, and every slice is complete. Such members always
+    have an arrangement in which every domain's ranks are consecutive. It keeps slices whole, because their sizes divide
+    one another and each domain's count. It is also the best arrangement for the goal of ranks.
     """
     problem = instance.problem
     everybody = problem.minimum == sum(len(pod_set.members) for pod_set in problem.sets)
@@ -61,5 +62,5 @@ def alike(instance: Instance) -> tuple[MemberClass, ...] | None:
 
 
 def each_alone(instance: Instance) -> tuple[MemberClass, ...]:
-    """Every pending member as a kind of its own."""
+    """Return one kind per pending member."""
     return tuple(MemberClass(seat.pod_set, instance.member(seat).shape, (seat.rank,)) for seat in instance.pending)

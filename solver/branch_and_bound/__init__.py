@@ -1,5 +1,6 @@
-"""Where one domain can hold the whole gang: domain after domain, the most promising first, until none can be better.
+"""Plans inside one domain that can hold the whole gang: domains are solved from the most promising one on, with a
+proof.
 
-In comes an `instance.Instance`; out comes the best plan with its proof. Start with `by_domain`; `subproblem` cuts a
-domain out of an instance, `reduction` leaves out the domains that a most compact plan cannot use.
+The input is an `instance.Instance`; the result is the best plan with its proof. Start with `by_domain`. `subproblem`
+cuts a domain out of an instance. `reduction` leaves out the domains that a most compact plan cannot use.
 """

@@ -1,8 +1,7 @@
-"""Domain by domain: where one domain can hold the whole gang, the best plan lies in the narrowest such domain.
+"""Branch and bound over domains: if one domain can hold the whole gang, the best plan is in the narrowest such level.
 
-Every domain is a small instance of its own. A bound says what a plan in it can cost at best; domains are solved in
-order of their bounds until the next bound is worse than the best plan: a proof over all of them (branch and bound with
-the domains as branches).
+Every domain is a small instance of its own. A bound is the least cost of a plan in the domain. Domains are solved in
+order of their bounds, until the next bound is worse than the best plan. That proves the best plan over all domains.
 """
 
 from collections import Counter
@@ -28,7 +27,7 @@ from solver.tree_dp.multi_class import Mixtures, mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
 
 WORTHWHILE = 12
-"""Nodes from which on it pays to look at domains one by one."""
+"""From this number of nodes on, solving domains one by one is faster than one model."""
 
 Tell = Callable[[Nodes], None]
 """Takes the nodes of a plan, by set and rank."""
@@ -38,10 +37,11 @@ Key = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class _Branch:
-    """A domain, the fewest domains inside it and the most weight of node preferences that a plan in it can have.
+    """A domain with bounds for its plans. `spread`: the fewest domains inside. `preference_score`: the most weight of
+    node preferences.
 
-    `terminating`: the least capacity of terminating pods that a plan in it uses. `mixtures`: what counting knows about
-    all domains, where that is everything.
+    `terminating`: the least capacity of terminating pods that a plan in it uses. `mixtures`: the results of counting
+    for all domains; None if counting does not describe the instance exactly.
     """
 
     instance: Instance
@@ -54,17 +54,17 @@ class _Branch:
 
     @property
     def bound(self) -> Key:
-        """What the first goals cost here at best."""
+        """The lower bound of the first goals in this domain."""
         return self.spread, (-self.preference_score,), (self.terminating,), self.around
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """Those of the domain, in order of position."""
+        """The nodes of the domain, in order of position."""
         return self.instance.tree.nodes(self.level, self.domain)
 
     @cached_property
     def first_name(self) -> int:
-        """The first place in natural order among the nodes."""
+        """The smallest place in natural order among the names of the domain's nodes."""
         return min(self.instance.name_rank[node] for node in self.nodes)
 
     @cached_property
@@ -74,19 +74,23 @@ class _Branch:
 
     @cached_property
     def sign(self) -> object:
-        """What is equal for domains that differ in names only."""
+        """A key that is equal for domains that differ in names only."""
         return _sign(self.part, self.level, 0)
 
     @cached_property
     def around(self) -> tuple[int, ...]:
-        """The potential of the domain and of those around it: what is left of it is the same for every plan inside."""
+        """The potential of the domain and of its parents. The free capacity that remains there is the same for every
+        plan inside.
+        """
         instance, node = self.instance, self.nodes[0]
         potentials = (instance.domain_potential(*each) for each in instance.parents(self.level, node))
         return (instance.domain_potential(self.level, self.domain), *potentials)
 
     @cached_property
     def exact(self) -> Key | None:
-        """What the first goals cost here, where counting knows that; None where it says that there is no plan."""
+        """The exact cost of the first goals here, if counting finds it; None if counting proves that there
+        is no plan.
+        """
         best = None if self.mixtures is None else self.mixtures.best(self.level, self.domain)
         if best is None:
             return None
@@ -103,17 +107,17 @@ class _Leaf:
 
 
 def _to_nobody(_nodes: Nodes) -> None:
-    """Nobody wants to know."""
+    """Ignore the plan."""
 
 
 def solve_by_domains(
     instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, tell: Tell = _to_nobody
 ) -> Solved | Found | None:
-    """The best plan, if it lies inside one domain and holds everybody without evictions. None where it does not, or
-    where it is not worth the trouble, or where time ran out before anything was found.
+    """Return the best plan if it lies inside one domain and places every member without evictions.
 
-    `worthwhile`: the number of nodes from which on it is. `tell` is given plans that are known before their names are
-    the first.
+    None if it does not, if the instance is too small to gain, or if the deadline passes before a plan is found.
+    `worthwhile`: the number of nodes from which on the method runs. `tell` is called with plans that are optimal except
+    for the choice of names.
     """
     if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending:
         return None
@@ -127,8 +131,8 @@ def solve_by_domains(
 
 
 def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, tell: Tell) -> Solved | Found | None:
-    """The best plan of the narrowest level that has one."""
-    if instance.spreads and mixtures is None:  # bounds that know nothing of them would leave out what they need
+    """Return the best plan of the narrowest level that has one."""
+    if instance.spreads and mixtures is None:  # bounds that ignore spread would exclude domains that spread needs
         return None
     for level in range(instance.tree.depth - 1, _widest(instance, mixtures) - 1, -1):
         best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget, tell)
@@ -141,14 +145,14 @@ def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | Non
 
 
 def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
-    """The widest level whose domains are worth a look: counting knows whether there is a plan at all."""
+    """Return the widest level whose domains are solved. With exact counting it is the deciding level, else level 0."""
     if mixtures is None:
         return 0
     return deciding_level(instance.problem)
 
 
 def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, tell: Tell) -> tuple[_Leaf | None, bool]:
-    """The best plan of these domains, and whether it is proven that there is no better one in them."""
+    """Return the best plan of these domains, and whether it is proven that none of them has a better one."""
     best: _Leaf | None = None
     proven = True
     solved_alike: dict[object, Key | None] = {}
@@ -184,8 +188,10 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, te
 
 
 def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instance | None]:
-    """What the first goals cost in a domain at best, on a closer look (None: there is no plan), and the instance over
-    what its best plans can use, unless that is counted.
+    """Return the exact bound of the first goals in a domain, and the instance over the nodes that its best plans can
+    use.
+
+    The bound is None if the domain has no plan. The instance is None if counting computes the bound.
     """
     if branch.mixtures is not None:
         return branch.exact, None
@@ -194,7 +200,9 @@ def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instanc
 
 
 def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: Tell) -> Solved | Found:
-    """The best plan of a domain, over what its best plans can use: that is `closer`, unless it is counted."""
+    """Return the best plan of a domain, over the nodes that best plans can use: `closer`, or those that
+    counting finds.
+    """
     if closer is not None or branch.mixtures is None:
         return solve_within(closer or branch.part, budget)
     narrowed = branch.mixtures.narrowed(branch.level, branch.domain)
@@ -207,8 +215,10 @@ def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: 
 
 
 def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
-    """Whether a domain may have the best plan that is like one with this key (None: like one without a plan), but for
-    its names and what lies around it.
+    """Return whether a domain may still have the best plan, given the key of a solved domain that differs in names
+    only.
+
+    `alike`: that key; None: the solved domain has no plan. The two domains may also differ in what is around them.
     """
     if alike is None:
         return False
@@ -218,7 +228,7 @@ def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
 
 
 def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
-    """The domains of a level (or ROOT) that may hold everybody, as far as counting tells."""
+    """Return the domains of a level (or ROOT) that may hold every member, as far as counting shows."""
     covers = Covers(instance)
     enough = np.all(covers.offers(level) >= covers.needs(instance.pending), axis=1).tolist()
     held = {instance.tree.domain(level, instance.pinned_node(seat)) for seat in instance.pinned}
@@ -243,7 +253,9 @@ def _least_terminating(instance: Instance, level: int) -> list[int]:
 
 
 def _fewest(instance: Instance, level: int) -> list[Spread]:
-    """By domain of a level, how few domains can hold everybody there, level by level. Expects that nobody is pinned."""
+    """Return, by domain of a level, the fewest domains that can hold every member there, by level. No member may be
+    pinned.
+    """
     covers, count = Covers(instance), instance.tree.count(level)
     sets = [[seat for seat in instance.pending if seat.pod_set == at] for at in range(len(instance.problem.sets))]
     filled = [each for each in sets if each]
@@ -259,7 +271,7 @@ def _fewest(instance: Instance, level: int) -> list[Spread]:
 
 
 def _sign(part: Instance, level: int, domain: int) -> object:
-    """What makes plans inside a domain good or bad, names apart."""
+    """Return a key of everything in a domain that affects plans inside, except names."""
     if level < part.tree.depth - 1:
         children = part.tree.children(level, domain)
         return tuple(sorted((_sign(part, level + 1, child) for child in children), key=repr))
@@ -270,7 +282,9 @@ def _sign(part: Instance, level: int, domain: int) -> object:
 
 
 def _pods_only_on(part: Instance, node: int) -> object:
-    """What cannot be compared with other domains: who is pinned to the node, and who excludes whom there."""
+    """Return what makes a node incomparable with nodes of other domains: its pinned members, and groups that limit
+    members.
+    """
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
     problem = part.problem
     groups = [rule.group[node] for rule in problem.exclusions] + [rule.group[node] for rule in problem.separations]
@@ -279,14 +293,15 @@ def _pods_only_on(part: Instance, node: int) -> object:
 
 
 def at_best(part: Instance) -> tuple[Spread, int]:
-    """The fewest domains, level by level, and the most weight of node preferences that a plan for everybody can have,
-    as far as counting tells.
+    """Return bounds for plans that place every member, as far as counting shows.
+
+    They are the fewest domains, by level, and the largest weight of node preferences.
     """
     return _spread(part, [*part.pinned, *part.pending]), _best_preference_score(part)
 
 
 def _spread(part: Instance, seats: list[Seat]) -> Spread:
-    """At best so many domains, level by level, of the gang and summed over its sets."""
+    """Return lower bounds on the domains by level, for the gang and summed over its sets."""
     covers = Covers(part)
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]
     filled = [each for each in sets if each]
@@ -300,7 +315,7 @@ def _spread(part: Instance, seats: list[Seat]) -> Spread:
 
 
 def _best_preference_score(part: Instance) -> int:
-    """At most so much weight of node preferences."""
+    """Return an upper bound on the weight of node preferences."""
     preference_score = 0
     for shape, count in Counter(part.member(seat).shape for seat in part.pending).items():
         weights = part.problem.shapes[shape].preferences
@@ -310,7 +325,7 @@ def _best_preference_score(part: Instance) -> int:
 
 
 def _leaf(instance: Instance, branch: _Branch, solved: Solved) -> _Leaf:
-    """The plan in the whole instance, with its key."""
+    """Return the plan in positions of the whole instance, with its key."""
     goals = goals_of(branch.part, solved.nodes, ())
     nodes = whole_nodes(branch.nodes, solved.nodes)
     names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)

@@ -1,8 +1,8 @@
-"""Leaving out what a most compact plan cannot use: domains that hold too little with all others it may touch.
+"""Leave out domains that a most compact plan cannot use: they hold too little together with all others it may touch.
 
-A bound says how few domains of each level, widest first, can hold the gang. Within the domains that can be among
-so few a plan is sought; where it keeps to the bounds, all most compact plans lie there. Where it does not, it says how
-many domains they touch at most.
+A bound gives the fewest domains of each level, widest first, that can hold the gang. A plan is sought within the
+domains that can be among so few. If the plan meets the bounds, all most compact plans lie there. If it does not, it is
+an upper bound on the number of domains that they touch.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,14 @@ from solver.instance import Instance, Seat
 from solver.objective import goals_of, is_of_level, terms
 
 WORTHWHILE = 12
-"""Usable nodes from which on it pays."""
+"""From this number of usable nodes on, the reduction takes less time than it saves."""
 
 
 @dataclass(frozen=True)
 class Compact:
-    """An instance over the nodes that its best plans can use. `spread`: what they touch, where that is proven."""
+    """An instance over the nodes that its best plans can use. `spread`: the domains they touch, if that is proven; else
+    None.
+    """
 
     instance: Instance
     spread: Spread | None = None
@@ -31,8 +33,10 @@ class Compact:
 def compact(
     instance: Instance, budget: TimeBudget, cheap: Callable[[Solved], bool] | None = None, worthwhile: int = WORTHWHILE
 ) -> Compact:
-    """Narrow an instance whose members are all needed. `cheap`: whether a plan evicts no more than it must.
-    `worthwhile`: the number of usable nodes from which on it is.
+    """Narrow an instance of which every member must be placed.
+
+    `cheap`: returns whether a plan evicts no more than it must; None: every plan does. `worthwhile`: the number of
+    usable nodes from which on the instance is narrowed.
     """
     seats = [*instance.pinned, *instance.pending]
     if int(instance.usable.sum()) < worthwhile:
@@ -62,7 +66,9 @@ def compact(
 
 
 def _settled(instance: Instance, seats: list[Seat], solved: Solved, depth: int) -> Compact:
-    """The instance without what plans as compact as this one cannot use below the first `depth` levels."""
+    """Return the instance without domains below the first `depth` levels that plans as compact as this one
+    cannot use.
+    """
     if not solved.proven:
         return Compact(instance)
     reached = spread_of(instance, solved)
@@ -72,13 +78,15 @@ def _settled(instance: Instance, seats: list[Seat], solved: Solved, depth: int) 
 
 
 def spread_of(instance: Instance, solved: Solved) -> Spread:
-    """What a plan touches."""
+    """Return the number of domains that a plan touches, by level."""
     goals = goals_of(instance, solved.nodes, solved.victims)
     return tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits)
 
 
 def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], Spread]:
-    """The instance narrowed level by level as if each took no more domains than its bound, and the bounds."""
+    """Return the instance narrowed level by level, as if each level took no more domains than its bound, and the
+    bounds.
+    """
     chain, bounds = [instance], list[int]()
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(instance.problem.sets))]
     filled = [each for each in sets if each]
@@ -93,6 +101,6 @@ def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], Spr
 
 
 def _keeping(instance: Instance, level: int, most: int, seats: list[Seat]) -> Instance:
-    """The instance without the domains of a level that no plan in at most so many of them can use."""
+    """Return the instance without domains of a level that no plan in at most `most` of them can use."""
     useful = Covers(instance).useful(level, seats, most)[instance.tree.domains(level)]
     return replace(instance, capacity=np.where(useful, instance.capacity, 0))

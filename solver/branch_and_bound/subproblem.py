@@ -9,9 +9,9 @@ from solver.problem import NO_VICTIMS, Affinity, PodSet, Problem, Shape
 
 
 def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
-    """The instance of placing every member on these nodes, without evictions. Expects pinned members to be on them.
+    """Return the instance that places every member on these nodes, without evictions. Pinned members must be on them.
 
-    What is scarcest stays what it is in the whole instance.
+    The scarcest resource stays that of the whole instance.
     """
     problem = instance.problem
     place = {node: position for position, node in enumerate(nodes)}
@@ -40,12 +40,12 @@ def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
 
 
 def whole_nodes(nodes: Sequence[int], rows: Nodes) -> Nodes:
-    """Rows of a part in the positions of the whole instance."""
+    """Return the rows of a part in node positions of the whole instance."""
     return tuple(tuple(None if node is None else nodes[node] for node in row) for row in rows)
 
 
 def unevicting(problem: Problem) -> Problem:
-    """The problem in which nobody may be evicted. Expects no topology spread."""
+    """Return the problem without evictions. It must have no topology spread."""
     if not problem.victims:
         return problem
     shapes = problem.shapes
@@ -63,7 +63,7 @@ def unevicting(problem: Problem) -> Problem:
 
 
 def _settled(problem: Problem, rule: Affinity) -> Affinity:
-    """The rule where nobody goes."""
+    """Return the affinity rule with all victims staying."""
     nodes = [int(problem.victims.node[victim]) for victim in rule.victims]
     there = tuple(
         names | {name for node in nodes if (name := group[node]) is not None}

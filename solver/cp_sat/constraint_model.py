@@ -18,7 +18,7 @@ from solver.plan import Plan
 
 
 def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
-    """The variables and all hard rules. Raises `OutOfTimeError`."""
+    """Return the model with its variables and all hard rules. Raises `OutOfTimeError`."""
     model = Model(instance, kinds)
     add_variables(model)
     for rule in instance.deadline.through(RULES, often=1):
@@ -27,7 +27,7 @@ def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
 
 
 def _room(model: Model) -> None:
-    """On every node the members fit into what is free and what the victims leave, resource by resource."""
+    """On every node, members fit into the free amounts plus what victims release, resource by resource."""
     for node, seats in enumerate(model.instance.deadline.through(model.on_node)):
         if seats:
             for resource, free in enumerate(model.instance.problem.nodes.free[node].tolist()):
@@ -58,7 +58,7 @@ def _room_of(model: Model, node: int, resource: int, free: int, seats: list[tupl
 
 
 def _numbers(model: Model) -> None:
-    """No more members than there are; the minimum of every set and of the gang."""
+    """A kind has no more placed members than ranks. Every set and the gang have their minimum."""
     problem = model.instance.problem
     everything = []
     for position, kind in enumerate(model.kinds):
@@ -130,7 +130,7 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
 
 
 def _multiples(model: Model) -> None:
-    """The members of a set, or of the gang, in each domain come in multiples."""
+    """The number of members of a set, or of the gang, in each domain is a multiple."""
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.multiples:
             _add_multiples(model, position, rule.level, rule.of)
@@ -151,7 +151,7 @@ def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:
 
 
 def _caps(model: Model) -> None:
-    """At most so many members of a set in each domain."""
+    """The caps: each domain has at most `count` members of a set."""
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.caps:
             for domain in model.set_touched[position][rule.level]:
@@ -179,12 +179,12 @@ RULES = (
 
 
 def everybody_placed(model: Model, solution: Sequence[int]) -> bool:
-    """Whether a solution leaves nobody out."""
+    """Return whether a solution places every member."""
     return all(model.placed(position).value(solution) == len(kind.ranks) for position, kind in enumerate(model.kinds))
 
 
 def member_solution(counts: Model, solution: Sequence[int], members: Model) -> dict[int, int]:
-    """A solution over counts as values of the seats and victims of a model in which every member stands alone."""
+    """Return a solution over counts as values for a model with one kind per member: of its seats and victims."""
     values = {flag.index: solution[counts.evict[victim].index] for victim, flag in members.evict.items()}
     for kind, seats in zip(counts.kinds, counts.seats, strict=True):
         nodes = sorted(seats, key=counts.instance.tree.order.__getitem__)
@@ -196,7 +196,7 @@ def member_solution(counts: Model, solution: Sequence[int], members: Model) -> d
 
 
 def solution_of(plan: Plan, model: Model) -> dict[int, int] | None:
-    """A plan as values of the model's seats and victims; None where the model cannot have it."""
+    """Return a plan as values of the model's seats and victims; None if the model excludes the plan."""
     if not set(plan.victims) <= set(model.evict):
         return None
     values = {flag.index: int(victim in plan.victims) for victim, flag in model.evict.items()}
@@ -210,7 +210,7 @@ def solution_of(plan: Plan, model: Model) -> dict[int, int] | None:
 
 
 def seat_variables(model: Model, seat: Seat) -> dict[int, IntVar]:
-    """The Booleans of one pending member, where every member is a kind of its own."""
+    """Return the Booleans of one pending member, by node. Every kind must have one member."""
     if not model.alone:
         model.alone.update({(kind.pod_set, *kind.ranks): place for place, kind in enumerate(model.kinds)})
     return model.seats[model.alone[seat.pod_set, seat.rank]]

@@ -1,4 +1,4 @@
-"""What protects running pods, as constraints: gangs keep their minimums or go as a whole, disruption budgets hold."""
+"""Protection of running pods as constraints: a gang keeps its minimums or goes whole, and disruption budgets hold."""
 
 from collections.abc import Set as AbstractSet
 
@@ -8,7 +8,7 @@ from solver.cp_sat.variables import Model
 
 
 def add_victim_gangs(model: Model) -> None:
-    """A running gang keeps its minimum or goes as a whole; it can only go whole where all of it may be evicted."""
+    """A running gang keeps its minimum or goes whole. It can go whole only if all of it may be evicted."""
     problem = model.instance.problem
     members: dict[int, dict[int, IntVar]] = {}
     for victim, variable in model.evict.items():
@@ -20,7 +20,7 @@ def add_victim_gangs(model: Model) -> None:
 
 
 def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
-    """`variables`: by victim, for all of the gang's that are useful."""
+    """State the rules of one running gang. `variables`: by victim, for all useful victims of the gang."""
     running = model.instance.problem.victim_gangs[gang]
     parts: list[tuple[AbstractSet[int], int]] = [(variables.keys(), running.running - running.minimum)]
     parts += [(each.victims & variables.keys(), each.running - each.minimum) for each in running.sets]

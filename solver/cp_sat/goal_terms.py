@@ -1,7 +1,7 @@
 """The terms of the goals (`solver.objective`) as stages over the model.
 
-A goal that depends on what earlier goals came to (who is placed, which level one domain holds) is stated once those
-are known: every function takes the model and the solution so far, and tells its stages.
+A goal may depend on the results of earlier goals: which members are placed, or which level one domain holds. It is
+stated once these are known. Every function takes the model and the solution so far, and yields its stages.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ GoalStages = Callable[[Model, Solution], Iterator[Stage]]
 
 
 def victims(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """The fewest victims, from the highest priority down."""
+    """Minimise the number of victims, from the highest priority down."""
     pods = model.instance.problem.victims
     for priority in sorted({pods[victim].priority for victim in model.evict}, reverse=True):
         flags = [variable for victim, variable in model.evict.items() if pods[victim].priority == priority]
@@ -30,13 +30,13 @@ def victims(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def gangs_broken(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """The fewest gangs evicted as a whole."""
+    """Minimise the number of gangs that are evicted whole."""
     if model.broken:
         yield _count("gangsBroken", "", list(model.broken.values()))
 
 
 def evicted(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """The least evicted of the scarcest resource."""
+    """Minimise the amount of the scarcest resource that is evicted."""
     instance = model.instance
     terms = tuple(
         (instance.problem.victims[victim].requests[instance.scarce], variable)
@@ -47,14 +47,14 @@ def evicted(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def extras(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """As many members as fit."""
+    """Minimise the number of members that are not placed."""
     members = len(model.instance.pending)
     missing = total(model.placed(kind) for kind in range(len(model.kinds))).times(-1) + Sum((), members)
     yield Stage("extras", "missing", missing, 0, members)
 
 
 def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Those of the lowest ranks: the pattern of who is placed, in order of set and rank."""
+    """Prefer members of the lowest ranks, in order of set and rank."""
     if everybody_placed(model, solution):
         return
     for position, kind in enumerate(model.kinds):
@@ -63,7 +63,7 @@ def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Level by level the fewest domains, for the gang and then summed over its sets."""
+    """Minimise the number of domains by level, for the gang, then summed over its sets."""
     covers = Covers(model.instance)
     sets = placed_in_sets(model, solution)
     filled = [pod_set for pod_set, seats in enumerate(sets) if seats]
@@ -80,7 +80,7 @@ def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """The most weight of node preferences; stated as weight that is had, times -1."""
+    """Maximise the weight of node preferences, stated as the weight times -1."""
     instance = model.instance
     had = []
     best = Counter(dict.fromkeys(range(len(model.kinds)), 0))
@@ -98,7 +98,7 @@ def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """The least used capacity that terminating pods still hold."""
+    """Minimise the used capacity that terminating pods still hold."""
     instance = model.instance
     waits = []
     most = 0
@@ -127,7 +127,7 @@ def _room_now(model: Model, node: int) -> Sum:
 
 
 def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
-    """`wait` is at least what is taken beyond what is there now, and no more than what is taken."""
+    """Bind `wait` to at least `taken` minus `now`, or to at least `taken` if `now` is negative."""
     beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
     if now.constant < 0:
         nothing = model.flag()
@@ -136,10 +136,11 @@ def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
 
 
 def waste(model: Model, solution: Solution) -> Iterator[Stage]:
-    """(a) the narrowest domain that holds the gang, (b) its parents, (c) downward the touched domains, each by the
-    room left; (d) downward the number of touched domains that have room left.
+    """Minimise the free capacity that remains, in four parts.
 
-    What the gang itself uses is the same in every plan, so (a) to (c) come down to the potential of the domains.
+    (a) is the narrowest domain that holds the gang, (b) its parents, (c) the touched domains downward. Each counts the
+    capacity that remains there. (d) counts the touched domains, downward, that have capacity left. The gang's own use
+    is the same in every plan, so (a) to (c) reduce to the potential of the domains.
     """
     if not any(placed_in_sets(model, solution)):
         return
@@ -156,8 +157,9 @@ def waste(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Level by level the fewest neighbours by rank in different domains. Nothing to do for members that are alike:
-    see `solver.bounds.member_classes.alike`.
+    """Minimise, by level, the pairs of consecutive ranks that lie in different domains.
+
+    Kinds of several members need no stage: see `solver.bounds.member_classes.alike`.
     """
     if not apart(model):
         return
@@ -175,13 +177,13 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum]) -> None:
-    """A row that is in n domains crosses n - 1 times at least: follows from the rest, but proves much sooner."""
+    """A row of ranks in n domains has at least n - 1 crossings. The constraint is redundant, but proves much sooner."""
     domains = total(model.set_touched[pod_set][level].values())
     model.cp.add((total(crossings) + domains.times(-1)).expression() >= -1)
 
 
 def names(model: Model, solution: Solution) -> Iterator[Stage]:
-    """The node names in order of set and rank, where every member is a kind of its own."""
+    """Minimise the node names in order of set and rank. It applies only if every kind has one member."""
     if not apart(model):
         return
     instance = model.instance
@@ -193,12 +195,12 @@ def names(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def apart(model: Model) -> bool:
-    """Whether every member is a kind of its own."""
+    """Return whether every kind has one member."""
     return all(len(kind.ranks) == 1 for kind in model.kinds)
 
 
 def placed_in_sets(model: Model, solution: Solution) -> list[list[Seat]]:
-    """The placed members of each set, pinned ones included; of members that are alike, those of the lowest ranks."""
+    """Return the placed members of each set, pinned ones included. A kind counts its lowest ranks as placed."""
     sets: list[list[Seat]] = [[] for _ in model.instance.problem.sets]
     for seat in model.instance.pinned:
         sets[seat.pod_set].append(seat)
@@ -223,7 +225,7 @@ def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
 
 
 def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
-    """The summed potential of the touched domains of a level. `single`: exactly one is touched."""
+    """The summed potential of the touched domains of a level. `single`: exactly one domain is touched."""
     instance = model.instance
     weighted = [(instance.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
     potential = total(flag.times(weight) for weight, flag in weighted if weight)
@@ -233,7 +235,9 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
 
 
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
-    """Flags that may be 0 only where a touched domain is filled to its potential."""
+    """A stage that counts touched domains with capacity left. A flag is 0 only if its domain is filled to its
+    potential.
+    """
     instance, left = model.instance, []
     for domain, flag in model.touched[level].items():
         potential = instance.domain_potential(level, domain)
@@ -266,7 +270,7 @@ TERMS: dict[str, GoalStages] = {
         names,
     )
 }
-"""By the names that `solver.objective` knows them by."""
+"""The terms by the names that `solver.objective` uses."""
 
 
 def _placed_seats(model: Model, solution: Solution) -> list[Seat]:
@@ -286,7 +290,7 @@ def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
 
 
 def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
-    """1 where the two lie in different domains of a level."""
+    """1 if the two members lie in different domains of a level."""
     before, after = (_presence(model, seat, level) for seat in pair)
     fixed = [not any(part.terms for part in each.values()) for each in (before, after)]
     if all(fixed):
@@ -299,7 +303,7 @@ def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
 
 
 def _presence(model: Model, seat: Seat, level: int) -> dict[int, Sum]:
-    """By domain, 1 where the member is in it."""
+    """By domain, 1 if the member is in it."""
     instance = model.instance
     if instance.member(seat).node is not None:
         return {instance.tree.domain(level, instance.pinned_node(seat)): Sum((), 1)}

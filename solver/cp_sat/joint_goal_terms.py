@@ -1,4 +1,4 @@
-"""The goals of several gangs in one model, where they are not those of one gang: compactness and waste.
+"""The goals of several gangs in one model that differ from those of one gang: compactness and waste.
 
 A goal's value is the sum of the gangs' values (docs/decisions/0002). All other goals are sums already.
 """
@@ -15,11 +15,11 @@ from solver.objective import SolvePhase, in_order
 from solver.tree import ROOT
 
 Touched = list[dict[int, Sum]]
-"""By level, the domains that a gang can be in: 1 where it is."""
+"""By level and domain, 1 if the gang is in it."""
 
 
 class JointGoals:
-    """`gangs`: the sets of each gang, in order of precedence."""
+    """The goals of a joint problem. `gangs`: the sets of each gang, in order of precedence."""
 
     def __init__(self, gangs: Sequence[Sequence[int]]) -> None:
         self._gangs = tuple(tuple(sets) for sets in gangs)
@@ -38,7 +38,7 @@ class JointGoals:
         return spread, start, (self.precedence,), room
 
     def compactness(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
-        """Level by level the fewest domains, summed over the gangs, then over their sets."""
+        """Minimise the number of domains by level, summed over the gangs, then over their sets."""
         covers = Covers(model.instance)
         sets = goals.placed_in_sets(model, solution)
         filled = [[pod_set for pod_set in gang if sets[pod_set]] for gang in self._gangs]
@@ -54,8 +54,8 @@ class JointGoals:
                 yield Stage(f"compactness/{name}", "sets", total(flags), least, len(flags))
 
     def precedence(self, model: Model, _solution: goals.Solution) -> Iterator[Stage]:
-        """Where the sums leave it open which gang is compact, the earlier one is."""
-        if len(self._gangs) < 2:  # noqa: PLR2004 -- one gang has nobody to precede
+        """If the sums allow several gangs to be compact, the earlier gang is."""
+        if len(self._gangs) < 2:  # noqa: PLR2004 -- a single gang precedes none
             return
         for gang, touched in enumerate(self._touched(model)):
             for level, name in enumerate(model.instance.problem.levels):
@@ -63,7 +63,10 @@ class JointGoals:
                 yield Stage(f"compactness/{name}", f"gang {gang}", total(flags), 0, len(flags))
 
     def waste(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
-        """As for one gang, every part summed over the gangs; what others use of a domain is not left in it."""
+        """Minimise the parts of waste, each summed over the gangs.
+
+        Capacity of a domain that other gangs use counts as used.
+        """
         parts: dict[tuple[int, int, str], list[tuple[Sum, int]]] = {}
         for gang, touched in enumerate(self._touched(model)):
             view = _View(model, self._eligible(model, gang), touched)
@@ -84,7 +87,7 @@ class JointGoals:
         return frozenset[int]().union(*map(model.instance.eligible, shapes))
 
     def _touched(self, model: Model) -> list[Touched]:
-        """By gang, worked out once for each model: the variables stay the same."""
+        """By gang, the domains it touches. Computed once for each model, because the variables stay the same."""
         for known, touched in self._known:
             if known is model:
                 return touched
@@ -94,7 +97,7 @@ class JointGoals:
 
 
 def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
-    """A domain is touched by a gang where one of its sets touches it."""
+    """Return a gang's touched domains: those that one of its sets touches."""
     levels: Touched = []
     for level in range(len(model.instance.problem.levels)):
         found: dict[int, list[Sum]] = {}
@@ -106,8 +109,10 @@ def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
 
 
 def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> int:
-    """The narrowest level of which one domain holds a gang. Read off its sets: a solution that was found before the
-    gang's own flags were made does not know those.
+    """Return the narrowest level of which one domain holds a gang.
+
+    It is computed from the gang's sets. A solution that was found before the gang's own flags were created has no
+    values for them.
     """
     narrowest = ROOT
     for level in range(len(model.instance.problem.levels)):
@@ -119,14 +124,14 @@ def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> i
 
 
 class _View:
-    """The room of one gang: the nodes where its pending members may run."""
+    """The free capacity of one gang: that of the nodes where its pending members may run."""
 
     def __init__(self, model: Model, eligible: frozenset[int], touched: Touched) -> None:
         self.model, self.eligible, self.touched = model, eligible, touched
         self.tree, self.names = model.instance.tree, model.instance.problem.levels
 
     def waste(self, narrowest: int) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
-        """The parts (a) to (d), each with its place in the order, its sum and the most that it can be."""
+        """Yield the parts (a) to (d), each with its place in the order, its sum and an upper bound of the sum."""
         depth = len(self.names)
         yield (0, 0, "a"), self._left(narrowest)
         for level in range(narrowest - 1, ROOT - 1, -1):
@@ -141,14 +146,14 @@ class _View:
         return {0: Sum((), 1)} if level == ROOT else self.touched[level]
 
     def _inside(self, level: int, domain: int) -> tuple[int, Sum]:
-        """The potential of a domain, and what all gangs use of it."""
+        """Return the potential of a domain, and the amount that all gangs use of it."""
         nodes = [node for node in self.tree.nodes(level, domain) if node in self.eligible]
         return sum(self.model.instance.potential[node] for node in nodes), total(
             self.model.used(node) for node in nodes
         )
 
     def _left(self, level: int) -> tuple[Sum, int]:
-        """The room left in the touched domains."""
+        """Return the free capacity that remains in the touched domains, and its upper bound."""
         left, most = [], 0
         for domain, flag in self._domains(level).items():
             potential, used = self._inside(level, domain)
@@ -162,7 +167,7 @@ class _View:
         return total(left), most
 
     def _unfilled(self, level: int) -> tuple[Sum, int]:
-        """Touched domains that have room left."""
+        """Return the number of touched domains with capacity left, and its upper bound."""
         left = []
         for domain, flag in self._domains(level).items():
             potential, used = self._inside(level, domain)

@@ -1,4 +1,4 @@
-"""Members that keep off each other, and who has to go for a member's place, as constraints of the model."""
+"""Members that keep apart, and victims that must go for a member, as constraints of the model."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -9,11 +9,11 @@ from solver.cp_sat.variables import Model
 from solver.problem import Conflict, Exclusion, Separation
 
 Coming = list[tuple[int, int, IntVar]]
-"""Kinds, nodes, and how many of the kind come there."""
+"""Kinds, nodes, and the variables for how many members of the kind come there."""
 
 
 def add_exclusions(model: Model) -> None:
-    """At most so many members of some shapes on the nodes of each group that gets one."""
+    """Exclusions: each group that gets a member of some shapes has at most `count` of them."""
     for rule in model.instance.problem.exclusions:
         _add_exclusion(model, rule)
 
@@ -26,7 +26,7 @@ def _add_exclusion(model: Model, rule: Exclusion) -> None:
 
 
 def add_separations(model: Model) -> None:
-    """In each group the members of one side or those of the other."""
+    """Separations: each group has members of one side only."""
     for rule in model.instance.problem.separations:
         _add_separation(model, rule)
 
@@ -49,7 +49,7 @@ def _add_separation(model: Model, rule: Separation) -> None:
 
 
 def add_conflicts(model: Model) -> None:
-    """Who comes to a node where others are in the way comes only if all of those go."""
+    """Conflicts: a member comes to a node only if all victims that keep it off there go."""
     for rule in model.instance.problem.conflicts:
         _add_conflict(model, rule)
 
@@ -68,19 +68,19 @@ def _add_conflict(model: Model, rule: Conflict) -> None:
 
 
 def none_of(model: Model, coming: Coming) -> None:
-    """None of these."""
+    """No member comes."""
     for _, _, variable in coming:
         model.cp.add(variable == 0)
 
 
 def only_if(model: Model, coming: Coming, flag: IntVar) -> None:
-    """None of these unless the flag is 1."""
+    """Members come only if the flag is 1."""
     for kind, node, variable in coming:
         model.cp.add(variable <= model.most(kind, node) * flag)
 
 
 def held_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]) -> Counter[str | None]:
-    """By group, how many pinned members of some shapes it has."""
+    """Return, by group, the number of pinned members of some shapes."""
     instance = model.instance
     return Counter(
         group[instance.pinned_node(seat)] for seat in instance.pinned if instance.member(seat).shape in shapes

@@ -23,17 +23,17 @@ from solver.objective import Reached
 from solver.problem import Limits
 
 SMALL = 600
-"""Variables up to which presolve costs more than it saves."""
+"""Up to this number of variables, presolve costs more time than it saves."""
 _DIGITS = 1 << 24
-"""The largest number that goals are packed into."""
+"""Bound on the product of the spans of goals that are packed into one number."""
 _SHARE = 0.5
 """The share of the remaining time that one goal may take."""
 _MOMENT = 1.0
-"""Time for what needs no search, even where the budget is spent."""
+"""Deterministic time and seconds for steps without a search, even if the budget is spent."""
 
 
 class Found(Enum):
-    """What one solve ended with."""
+    """The outcome of one solve."""
 
     OPTIMAL = auto()
     FEASIBLE = auto()
@@ -42,12 +42,12 @@ class Found(Enum):
 
 
 class SolverFaultError(Exception):
-    """CP-SAT said something that it must not say."""
+    """CP-SAT returned a result that contradicts its contract or an earlier result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A sum to be minimised; it cannot fall below `least` nor rise above `most`."""
+    """A sum to minimise. `least` and `most` are bounds that hold for every solution."""
 
     goal: str
     part: str
@@ -58,21 +58,23 @@ class Stage:
 
 @dataclass(slots=True)
 class Wall:
-    """Seconds left until the emergency stop: those that CP-SAT may take, and those until the deadline of all work."""
+    """Seconds until the emergency stop: those that CP-SAT may take, and those until the deadline of all work."""
 
     seconds: float
     deadline: Deadline = NO_DEADLINE
 
     @property
     def left(self) -> float:
-        """The fewer of both."""
+        """The smaller of both, in seconds."""
         return min(self.seconds, self.deadline.left())
 
 
 @dataclass(slots=True)
 class TimeBudget:
-    """The time that is left, shared by all searches of one solve. `deterministic` rules; `wall` only ends what went
-    wrong, and is never divided: a small share of it would make answers depend on how busy the machine is.
+    """The remaining time, shared by all searches of one solve.
+
+    `deterministic` is the limit that applies. `wall` only stops a solve that takes too long. It is never divided: with
+    a small share of it, results would depend on how busy the machine is.
     """
 
     deterministic: float
@@ -80,21 +82,23 @@ class TimeBudget:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no time is left."""
         return self.deterministic <= 0 or self.wall.left <= 0
 
     def charge(self, solver: CpSolver) -> None:
-        """What a solve has taken is gone."""
+        """Subtract the time that a solve has taken."""
         self.deterministic -= solver.deterministic_time
         self.wall.seconds -= solver.wall_time
 
     def portion(self, share: float) -> "TimeBudget":
-        """A budget of its own with a share of the deterministic time; the wall stays the same."""
+        """Return a budget with a share of the deterministic time. The wall is the same object."""
         return TimeBudget(self.deterministic * share, self.wall)
 
 
 def single_worker() -> CpSolver:
-    """CP-SAT with one worker and no interleaving: others have crashed CP-SAT 9.15 or made its answers vary."""
+    """Return CP-SAT with one worker and no interleaving. Other settings crashed CP-SAT 9.15 or made its
+    results vary.
+    """
     solver = CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 1
@@ -106,7 +110,7 @@ def single_worker() -> CpSolver:
 
 
 def time_budget_of(limits: Limits, deadline: Deadline = NO_DEADLINE) -> TimeBudget:
-    """All the time that the limits allow, until the deadline at most."""
+    """Return a budget of all the time that the limits allow, at most until the deadline."""
     return TimeBudget(limits.deterministic, Wall(limits.seconds, deadline))
 
 
@@ -123,14 +127,16 @@ class Search:
     presolve: bool = True
 
     def any_solution(self) -> Found:
-        """Look for a solution, whatever it costs."""
+        """Find any solution, regardless of its goals."""
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         found, _ = self._solve(share=1.0)
         return found
 
     def adopt(self, values: dict[int, int]) -> Found:
-        """Take these values of some variables, by their index, for the present solution; the others follow from them.
-        `Found.INFEASIBLE` where they make no solution.
+        """Make the solution with these values the present one. `values`: by index of a variable; the other values
+        follow.
+
+        `Found.INFEASIBLE` if the values belong to no solution.
         """
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         solver = self._solver(1.0)
@@ -143,7 +149,7 @@ class Search:
         return found
 
     def accept(self, stages: Iterable[Stage], reached: Iterable[Reached]) -> None:
-        """Hold stages at the values that they reached in another search; the present solution has them too."""
+        """Fix stages at the values that they reached in another search. The present solution has the same values."""
         values = {(each.goal, each.part): each for each in reached}
         for stage in stages:
             known = values.get((stage.goal, stage.part))
@@ -152,7 +158,7 @@ class Search:
                 self.hold(stage.sum, known.value)
 
     def minimise(self, stages: Iterable[Stage]) -> None:
-        """Prove each stage in turn and hold its value from then on. Expects a solution."""
+        """Prove each stage in turn and fix its value from then on. A solution must exist."""
         batch: list[tuple[Stage, int]] = []
         size = 1
         for stage in stages:
@@ -166,16 +172,18 @@ class Search:
         self._close(batch)
 
     def _span(self, stage: Stage, *, first: bool) -> int:
-        """How many values a stage can have. The best solution is no worse than the present one in the first stage
-        that is open; in those after it, it may be.
+        """Return how many values a stage can have.
+
+        In the first open stage, the best solution is no worse than the present one. In later stages it may be.
         """
         known = first and stage.sum.known(self.solution)
         return (stage.sum.value(self.solution) if known else stage.most) - stage.least + 1
 
     def try_improve(self, gain: Sum) -> bool:
-        """Whether a solution that is as good has a positive `gain`; the one of the largest is the solution then.
+        """Return whether a solution that is equally good has a positive `gain`. The one with the largest gain becomes
+        the solution.
 
-        Where the time runs out the search is no longer proven.
+        If the time runs out, the search is no longer proven.
         """
         if not gain.terms:
             return False
@@ -190,7 +198,7 @@ class Search:
         return False
 
     def lower(self, number: Sum) -> None:
-        """Find a solution that is as good and has the least `number`; nothing is held."""
+        """Find an equally good solution with the least `number`. No value is fixed."""
         before = self.solution
         self.cp.minimize(number.expression())
         found, _ = self._solve(share=_SHARE)
@@ -200,12 +208,12 @@ class Search:
             self.solution = before
 
     def hold(self, fixed: Sum, value: int) -> None:
-        """From now on the sum has this value, which it has in the present solution."""
+        """Fix the sum at this value, which it has in the present solution."""
         if fixed.terms:
             self.cp.add(fixed.expression() == value)
 
     def _close(self, batch: Sequence[tuple[Stage, int]]) -> None:
-        """Prove a batch; in it, the value of each stage is one digit of a number to the base of their spans."""
+        """Prove a batch. The values of its stages are digits of one number, in a mixed radix given by their spans."""
         if any(span > 1 or not stage.sum.known(self.solution) for stage, span in batch):
             self._prove(batch)
         else:
@@ -277,9 +285,9 @@ class Search:
         solver = single_worker()
         parameters = solver.parameters
         parameters.max_deterministic_time = self.budget.deterministic * share
-        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # less is refused: time goes on since the look
+        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # CP-SAT refuses values < 0, and time passes
         parameters.linearization_level = self.linearization
-        parameters.symmetry_level = 0  # using symmetries in presolve has taken 5 s where half a second was left
+        parameters.symmetry_level = 0  # symmetries in presolve took 5 s with half a second left
         if self._small() or not self.presolve:
             parameters.cp_model_presolve = False
             parameters.cp_model_probing_level = 0

@@ -1,4 +1,4 @@
-"""Sums of the model's variables that can be evaluated on a found solution without asking the solver."""
+"""Sums of the model's variables that can be evaluated on a solution without the solver."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ class Sum:
         return Sum(tuple((factor * weight, variable) for weight, variable in self.terms), factor * self.constant)
 
     def expression(self) -> LinearExpr:
-        """The sum as CP-SAT takes it."""
+        """The sum as an expression of CP-SAT."""
         variables = [variable for _, variable in self.terms]
         return LinearExpr.weighted_sum(variables, [weight for weight, _ in self.terms]) + self.constant
 
     def known(self, solution: Sequence[int]) -> bool:
-        """Whether a solution has values for all variables of the sum: those made after it was found have none."""
+        """Return whether a solution has values for all variables of the sum. Variables created later have none."""
         return all(variable.index < len(solution) for _, variable in self.terms)
 
     def value(self, solution: Sequence[int]) -> int:
-        """What the sum is in a solution, given as the values of all variables by their index."""
+        """Return the sum's value in a solution. `solution`: the values of all variables by their index."""
         return self.constant + sum(weight * solution[variable.index] for weight, variable in self.terms)
 
 

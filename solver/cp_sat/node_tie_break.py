@@ -1,8 +1,8 @@
-"""Ties by name for members that are alike: which concrete node each rank gets, smallest names first.
+"""Ties by name for interchangeable members: which node each rank gets, smallest names first.
 
-Ranks are seated so that every domain's ranks are consecutive (that is what the goal of ranks asks for). So, rank by
-rank, the next member stays on its predecessor's node or moves on, and a domain that is left is left for good. The
-smallest name that still allows a plan as good is taken each time.
+Ranks are placed so that every domain's ranks are consecutive, as the goal of ranks requires. So, rank by rank, the next
+member stays on its predecessor's node or moves on, and a domain that is left is never used again. Each member gets the
+smallest name that still allows an equally good plan.
 """
 
 from collections import Counter
@@ -17,19 +17,19 @@ from solver.cp_sat.variables import Model
 from solver.tree import ROOT
 
 WORTHWHILE = 4
-"""Members from which on it pays to look first where there is a choice at all."""
+"""From this number of members on, a first search for nodes with a choice saves time."""
 _Rule = BoundedLinearExpression | bool
 """A comparison of a model's variables, as OR-Tools types it."""
 _AT_FIRST = 2
-"""Of so many members, of those that have a choice at all, it is asked at once at first."""
+"""How many members with a choice the first solve covers at once."""
 _ROUNDS = 2
-"""After so many solves for that, there is taken to be one everywhere."""
+"""How many solves look for nodes with a choice. After them, every node counts as having one."""
 
 
 def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[list[int]]:
-    """The nodes of each kind's placed members in order of rank. The search's solution agrees with them.
+    """Return the nodes of each kind's placed members in order of rank. The search's solution agrees with them.
 
-    `by_name` False takes any plan that is as good, without comparing names.
+    `by_name` False: take any equally good plan, without comparing names.
     """
     if not by_name:
         return [_as_they_are(model, search, kind) for kind in range(len(model.kinds))]
@@ -38,9 +38,9 @@ def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[li
 
 
 def _open_nodes(model: Model, search: Search) -> list[set[int]]:
-    """By kind, the nodes whose number of members is not certainly the same in all solutions that are as good.
+    """Return, by kind, the nodes whose number of members may differ among equally good solutions.
 
-    Each round asks for a solution that differs in as many places as possible of those that have not differed so far.
+    Each round seeks a solution that differs in as many places as possible of those that have not differed so far.
     """
     first = search.solution
     taken: dict[tuple[int, int], int] = {}
@@ -69,7 +69,7 @@ def _open_nodes(model: Model, search: Search) -> list[set[int]]:
 
 
 def _as_they_are(model: Model, search: Search, kind: int) -> list[int]:
-    """The nodes of the present solution, held, those of a domain together."""
+    """Return the nodes of the present solution, those of a domain together, and fix them."""
     tree, seats = model.instance.tree, model.seats[kind]
     planned = {node: search.solution[variable.index] for node, variable in seats.items()}
     for node, variable in seats.items():
@@ -80,10 +80,12 @@ def _as_they_are(model: Model, search: Search, kind: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One member's. `node`: where it is in the present solution; `smaller`: nodes of smaller names that may be its
-    instead. The rest is as before that turn: `closing`, by level, the domain of the member before it and how many are
-    there (empty for the first member); `parting`, by node, the widest level on which its domain is another than that;
-    `done`, by node, its members; `out`, the nodes to which nobody goes any more.
+    """One member's turn. `node`: its node in the present solution. `smaller`: nodes of smaller names that it may get
+    instead.
+
+    The other fields hold the state before the turn. `closing`: by level, the domain of the previous member and how many
+    members it has (empty for the first member). `parting`: by node, the widest level on which its domain differs from
+    the previous member's. `done`: by node, its members. `out`: nodes that get no more members.
     """
 
     node: int
@@ -95,11 +97,11 @@ class _Turn:
 
 
 class _Row:
-    """One kind on its way from the lowest rank to the highest. `choice`: nodes that may have more or fewer members
-    than in the present solution.
+    """One kind, placed from the lowest rank to the highest. `choice`: nodes that may have more or fewer members than in
+    the present solution.
 
-    Most members have the smallest name that they can have where they are. So it is asked of several at once whether one
-    of them can have a smaller one while those before it stay: of twice as many each time that none can.
+    Most members already have their smallest possible name. So one solve covers several members: it asks whether one of
+    them can have a smaller name while those before it stay. If none can, the next solve covers twice as many.
     """
 
     def __init__(self, model: Model, search: Search, kind: int, choice: set[int]) -> None:
@@ -112,7 +114,7 @@ class _Row:
         self.out: set[int] = set()
 
     def seated(self) -> list[int]:
-        """Seat everybody; from then on the model holds exactly these seats."""
+        """Place all members of the kind. From then on the model is fixed to these seats."""
         count, ahead = self.model.placed(self.kind).value(self.search.solution), _AT_FIRST
         while len(self.nodes) < count:
             self.model.instance.deadline.look()
@@ -125,7 +127,7 @@ class _Row:
         return self.nodes
 
     def _next(self) -> _Turn:
-        """Seat the next member as in the present solution, of which the model knows nothing yet."""
+        """Place the next member as in the present solution. The model gets no constraint for it yet."""
         node, smaller = self._present(), list[int]()
         if not self._must_stay(node):
             rank = self.name_rank
@@ -144,8 +146,10 @@ class _Row:
         return turn
 
     def _kept(self, turns: Sequence[_Turn]) -> bool:
-        """Whether all these members have the smallest names possible where they are. Else the first that can have a
-        smaller one gets the smallest, and those after it are not seated any more.
+        """Return whether all these members have their smallest possible names.
+
+        Otherwise, the first member that can have a smaller name gets the smallest one. The members after it are
+        unplaced again.
         """
         place, node = self._better(turns)
         for turn in turns[:place]:
@@ -160,8 +164,10 @@ class _Row:
         return False
 
     def _better(self, turns: Sequence[_Turn]) -> tuple[int, int]:
-        """The first of these members that can have a smaller name while those before it stay, and its smallest node;
-        where none can, how many they are.
+        """Return the first of these members that can have a smaller name while those before it stay, and its smallest
+        node.
+
+        If no member can, the first value is the number of members.
         """
         picks, others = self._picks(turns)
         gains = {key: self.name_rank[turns[key[0]].node] - self.name_rank[key[1]] for key in picks}
@@ -177,8 +183,10 @@ class _Row:
         return found
 
     def _picks(self, turns: Sequence[_Turn]) -> tuple[dict[tuple[int, int], IntVar], list[IntVar]]:
-        """Flags, by place among these members and node: it goes there, and all before it stay; one at most is set. And
-        the flags that these need. What holds where a flag is set need not hold where it is not.
+        """Return flags by place among these members and node, and the auxiliary flags that they need.
+
+        A flag is set if the member goes to the node and all members before it stay. At most one is set. The flags imply
+        their conditions, not the reverse.
         """
         cp, picks, others = self.model.cp, dict[tuple[int, int], IntVar](), list[IntVar]()
         staying, stay = list[_Rule](), list[IntVar]()
@@ -205,7 +213,9 @@ class _Row:
         return picks, others
 
     def _leave_flags(self, turn: _Turn) -> dict[int, IntVar]:
-        """By level: the domain of the member before gets nobody more. Leaving a domain leaves those inside it."""
+        """Return flags by level: the previous member's domain gets no more members. Leaving a domain leaves all domains
+        inside it.
+        """
         flags = dict[int, IntVar]()
         for level, (in_domain, count) in turn.closing.items():
             flags[level] = self.model.flag()
@@ -215,13 +225,13 @@ class _Row:
         return flags
 
     def _seated(self, turn: _Turn, node: int) -> list[_Rule]:
-        """What it means that the next member is on `node`."""
+        """Return the constraints that place the next member on `node`."""
         closing = (each for level, each in turn.closing.items() if level >= turn.parting[node])
         closed = [in_domain.expression() == count for in_domain, count in closing]
         return [*closed, self.seats[node] >= turn.done[node] + 1]
 
     def _hold(self, turn: _Turn, node: int) -> None:
-        """Hold that the next member is on `node`, and that nobody is on the nodes that are out for that."""
+        """Fix the next member on `node`, and exclude the nodes that no equally good plan uses then."""
         for each in self._seated(turn, node):
             self.model.cp.add(each)
         if self.search.proven:
@@ -230,15 +240,16 @@ class _Row:
                     self.search.hold(one(self.seats[rejected]), 0)
 
     def _rejected(self, turn: _Turn, chosen: int) -> list[int]:
-        """The smaller names that could have been had by leaving no more than for the chosen one: they are in no plan
-        that is as good.
+        """Return the nodes of smaller names that leave no wider domain than the chosen node does.
+
+        They are in no equally good plan, because the search chooses the smallest possible name.
         """
         rank = self.name_rank
         smaller = (node for node in turn.smaller if rank[node] < rank[chosen])
         return [node for node in smaller if turn.parting[node] >= turn.parting[chosen]]
 
     def _seat(self, turn: _Turn, node: int) -> None:
-        """The next member is on `node`: the domains that it leaves are left for good."""
+        """Record the next member on `node`. No later member uses the domains that it leaves."""
         self.out.update(self._rejected(turn, node))
         for level in range(turn.parting[node], self.tree.depth if self.nodes else 0):
             self.out.update(self.tree.nodes(level, self.tree.domain(level, self.nodes[-1])))
@@ -246,7 +257,7 @@ class _Row:
         self.done[node] += 1
 
     def _present(self) -> int:
-        """Where the next member goes in the present solution."""
+        """Return the next member's node in the present solution."""
         if self.nodes:
             last = self.nodes[-1]
             if self._waits(last):
@@ -258,7 +269,7 @@ class _Row:
         return min(filter(self._waits, self.seats), key=self.name_rank.__getitem__)
 
     def _waits(self, node: int) -> bool:
-        """Whether a node is to have more members than it has so far."""
+        """Return whether the present solution has more members on a node than are placed there so far."""
         seat = self.seats.get(node)
         return seat is not None and self.search.solution[seat.index] > self.done[node]
 
@@ -268,7 +279,10 @@ class _Row:
         return node in self.choice or self.search.solution[self.seats[node].index] > self.done[node]
 
     def _must_stay(self, present: int) -> bool:
-        """Whether the next member shares a domain with the last one that has to be filled first, in one way only."""
+        """Return whether the next member has no choice.
+
+        The previous member's domain must be filled first, and it can be filled in one way only.
+        """
         if not self.nodes:
             return not self.choice
         last = self.nodes[-1]
@@ -281,7 +295,10 @@ class _Row:
         return in_domain, sum(self.done[node] for node in self.tree.nodes(level, domain))
 
     def _parting(self, node: int) -> int:
-        """The widest level at which a node's domain is not the last member's; the tree's depth: it is that node."""
+        """Return the widest level at which a node's domain differs from the previous member's.
+
+        The tree's depth means that it is the same node.
+        """
         if not self.nodes:
             return 0
         last = self.nodes[-1]

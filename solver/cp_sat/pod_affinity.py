@@ -1,4 +1,4 @@
-"""Members that want to be near others, as constraints of the model (kube-scheduler's InterPodAffinity)."""
+"""Pod affinity of members, as constraints of the model (kube-scheduler's InterPodAffinity)."""
 
 from solver.cp_model import IntVar
 from solver.cp_sat.keeping_apart import Coming, coming_in, coming_to, held_in, none_of, only_if
@@ -8,7 +8,7 @@ from solver.problem import Affinity
 
 
 def add_affinities(model: Model) -> None:
-    """Who wants to be near others comes to a group where one is, comes, or stays."""
+    """A member with pod affinity comes only to a group that has a matching pod: one that runs, comes, or stays."""
     for rule in model.instance.problem.affinities:
         _add_affinity(model, rule)
 
@@ -36,7 +36,9 @@ def _add_affinity(model: Model, rule: Affinity) -> None:
 
 
 def _alone(model: Model, rule: Affinity) -> IntVar | None:
-    """A flag that is 1 only where nobody is anywhere; None where somebody is for certain, or it would be of no use."""
+    """A flag that is 1 only if no matching pod is in any group. None if one certainly is, or the flag would have no
+    effect.
+    """
     nodes = model.instance.problem.victims.node
     somewhere = {node for group in rule.groups for node, name in enumerate(group) if name is not None}
     known = [victim for victim in sorted(rule.victims) if int(nodes[victim]) in somewhere]
@@ -53,7 +55,7 @@ def _alone(model: Model, rule: Affinity) -> IntVar | None:
 
 
 def _providers(rule: Affinity) -> frozenset[int]:
-    """The shapes whose members may come first: they do not wait for anybody as this one does."""
+    """The shapes whose members may bind first: they match the rule, but are not limited by it."""
     return frozenset(rule.counted) - frozenset(rule.shapes)
 
 
@@ -62,7 +64,7 @@ def _coming(coming: Coming) -> Sum:
 
 
 def _staying(model: Model, rule: Affinity, group: tuple[str | None, ...], name: str) -> Sum:
-    """How many of the victims in a group stay."""
+    """The number of victims in a group that stay."""
     nodes = model.instance.problem.victims.node
     victims = [victim for victim in sorted(rule.victims) if group[int(nodes[victim])] == name]
     return total(

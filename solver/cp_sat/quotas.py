@@ -1,7 +1,7 @@
 """Quotas that queues and cohorts share, as linear rows of the model.
 
-What a share uses beyond the part that it keeps is a variable, which counts in its parent. CP-SAT may only choose it too
-large, which makes the rows stricter, so the rows are exact.
+A share's use beyond `kept` is a variable that counts in its parent. CP-SAT can choose the variable only too large,
+which makes the rows stricter. So the rows are exact.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def add_quotas(model: Model) -> None:
 
 @dataclass(slots=True)
 class _Bound:
-    """A share's use as a sum, and the least and the most that it can be."""
+    """A share's use as a sum, with a lower and an upper bound."""
 
     sum: Sum
     least: int
@@ -29,7 +29,7 @@ class _Bound:
 
 
 class _Rows:
-    """The rows of one quota. `used[share]`: what the share uses, with what the shares below it use of its quota."""
+    """The rows of one quota. `used[share]`: its own use, plus the part of its quota that the shares below it use."""
 
     def __init__(self, model: Model, quota: Quota) -> None:
         self.model, self.quota = model, quota
@@ -63,7 +63,7 @@ class _Rows:
             used.least, used.most = used.least + held, used.most + held + ranks * charge.amount
 
     def _lent(self) -> list[Sum]:
-        """By share, what it uses of its parent's quota. Adds that to the parent's use."""
+        """Return, by share, the part of its parent's quota that it uses, and add it to the parent's use."""
         beyond = []
         for share, used in zip(self.quota.shares, self.used, strict=True):
             least, most = max(0, used.least - share.kept), max(0, used.most - share.kept)
@@ -80,7 +80,9 @@ class _Rows:
         return beyond
 
     def _add_rows_of(self, share: int) -> None:
-        """A row that is broken before any new member comes holds only if one of the share's members comes."""
+        """Add the rows of a share. If a row is broken without new members, all hold only if a member of the share
+        comes.
+        """
         rows = list(self._rows_of(share))
         if all(least <= most for _, least, most in rows):
             for own, _, most in rows:
@@ -93,7 +95,9 @@ class _Rows:
             self.model.cp.add(own.expression() <= most).only_enforce_if(charged)
 
     def _rows_of(self, start: int) -> Iterator[tuple[Sum, int, int]]:
-        """What counts for the share's members at each share upward, its least value, and the most that it may be."""
+        """Yield, for each share from `start` upward, the sum that counts for its members, the sum's least value, and
+        its limit.
+        """
         own, least, position = self.used[start].sum, self.used[start].least, start
         while True:
             share = self.quota.shares[position]

@@ -20,19 +20,20 @@ from solver.plan import Plan
 from solver.problem import Limits
 
 Stated = tuple[goals.GoalStages, ...]
-"""The terms of one phase: they can be stated at the same time. The next phase depends on what they came to."""
+"""The terms of one phase, which are stated at the same time. The next phase depends on their values."""
 
 _MOST_SEATS = 400_000
-"""Variables for who is where beyond which no model is stated: it would take seconds, and memory without end."""
+"""The most seat variables of a model. A larger one would take seconds to state, and too much memory."""
 _HOW_MANY = (SolvePhase.PRICE, SolvePhase.SIZE)
 _WHERE = (SolvePhase.SPREAD, SolvePhase.START, SolvePhase.ROOM)
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """The best placement of an instance: nodes by set and rank, victims, how far each stage is proven. `cut`: the time
-    was over, or the model would have been too large, before all goals were looked at: those that were not reached are
-    open.
+    """The best placement of an instance: nodes by set and rank, victims, and how far each stage is proven.
+
+    `cut`: the time ran out, or the model would have been too large, before all goals were solved. The goals that were
+    not reached are open.
     """
 
     nodes: Nodes
@@ -57,18 +58,18 @@ class _Asked:
 
 
 def stated(*phases: SolvePhase) -> tuple[Stated, ...]:
-    """The terms of some phases, in the order of the goals; the last phase, the names, has ways of its own."""
+    """Return the terms of some phases, in the order of the goals. The last phase, the names, has methods of its own."""
     return tuple(tuple(goals.TERMS[name] for name in names) for names in in_order(*phases))
 
 
 def solve_model(
     instance: Instance, limits: Limits, wanted: frozenset[str] | None = None, start: Plan | None = None
 ) -> Solved | Found:
-    """The best placement; `Found.INFEASIBLE` where there is none, confirmed, and `Found.UNKNOWN` where time ran out or
-    the model would be too large.
+    """Return the best placement of an instance by CP-SAT.
 
-    `wanted`: terms to be heeded (`solver.objective`), None for all of them. `start`: a plan from which the search sets
-    out, where the model has it too.
+    `Found.INFEASIBLE`: a confirmed result that there is none. `Found.UNKNOWN`: time ran out, or the model would be too
+    large. `wanted`: the terms to optimise (`solver.objective`), None for all. `start`: a plan from which the search
+    starts, if the model allows it.
     """
     return solve_within(instance, time_budget_of(limits, instance.deadline), wanted, start=start)
 
@@ -82,8 +83,11 @@ def solve_within(
     start: Plan | None = None,
     least: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> Solved | Found:
-    """As `solve_model`, within a budget that others share. `where`: what stands in the place of the phases from
-    compactness to waste. `least`: what stages are known to come to at least, by goal and part.
+    """Return the best placement of an instance by CP-SAT, within a budget that several searches share.
+
+    `Found.INFEASIBLE`: a confirmed result that there is none. `Found.UNKNOWN`: time ran out, or the model would be too
+    large. `where`: phases that replace those from compactness to waste. `least`: known lower bounds of stages, by goal
+    and part.
     """
     asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start, least)
     try:
@@ -93,7 +97,7 @@ def solve_within(
 
 
 def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Solved | Found:
-    """As `solve_within`. Raises `OutOfTimeError` where nothing is known by the end."""
+    """Return the best placement under these options. Raises `OutOfTimeError` if no solution is known by the end."""
     together = alike(instance)
     counted = by_shape(instance) if together is None else None
     if counted is not None:
@@ -105,7 +109,7 @@ def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Sol
 
 
 def seat_count(instance: Instance) -> int:
-    """How many variables say who is where: a measure of the effort."""
+    """Return the number of seat variables in the instance's model: a measure of the effort."""
     return _seats_of(instance, alike(instance) or by_shape(instance) or each_alone(instance))
 
 
@@ -117,7 +121,7 @@ def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
 def _started(
     instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget, start: Plan | None
 ) -> tuple[Model, Search] | Found:
-    """A model with a first solution, whatever it costs: that of a plan which is known, or any."""
+    """Return a model with a first solution, regardless of its goals: that of the plan `start`, or any."""
     if _seats_of(instance, kinds) > _MOST_SEATS:
         return Found.UNKNOWN
     model = model_of(instance, kinds)
@@ -140,8 +144,10 @@ def _counted_first(
     budget: TimeBudget,
     asked: _Asked,
 ) -> Solved | Found:
-    """The goals that do not tell members of one shape apart over counts, which have far fewer solutions that are only
-    permutations of each other; then the others over single members, starting from what has been reached.
+    """Solve goals over counts first, then the other goals over single members, from the solution so far.
+
+    Goals over counts do not distinguish members of one shape. The model over counts has far fewer solutions that only
+    permute members.
     """
     started = _started(instance, kinds, budget, asked.start)
     if isinstance(started, Found):
@@ -168,8 +174,9 @@ def _counted_first(
 
 
 def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
-    """A model in which every member stands alone, with the solution over counts. Raises `OutOfTimeError`, also where it
-    would be too large.
+    """Return a model with one kind per member, at the solution over counts.
+
+    Raises `OutOfTimeError`, also if the model would be too large.
     """
     instance, kinds = counts.instance, each_alone(counts.instance)
     if _seats_of(instance, kinds) > _MOST_SEATS:
@@ -185,7 +192,7 @@ def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mo
 
 
 def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _Asked) -> Solved:
-    """The remaining goals up to the names, as far as there is time."""
+    """Solve the remaining goals up to the names, as far as there is time."""
     try:
         for phase in (*phases, *stated(SolvePhase.ORDER)):
             search.minimise(_stages(model, search, phase, asked))
@@ -200,7 +207,7 @@ def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _A
 
 
 def _cut(model: Model, search: Search) -> Solved:
-    """The present solution as it is; members that are counted together are seated in the order of the tree."""
+    """Return the present solution. Members that are counted together are placed in the order of the tree."""
     order = model.instance.tree.order
     rows = [sorted(_nodes_of(model, search, kind), key=order.__getitem__) for kind in range(len(model.kinds))]
     return Solved(_by_rank(model, rows), _victims(model, search), tuple(search.reached), proven=False, cut=True)
@@ -211,7 +218,7 @@ def _victims(model: Model, search: Search) -> tuple[int, ...]:
 
 
 def _stages(model: Model, search: Search, phase: Stated, asked: _Asked) -> Iterator[Stage]:
-    """The stages of a phase, as far as they are wanted. Raises `OutOfTimeError`."""
+    """Yield the wanted stages of a phase. Raises `OutOfTimeError`."""
     for goal in phase:
         if goal.__name__ in asked.wanted:
             for stage in model.instance.deadline.through(goal(model, search.solution), often=1):
@@ -219,8 +226,9 @@ def _stages(model: Model, search: Search, phase: Stated, asked: _Asked) -> Itera
 
 
 def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> Found:
-    """A second look, without presolve: CP-SAT 9.15 has called feasible models infeasible (google/or-tools#5274),
-    without presolve it has not.
+    """Solve again without presolve to confirm that there is no plan.
+
+    CP-SAT 9.15 has reported feasible models as infeasible (google/or-tools#5274), but not without presolve.
     """
     model = model_of(instance, kinds)
     search = Search(model.cp, budget, linearization=0, presolve=False)
@@ -240,7 +248,7 @@ def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:
 
 
 def _by_rank(model: Model, rows: Sequence[Sequence[int]]) -> Nodes:
-    """The nodes of each kind's members as those of every set."""
+    """Return the nodes of each kind's members, by set and rank."""
     problem = model.instance.problem
     nodes: list[list[int | None]] = [[member.node for member in pod_set.members] for pod_set in problem.sets]
     for kind, row in zip(model.kinds, rows, strict=True):
@@ -250,6 +258,6 @@ def _by_rank(model: Model, rows: Sequence[Sequence[int]]) -> Nodes:
 
 
 def _nodes_of(model: Model, search: Search, kind: int) -> list[int]:
-    """The nodes that a kind is on in the present solution, each as often as members are there."""
+    """Return the nodes of a kind in the present solution, once for each of its members there."""
     solution = search.solution
     return [node for node, variable in model.seats[kind].items() for _ in range(solution[variable.index])]

@@ -1,7 +1,7 @@
 """Topology spread among the members, as constraints of the model.
 
-A pod that is already in the emptiest group may stay however full the others are; so a group is bound only where the
-plan puts a new member there (KEP 895, `doNotSchedule`).
+A pod that is already in a group may stay, however uneven the groups are. So a group is limited only if the plan places
+a new member there (KEP 895, `doNotSchedule`).
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from solver.cp_sat.variables import Model
 from solver.problem import Spread
 
 _Member = tuple[int, int, IntVar]
-"""A kind, a node, and how many of the kind come there."""
+"""A kind, a node, and the variable for how many members of the kind come there."""
 
 
 def add_spreads(model: Model) -> None:
@@ -49,13 +49,15 @@ def _add_spread(model: Model, rule: Spread) -> None:
             for kind, node, variable in bound:
                 model.cp.add(variable <= model.most(kind, node) * taken)
             together = Sum(tuple((1, variable) for _, _, variable in bound))
-            model.cp.add((together + one(taken).times(-most)).expression() <= 0)  # follows: proves sooner
+            model.cp.add((together + one(taken).times(-most)).expression() <= 0)  # redundant, but proves sooner
             model.cp.add(beyond.expression() <= rule.skew).only_enforce_if(taken)
 
 
 def _fewest_in_emptiest(model: Model, rule: Spread, held: Counter[str | None], leaving: Mapping[str, int]) -> int:
-    """How many pods the emptiest group has at least, by counting: with fewer there, the others could not take all that
-    must be placed. Follows from the rest, but proves much sooner.
+    """Return a lower bound on the pods of the emptiest group, by counting.
+
+    With fewer pods there, the other groups could not take all members that must be placed. The bound is redundant in
+    the model, but proves much sooner.
     """
     instance, both = model.instance, sorted(set(rule.shapes) & set(rule.counted))
     able = instance.capacity[both].max(axis=0, initial=0) > 0
@@ -78,7 +80,7 @@ def _coming(model: Model, rule: Spread) -> dict[str, list[_Member]]:
 
 
 def _leaving(model: Model, rule: Spread) -> dict[str, list[IntVar]]:
-    """By group, those who count until they go."""
+    """By group, the flags of victims that count until they are evicted."""
     leaving: dict[str, list[IntVar]] = {}
     for victim in sorted(rule.victims):
         name = rule.group[int(model.instance.problem.victims.node[victim])]

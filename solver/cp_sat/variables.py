@@ -1,7 +1,7 @@
 """The variables of an instance's CP-SAT model.
 
-A kind of members (`solver.bounds.member_classes`) has one counting variable per node; where every member is a kind of
-its own, they are Booleans.
+A kind of members (`solver.bounds.member_classes`) has one counting variable per node. If every kind has one member, the
+variables are Booleans.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from solver.instance import Instance
 
 @dataclass(slots=True)
 class Model:
-    """Variables of an instance. Where nothing is open there is no variable: a missing entry stands for 0.
+    """Variables of an instance. A value without a choice has no variable: a missing entry means 0.
 
-    `seats[kind][node]`: members of the kind on the node. `touched[level][domain]` and
-    `set_touched[pod_set][level][domain]`: 1 where a placed member of the gang, of the set, is in the domain.
-    `evict[victim]`, `broken[victim gang]`: 1 where evicted, where evicted as a whole. `alone[pod_set, rank]`: the kind
-    of a member that is one of its own.
+    `seats[kind][node]`: members of the kind on the node. `touched[level][domain]`: 1 if a placed member of the gang is
+    in the domain; `set_touched[pod_set][level][domain]`: the same for a set. `evict[victim]`: 1 if it is evicted.
+    `broken[victim gang]`: 1 if the gang is evicted whole. `alone[pod_set, rank]`: the kind of a member that is the only
+    one of its kind.
     """
 
     instance: Instance
@@ -42,15 +42,15 @@ class Model:
         return self.cp.new_bool_var("")
 
     def placed(self, kind: int) -> Sum:
-        """How many members of a kind are placed."""
+        """The number of placed members of a kind."""
         return Sum(tuple((1, variable) for variable in self.seats[kind].values()))
 
     def most(self, kind: int, node: int) -> int:
-        """How many members of a kind a node can have."""
+        """The most members of a kind that a node can have."""
         return min(int(self.instance.capacity[self.kinds[kind].shape, node]), len(self.kinds[kind].ranks))
 
     def in_domain(self, kind: int, level: int, domain: int) -> Sum:
-        """How many members of a kind are in a domain."""
+        """The number of members of a kind in a domain."""
         seats = self.seats[kind]
         nodes = self.instance.tree.nodes(level, domain)
         return Sum(tuple((1, seats[node]) for node in nodes if node in seats))
@@ -60,7 +60,7 @@ class Model:
         return (position for position, kind in enumerate(self.kinds) if kind.pod_set == pod_set)
 
     def set_in_domain(self, pod_set: int, level: int, domain: int) -> Sum:
-        """How many members of a set are in a domain, pinned ones included."""
+        """The number of members of a set in a domain, pinned ones included."""
         instance = self.instance
         held = sum(
             seat.pod_set == pod_set and instance.tree.domain(level, instance.pinned_node(seat)) == domain
@@ -69,11 +69,11 @@ class Model:
         return total(self.in_domain(kind, level, domain) for kind in self.kinds_of(pod_set)) + Sum((), held)
 
     def used_in(self, level: int, domain: int) -> Sum:
-        """What the newly placed members use of the scarcest resource in a domain."""
+        """The amount of the scarcest resource that newly placed members use in a domain."""
         return total(self.used(node) for node in self.instance.tree.nodes(level, domain) if self.on_node[node])
 
     def used(self, node: int) -> Sum:
-        """What the newly placed members use of the scarcest resource on a node."""
+        """The amount of the scarcest resource that newly placed members use on a node."""
         return Sum(tuple((self._scarce_request(kind), variable) for kind, variable in self.on_node[node]))
 
     def _scarce_request(self, kind: int) -> int:
@@ -81,7 +81,7 @@ class Model:
 
 
 def add_variables(model: Model) -> None:
-    """Make them: members of a kind on a node, victims evicted, domains touched. Raises `OutOfTimeError`."""
+    """Create the variables: members of a kind on a node, evicted victims, touched domains. Raises `OutOfTimeError`."""
     _add_seats(model)
     _add_victims(model)
     _add_touched(model)
@@ -108,7 +108,7 @@ def _add_victims(model: Model) -> None:
 
 
 def _add_touched(model: Model) -> None:
-    """Tie "is touched" to the members, from the node outward, for each set and for the gang."""
+    """Bind the flags of touched domains to the members, from the node outward, for each set and for the gang."""
     filled = [position for position, pod_set in enumerate(model.instance.problem.sets) if pod_set.members]
     for pod_set in range(len(model.instance.problem.sets)):
         at_nodes = _touched_nodes(model, pod_set)
@@ -135,7 +135,7 @@ def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
 
 
 def _any_seat(model: Model, node: int, seats: list[tuple[int, IntVar]]) -> Sum:
-    """1 where at least one of these seats is taken."""
+    """1 if at least one of these seats is taken."""
     cp = model.cp
     most = {kind: model.most(kind, node) for kind, _ in seats}
     if len(seats) == 1 and most[seats[0][0]] == 1:
@@ -159,7 +159,7 @@ def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
 
 
 def any_of(model: Model, flags: list[Sum]) -> Sum:
-    """1 where at least one of the flags is 1."""
+    """1 if at least one of the flags is 1."""
     if any(not flag.terms for flag in flags):
         return Sum((), 1)
     if len(flags) == 1:

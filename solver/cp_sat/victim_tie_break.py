@@ -1,4 +1,4 @@
-"""Which of equally good victims: those that started last, then those of the first names."""
+"""The choice among equally good victims: those that started last, then those with the first names."""
 
 from itertools import groupby
 
@@ -8,14 +8,14 @@ from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model
 
 _DIGITS = 1 << 24
-"""The largest number that places of a row are packed into."""
+"""Bound on the product of the spans of row places that are packed into one number."""
 
 Digit = tuple[int, Sum, int]
-"""The place of the row that it ends at, its sum, and how many values it has."""
+"""A digit: the last place of the row that it covers, its sum, and how many values it has."""
 
 
 def prefer_started_last(model: Model, search: Search) -> None:
-    """As few victims as possible of the earliest start, then of the next, and so on."""
+    """Minimise the victims with the earliest start, then those with the next, and so on."""
     if _settled(model, search):
         return
     pods = model.instance.problem.victims
@@ -38,10 +38,10 @@ def prefer_started_last(model: Model, search: Search) -> None:
 
 
 def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> list[Digit]:
-    """The next places of a row that may improve, as many as one number holds; empty where none is left.
+    """Return the next places of a row that may improve, as many as one number holds; empty if none is left.
 
-    Places without victims cannot improve. They only have to stay empty as long as nothing before them improves: one
-    flag tells it for all that stand side by side.
+    Places without victims cannot improve. They only have to stay empty as long as no place before them improves. Such
+    places in a row share one flag.
     """
     digits: list[Digit] = []
     quiet: list[int] = []
@@ -70,7 +70,7 @@ def _any_victim(model: Model, places: list[Sum]) -> Sum:
 
 
 def _minimise(search: Search, stretch: list[Digit]) -> None:
-    """Make the digits least, the first weighing most; nothing is held yet."""
+    """Minimise the digits, the first one weighing most. No value is fixed yet."""
     number, weight = Sum(), 1
     for _, digit, span in reversed(stretch):
         number += digit.times(weight)
@@ -79,7 +79,7 @@ def _minimise(search: Search, stretch: list[Digit]) -> None:
 
 
 def prefer_first_keys(model: Model, search: Search) -> None:
-    """Of equally many, the victims of the first names in natural order: one place of their row after the other."""
+    """Choose, among equally good victims, those with the first names in natural order, one after the other."""
     pods = model.instance.problem.victims
     waiting = sorted(model.evict, key=lambda victim: natural_key(pods[victim].key))
     if _settled(model, search):
@@ -96,7 +96,7 @@ def prefer_first_keys(model: Model, search: Search) -> None:
 
 
 def _settled(model: Model, search: Search) -> bool:
-    """Whether no other victims would do; then they are held."""
+    """Return whether no other choice of victims is equally good. If so, the victims are fixed."""
     others = [flag for flag in model.evict.values() if not search.solution[flag.index]]
     if search.try_improve(Sum(tuple((1, flag) for flag in others))):
         return False

@@ -1,10 +1,9 @@
-"""Evictions for a gang of alike members, exactly, by counting: what victims cost is one more sum over nodes.
+"""Exact evictions for a gang of alike members, by counting: the cost of victims is one more sum over nodes.
 
-Taken for a moment that any victim may go by itself, the best choice of victims on a node depends on the number of
-members there alone, and all goals are sums over domains (`solver.tree_dp.min_plus`). A gang that would go as a whole is
-paid for in shares (`solver.eviction.lower_bounds`), so that no plan is better than it is taken for. The best of all
-such plans that breaks no rule about evictions and no gang is therefore the best of all; where it breaks one, nothing is
-known.
+In the relaxation any victim may go alone. The best victims on a node then depend only on the number of members there,
+and all goals are sums over domains (`solver.tree_dp.min_plus`). The price of a gang that would go whole is divided into
+shares (`solver.eviction.lower_bounds`), so the relaxation never overestimates a plan's cost. If the best relaxed plan
+breaks no gang and no rule about evictions, it is the best plan. If it breaks one, the result is unknown.
 """
 
 from collections import Counter
@@ -26,28 +25,28 @@ from solver.tree_dp.single_class_counts import holds
 from solver.tree_dp.single_class_tables import CountingRules, Domain, DomainTables, components, countable
 
 _MEMBERS = 128
-"""More members than this are not counted: tables would be large."""
+"""The most members of a gang that is counted: tables for more would be large."""
 _NODES = 3_000
-"""Nor more nodes that may be used."""
+"""The most usable nodes of a gang that is counted."""
 _EFFORT = 50_000
-"""Nor is there more looking at choices than this, on all nodes together: it takes a fraction of a second."""
+"""The most choices to examine, on all nodes together. They take a fraction of a second."""
 _TABLE_WORDS = 4
-"""So many words of the tables of nodes count as one choice. They take longer, up to a second or two, but where counting
-tells the best plan, the search would take longer still.
+"""How many words of the node tables count as one choice. They take longer, up to a second or two. The search would take
+longer still if counting finds the best plan.
 """
 _PLENTY = 2
-"""A first plan is made over the cheapest nodes that have so many times the room that is needed."""
+"""The first plan uses the cheapest nodes that have this many times the needed capacity."""
 
 Score = tuple[tuple[int, ...], ...]
 """All goals before the names in their order, smaller being better."""
 
 
 class TooLargeError(Exception):
-    """There is too much for tables, or to look at."""
+    """The tables would be too large, or there are too many choices to examine."""
 
 
 def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | None:
-    """The best plan with evictions; None where counting does not tell."""
+    """Return the best plan with evictions; None if counting does not find it."""
     room = cleared(instance)
     found = countable(room)
     if found is None or not 0 < prices.needed <= _MEMBERS or instance.problem.conflicts:
@@ -62,7 +61,10 @@ def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | No
 
 
 class _EvictionDp:
-    """The domains of one gang, in order of what they cost at least. `room`: the instance when all have gone who may."""
+    """The search over the domains of one gang, in order of their lower bounds.
+
+    `room`: the instance in which all useful victims are gone.
+    """
 
     def __init__(
         self, instance: Instance, room: Instance, kind: MemberClass, rules: CountingRules, prices: EvictionPrices
@@ -73,7 +75,9 @@ class _EvictionDp:
         self.effort = 0
 
     def best(self) -> Solved | None:
-        """The best plan in any domain, if it is one. Raises `TooLargeError`."""
+        """Return the best plan in any domain; None if the relaxed plan breaks a rule or none exists. Raises
+        `TooLargeError`.
+        """
         domains = range(self.instance.tree.count(self.prices.level))
         least = {domain: self.prices.least(domain) for domain in domains}
         best: _Leaf | None = None
@@ -86,14 +90,14 @@ class _EvictionDp:
         return None if best is None else self._solved(best)
 
     def _best_in(self, domain: int, most: int) -> "_Leaf | None":
-        """The best plan in a domain that costs no more than `most`; it may be None where there is none so cheap."""
+        """Return the best plan in a domain that costs no more than `most`. It may be None if none is so cheap."""
         cheap = self.prices.cheap_nodes(domain, _PLENTY)
         first = self._leaf(cheap) if most == INFEASIBLE_PRICE - 1 else None
         within = self.prices.nodes_within(domain, most if first is None else min(most, first.price))
         return first if first is not None and set(within) <= set(cheap) else self._leaf(within)
 
     def _leaf(self, nodes: Iterable[int]) -> "_Leaf | None":
-        """The best plan over these nodes of one domain. Raises `TooLargeError`."""
+        """Return the best plan over these nodes of one domain. Raises `TooLargeError`."""
         chosen = sorted(nodes)
         if len(chosen) > _NODES:
             raise TooLargeError
@@ -116,7 +120,7 @@ class _EvictionDp:
         return best
 
     def _offered(self, node: int) -> list[Offer | None]:
-        """What a node offers for 0, 1, ... members."""
+        """Return the best offer of a node for 0, 1, ... members."""
         shape = self.kind.shape
         requests = self.instance.problem.shapes[shape].requests
         offers = Offers(self.instance, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
@@ -133,8 +137,11 @@ class _EvictionDp:
             raise TooLargeError
 
     def _solved(self, leaf: "_Leaf") -> Solved | None:
-        """The plan, unless it cuts a gang below its minimum that does not go whole, costs more than was paid for it (a
-        gang goes of whose members none paid for that), breaks a budget, or is a bound.
+        """Return the plan, or None if the relaxation was wrong for it.
+
+        It was wrong if the plan breaks a gang without evicting it whole, or if it breaks a budget. It was also wrong if
+        the plan costs more than its price, because a gang goes whole and none of its paying members is a victim. An
+        offer that is a bound only leads to None as well.
         """
         problem = self.instance.problem
         row = seated(leaf.tables, leaf.domain, self.members)
@@ -156,7 +163,9 @@ class _EvictionDp:
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What nodes offer for 0, 1, ... members. `largest`: of every sum in the tables; `starts`: of all victims."""
+    """The offers of nodes for 0, 1, ... members. `largest`: the bound of every sum in the tables; `starts`: of all
+    victims.
+    """
 
     weights: LexicographicWeights
     offers: dict[int, list[Offer | None]]
@@ -165,7 +174,7 @@ class _Costs:
 
 
 class _EvictionTables(DomainTables):
-    """A tables in which a node's members cost what its offers say."""
+    """Tables in which the cost of a node's members comes from its offers."""
 
     def __init__(
         self, instance: Instance, rule: tuple[MemberClass, CountingRules], layout: Layout, costs: _Costs
@@ -174,7 +183,7 @@ class _EvictionTables(DomainTables):
         self.costs = costs
 
     def sums(self, domain: Domain) -> dict[str, int]:
-        """All sums of the best plan for all members inside a domain."""
+        """Return all sums of the best plan for all members inside a domain."""
         words = self.table(domain)[:, self.members].tolist()
         return {
             name: (words[word] >> shift) & ((1 << self.costs.largest[name].bit_length()) - 1)
@@ -199,7 +208,7 @@ class _EvictionTables(DomainTables):
         return key
 
     def _pay(self, column: Counts, offer: Offer | None) -> None:
-        """Write down what an offer costs."""
+        """Add the cost of an offer to a column."""
         if offer is None:
             column[:] = INFEASIBLE_COST
             return
@@ -211,7 +220,7 @@ class _EvictionTables(DomainTables):
 
 
 def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
-    """A price as sums of the tables, by name."""
+    """Return a price as sums of the tables, by name."""
     return [(f"price {place}", part) for place, part in enumerate(weights.parts(price))]
 
 
@@ -221,7 +230,7 @@ def _eviction_tables(
     weights: LexicographicWeights,
     offers: dict[int, list[Offer | None]],
 ) -> _EvictionTables:
-    """The tables. Raises `TooLargeError`."""
+    """Return the tables. Raises `TooLargeError`."""
     kind, _ = rule
     primary, secondary = components(instance, kind)
     given = [[each for each in options if each is not None] for options in offers.values()]
@@ -259,7 +268,7 @@ class _Leaf:
     score: Score
 
     def better(self, other: "_Leaf") -> bool:
-        """Domains that are as good share no node, so the first name decides."""
+        """Return whether this leaf is better. Equally good domains share no node, so the first node name decides."""
         if self.score != other.score:
             return self.score < other.score
         own, its = (first_node(each.tables, each.domain, each.tables.members) for each in (self, other))
@@ -267,7 +276,7 @@ class _Leaf:
 
 
 def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:
-    """The best plan in a domain; None where there is none, or where a narrower domain has it."""
+    """Return the best plan in a domain; None if there is none, or if a narrower domain has it."""
     domain = tables.domain(level, number)
     if domain is None or not holds(tables, domain, tables.members):
         return None

@@ -1,8 +1,8 @@
-"""What a member's room costs at least in evictions, node by node: bounds by counting for goal 1.
+"""Lower bounds on the evictions that a member needs, node by node: bounds by counting for goal 1.
 
-The parts of the goal (victims by priority, gangs broken, what is evicted of the scarcest resource) are digits of one
-number, its price. A gang that goes as a whole is paid for by the members of it that stand where the asking gang may
-come: each pays its share, so that no plan costs less than the prices of the victims on the nodes that it uses.
+The parts of the goal (victims by priority, broken gangs, evicted amount of the scarcest resource) are digits of one
+number, the price. If a gang goes whole, its price is divided into shares. Its members on nodes where the planned gang
+may run pay these shares. So no plan costs less than the prices of the victims on its nodes.
 """
 
 from collections.abc import Iterable
@@ -18,21 +18,23 @@ from solver.instance import Instance
 from solver.problem import VictimTable
 
 INFEASIBLE_PRICE = 1 << 400
-"""The price of what cannot be had."""
+"""The price of an impossible plan."""
 _BITS = 59
-"""Of a price in the table of slots: what is more is rounded down."""
+"""How many bits of a price the table of slots holds. The lower bits are rounded down."""
 _SHARE_BITS = 8
-"""A price is told in 256ths, each part of it by itself, so that shares of a gang need no other part's bits."""
+"""Prices are in 256ths, in each part separately, so that shares of a gang need no bits of another part."""
 _WORD = 48
-"""Bits of neighbouring digits that are summed as one number, with room to spare."""
+"""The most bits of neighbouring digits that are summed as one number. Sums fit 64 bits."""
 MANY = 32
-"""Members on one node beyond which prices are not worked out."""
+"""The most members on one node for which prices are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LexicographicWeights:
-    """What digits weigh: a victim by its priority, a broken gang, a unit of the scarcest resource. `shift`: bits that
-    the table of slots has no room for. `cuts`: where a price falls into parts of whole digits each, the last one 0.
+    """The weights of the digits: a victim by its priority, a broken gang, a unit of the scarcest resource.
+
+    `shift`: the low bits that do not fit the table of slots. `cuts`: bit positions that divide a price into parts of
+    whole digits; the last one is 0.
     """
 
     priority: dict[int, int]
@@ -43,12 +45,13 @@ class LexicographicWeights:
     cuts: tuple[int, ...]
 
     def of(self, victims: VictimTable, victim: int) -> int:
-        """A victim's own digits."""
+        """Return the price of a victim by itself."""
         return self.priority[int(victims.priority[victim])] + self.unit * int(victims.requests[victim, self.scarce])
 
     def parts(self, price: int) -> tuple[int, ...]:
-        """A price as numbers that are compared one after the other; those of several nodes may be summed one by one, as
-        no part of any victim's price belongs to the next.
+        """Return a price as numbers to compare one after the other.
+
+        Prices of several nodes may be summed part by part, because no part of a victim's price carries into the next.
         """
         found = []
         for cut in self.cuts:
@@ -57,7 +60,7 @@ class LexicographicWeights:
         return tuple(found)
 
     def price(self, parts: Iterable[int]) -> int:
-        """The price of summed parts."""
+        """Return the price of summed parts."""
         return sum(part << cut for part, cut in zip(parts, self.cuts, strict=True))
 
 
@@ -74,12 +77,12 @@ class _Columns:
 
 @dataclass(frozen=True)
 class EvictionPrices:
-    """Prices for one level, of which one domain is to hold the gang.
+    """Prices for one level, of which one domain must hold the gang.
 
-    `slots[node, k]`: at least so much more does member k + 1 cost on a node, in units of `1 << weights.shift`.
-    `needed`: new members of the minimum. `shares[victim]`: what the member of a gang costs at least that goes whole;
-    `fixed`: victims that can never go. `elsewhere[victim]`: who goes with it that is where the asking gang may not
-    come, told of one member of a gang in each domain.
+    `slots[node, k]`: a lower bound on the additional cost of member k + 1 on a node, in units of `1 << weights.shift`.
+    `needed`: the missing members of the minimum. `shares[victim]`: the lower bound for a member of a gang that goes
+    whole. `fixed`: victims that can never go. `elsewhere[victim]`: the members that go with it and are where the
+    planned gang may not run. Each domain has such an entry for one member of a gang.
     """
 
     instance: Instance
@@ -93,13 +96,13 @@ class EvictionPrices:
     columns: _Columns
 
     def of(self, victims: Iterable[int]) -> int:
-        """The price of a plan that evicts these."""
+        """Return the price of a plan that evicts these victims."""
         problem, gone = self.instance.problem, tuple(victims)
         broken = len(gangs_broken(problem, gone))
         return sum(self.weights.of(problem.victims, victim) for victim in gone) + broken * self.weights.broken
 
     def shares_on(self, node: int) -> dict[int, int]:
-        """Who may go from a node, and what each costs at least."""
+        """Return the victims that may go from a node, with a lower bound on the price of each."""
         order, nodes = self._by_node
         victims_on_node = self.columns.positions[
             order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]
@@ -113,17 +116,19 @@ class EvictionPrices:
 
     @cached_property
     def _by_node(self) -> tuple[Counts, Counts]:
-        """The places of victims in order of their nodes, and these."""
+        """The places of victims in order of their nodes, and the nodes."""
         order: Counts = np.argsort(self.columns.node, kind="stable")
         return order, self.columns.node[order]
 
     def least(self, domain: int) -> int:
-        """The least that a plan in a domain costs; `INFEASIBLE_PRICE`: there is no plan."""
+        """Return a lower bound on the price of a plan in a domain; `INFEASIBLE_PRICE`: there is no plan."""
         least, _ = self._cheapest(domain)
         return INFEASIBLE_PRICE if least >= INFEASIBLE_COST else least << self.weights.shift
 
     def cheap_nodes(self, domain: int, plenty: int, at_least: int = 0) -> tuple[int, ...]:
-        """The cheapest nodes of a domain, as many as have `plenty` times the room that is needed."""
+        """Return the cheapest nodes of a domain, with `plenty` times the needed capacity, but `at_least` so
+        many nodes.
+        """
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         nodes = nodes[np.argsort(self.slots[nodes, 0], kind="stable")]
         nodes = nodes[self.slots[nodes, 0] < INFEASIBLE_COST]
@@ -132,7 +137,7 @@ class EvictionPrices:
         return tuple(nodes[: max(enough, at_least)].tolist())
 
     def nodes_within(self, domain: int, most: int) -> list[int]:
-        """The nodes of a domain that a plan of a price of `most` can use."""
+        """Return the nodes of a domain that a plan with a price of at most `most` can use."""
         least, dearest = self._cheapest(domain)
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         first = self.slots[nodes, 0]
@@ -141,8 +146,9 @@ class EvictionPrices:
         return found
 
     def _cheapest(self, domain: int) -> tuple[int, int]:
-        """What as many slots as are needed cost in a domain, and the dearest of them; `INFEASIBLE_COST`: there are too
-        few.
+        """Return the cost of the cheapest slots that a domain needs, and the most expensive of them.
+
+        `INFEASIBLE_COST`: the domain has too few slots.
         """
         slots = self.slots[list(self.instance.tree.nodes(self.level, domain))].ravel()
         slots = slots[slots < INFEASIBLE_COST]
@@ -155,8 +161,9 @@ class EvictionPrices:
 
 
 def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
-    """The prices of an instance with evictions; None where too many members go on one node. `level`: one domain of it
-    (or of ROOT) must hold the gang. Raises `OutOfTimeError`.
+    """Return the prices of an instance with evictions; None if too many members fit on one node.
+
+    `level`: one domain of it (or of ROOT) must hold the gang. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     most = most_on_a_node(instance)
@@ -180,7 +187,7 @@ def _columns(instance: Instance) -> _Columns:
 
 
 def _lexicographic_weights(instance: Instance, columns: _Columns) -> LexicographicWeights:
-    """What the digits weigh: each has room for all that a best plan can come to."""
+    """Return the weights of the digits. Each digit has enough bits for the largest value in a best plan."""
     priorities = np.unique(columns.priority)[::-1].tolist()
     one = np.ones(len(columns.node), dtype=np.int64)
     sizes = [_largest(instance, columns, one * (columns.priority == priority)) for priority in priorities]
@@ -206,7 +213,7 @@ def _lexicographic_weights(instance: Instance, columns: _Columns) -> Lexicograph
 
 
 def _words(digits: list[int]) -> list[list[int]]:
-    """Neighbouring digits, by their bits, that have room in one word, with the bits of its shares."""
+    """Group neighbouring digits, given by their bits, into words that also hold the bits of shares."""
     words = list[list[int]]()
     for bits in digits:
         if words and sum(words[-1]) + bits + _SHARE_BITS <= _WORD:
@@ -217,7 +224,10 @@ def _words(digits: list[int]) -> list[list[int]]:
 
 
 def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
-    """At most so much goes in a best plan: from as many nodes as there are members, and from gangs that go whole."""
+    """Return an upper bound on the summed amounts of victims in a best plan.
+
+    Pods without a gang go from at most as many nodes as there are members. All pods of gangs may go.
+    """
     alone = columns.gang < 0
     on = np.zeros(len(instance.problem.nodes), dtype=np.int64)
     np.add.at(on, columns.node[alone], amounts[alone])
@@ -226,7 +236,7 @@ def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Gangs:
-    """What members of gangs that go whole cost at least, those that can never go, and who goes with whom."""
+    """Lower bounds for members of gangs that go whole, the victims that can never go, and victims that go together."""
 
     shares: dict[int, int]
     fixed: set[int]
@@ -234,7 +244,7 @@ class _Gangs:
 
 
 def _gangs(instance: Instance, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
-    """Gangs with members that they cannot spare: these go only where all of it goes."""
+    """Price the members that a gang cannot spare: they go only if the gang goes whole."""
     problem = instance.problem
     members: dict[int, list[int]] = {}
     for place in np.flatnonzero(columns.gang >= 0).tolist():
@@ -253,7 +263,7 @@ def _gangs(instance: Instance, level: int, columns: _Columns, weights: Lexicogra
 
 
 def _by_domain(instance: Instance, level: int, gang_victims: list[int]) -> list[list[int]]:
-    """The victims of a gang that are where the asking gang may come, those in one domain together."""
+    """Return the victims of a gang that are where the planned gang may run, grouped by domain."""
     nodes, domains = instance.problem.victims.node, instance.tree.domains(level)
     inside: dict[int, list[int]] = {}
     for victim in gang_victims:
@@ -265,8 +275,9 @@ def _by_domain(instance: Instance, level: int, gang_victims: list[int]) -> list[
 def _add_shares(
     found: _Gangs, weights: LexicographicWeights, own: dict[int, int], near: list[int], needed: frozenset[int]
 ) -> None:
-    """A gang's whole price is handed out to the needed members in one domain; the others there pay their own, since
-    they may go alone. `own`: what each member of the gang costs by itself.
+    """Divide a gang's whole price among the needed members in one domain.
+
+    The other members there pay their own price, because they may go alone. `own`: the price of each member by itself.
     """
     paying = [victim for victim in near if victim in needed]
     if not paying:
@@ -278,7 +289,9 @@ def _add_shares(
 
 
 def _handed_out(weights: LexicographicWeights, price: int, near: list[int]) -> dict[int, int]:
-    """Each pays its share of a gang's whole price, part by part; the first ones what rounded shares are short of it."""
+    """Return each member's share of a gang's price, part by part. The first members pay the remainder of
+    the division.
+    """
     shares = dict.fromkeys(near, 0)
     for part, cut in zip(weights.parts(price), weights.cuts, strict=True):
         share, short = divmod(part, len(near))
@@ -288,9 +301,9 @@ def _handed_out(weights: LexicographicWeights, price: int, near: list[int]) -> d
 
 
 def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Counts:
-    """What each victim costs at least, in units of the table of slots; `INFEASIBLE_COST`: it cannot go.
+    """Return, by victim, a lower bound on its price in units of the table of slots; `INFEASIBLE_COST`: it cannot go.
 
-    One number per victim, parallel to `columns`. Shifting right rounds down, so sums of these stay bounds from below.
+    The rows are parallel to `columns`. The shift rounds down, so sums stay lower bounds.
     """
     paid = (columns.held[:, weights.scarce] * weights.unit) >> weights.shift
     for priority, weight in weights.priority.items():

@@ -1,4 +1,4 @@
-"""Who has to go from one node for so many members: the best choice by price and by ties, exactly."""
+"""The exact choice of victims on one node for a number of members: the best by price, then by ties."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from kube.names import natural_key
 from solver.instance import Instance
 
 _STEPS = 2_000
-"""Choices that are looked at for one node before it is given up."""
+"""The most choices that are examined for one node and number of members."""
 
 Amounts = tuple[int, ...]
 
 
 class TooManyError(Exception):
-    """There are too many choices to look at all of them."""
+    """There are too many choices to examine all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The best choice of victims: their price, the room used that pods on their way out still hold, and who goes.
+    """The best choice of victims on a node.
 
-    `starts`: when the victims started, the earliest first. `exact` False: there are too many choices to look at, and
-    none is better than this.
+    `waits`: the used capacity that terminating pods still hold. `starts`: the start times of the victims, the earliest
+    first. `exact` False: there are too many choices to examine, and no choice is better than this one.
     """
 
     price: int
@@ -34,7 +34,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """Victims of one price that hold the same; who started last comes first, then the first name."""
+    """Victims with equal price and requests, in order of preference: the latest start first, then the first name."""
 
     price: int
     requests: Amounts
@@ -43,13 +43,13 @@ class _Alike:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What some kinds of victims hold together, and of each resource the cheapest unit, as price and units."""
+    """The total requests of some kinds of victims and, by resource, the cheapest unit as a pair of price and units."""
 
     total: Amounts
     cheapest: tuple[tuple[int, int] | None, ...]
 
     def with_kind(self, kind: _Alike) -> "_Rest":
-        """With one kind more."""
+        """Return the totals with one more kind."""
         pairs = zip(self.cheapest, kind.requests, strict=True)
         return _Rest(
             tuple(have + len(kind.victims) * held for have, held in zip(self.total, kind.requests, strict=True)),
@@ -57,7 +57,7 @@ class _Rest:
         )
 
     def least(self, missing: Amounts) -> int | None:
-        """What it costs at least to free this; None: it cannot be had."""
+        """Return a lower bound on the price of freeing the missing amounts; None if the kinds cannot free them."""
         least = 0
         for have, unit, amount in zip(self.total, self.cheapest, missing, strict=True):
             if amount > max(have, 0):
@@ -72,9 +72,11 @@ def _cheaper(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, 
 
 
 class Offers:
-    """The choices on one node. `shares[victim]`: what a victim there costs, which is more than nothing; those that can
-    never go are missing. `requests`: of each member, who are all alike. `elsewhere[victim]`: who goes with it from
-    other nodes. `effort`: what looking at them has taken so far, in choices or as much.
+    """The choices on one node.
+
+    `shares[victim]`: the price of a victim, which is positive. Victims that can never go have no entry. `requests`: of
+    each member; all members are alike. `elsewhere[victim]`: the victims that go with it from other nodes. `effort`: how
+    many choices were examined so far, or equivalent work.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class Offers:
         self.effort = len(shares)
 
     def best(self, members: int) -> Offer | None:
-        """The best choice for so many members; None: there is none."""
+        """Return the best choice for so many members; None if there is none."""
         free = self._node.free
         missing = tuple(
             members * asked - there if members * asked > 0 else 0
@@ -124,12 +126,14 @@ class Offers:
         return best
 
     def _at_least(self, missing: Amounts, forced: Amounts) -> Offer:
-        """What no choice is better than. `missing`: when the forced ones have gone."""
+        """Return an offer that no choice beats. `missing`: the amounts that are missing once the forced victims are
+        gone.
+        """
         paid = sum(count * kind.price for kind, count in zip(self._kinds, forced, strict=True))
         return Offer(paid + (self._rests[0].least(missing) or 0), 0, (), (), exact=False)
 
     def _forced(self, missing: Amounts) -> Amounts:
-        """How many of each kind go in any case: without them all others are too few."""
+        """Return how many victims of each kind must go: without them, all others free too little."""
         rest = self._rests[0].total
         return tuple(
             max(
@@ -145,7 +149,7 @@ class Offers:
         )
 
     def _without(self, missing: Amounts, counts: Amounts) -> Amounts:
-        """What is still missing when so many of each kind have gone."""
+        """Return the amounts that are still missing once so many of each kind are gone."""
         for kind, count in zip(self._kinds, counts, strict=True):
             missing = tuple(amount - count * held for amount, held in zip(missing, kind.requests, strict=True))
         return missing
@@ -153,8 +157,10 @@ class Offers:
     def _choices(
         self, place: int, missing: Amounts, forced: Amounts, price: int, bound: list[int]
     ) -> Iterator[Amounts]:
-        """How many of each kind go, the `forced` ones among them, in choices of which none is dearer than one before
-        it: the dearest kinds first, as few of them as possible. `bound`: the prices so far, without the forced.
+        """Yield how many victims of each kind go, including `forced` ones. No choice costs more than one before it.
+
+        The most expensive kinds are decided first, with as few victims as possible. `bound`: the prices of the choices
+        so far, without the forced victims.
         """
         self._steps += 1
         self.effort += 1
@@ -177,7 +183,7 @@ class Offers:
                 yield (before + count, *rest)
 
     def _most(self, kind: _Alike, before: int, missing: Amounts) -> int:
-        """How many of a kind may go besides those before; more would go in vain."""
+        """Return how many victims of a kind may go beyond `before`. More would free nothing that is missing."""
         wanted = [
             -(-amount // held) for amount, held in zip(missing, kind.requests, strict=True) if amount > 0 and held > 0
         ]

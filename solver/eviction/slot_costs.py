@@ -1,7 +1,7 @@
-"""What members cost at least on each node, one after the other: tables of slots, by counting over the victims there.
+"""Lower bounds on the cost of members on each node: tables of slots, by counting over the victims there.
 
-In come what the victims hold and cost; out comes, for every node, what its first, second, ... member costs beyond those
-before it. All in numpy, nodes with equally many victims at a time.
+The input is the requests and prices of the victims. The result is, for every node, the additional cost of its first,
+second, ... member. Everything runs in numpy, over nodes with equally many victims at a time.
 """
 
 from collections.abc import Iterator
@@ -14,16 +14,18 @@ from solver.capacity import Counts
 from solver.instance import Instance
 
 INFEASIBLE_COST = 1 << 62
-"""The cost of what cannot be had."""
+"""The cost of an impossible choice."""
 _SUBSETS = 8
-"""Up to how many victims of one node are tried in all combinations."""
+"""The most victims of one node of which all combinations are tried."""
 _BATCH = 512
-"""Nodes at a time."""
+"""The number of nodes in one batch."""
 
 
 @dataclass(frozen=True)
 class PaidVictims:
-    """Victims, one row each. `held`: victims x resources; `paid`: what each costs, `INFEASIBLE_COST`: it cannot go."""
+    """Victims, one row each. `held`: victims x resources; `paid`: the price of each; `INFEASIBLE_COST`: it
+    cannot go.
+    """
 
     node: Counts
     held: Counts
@@ -31,17 +33,18 @@ class PaidVictims:
 
 
 def slot_costs(instance: Instance, victims: PaidVictims, most: int) -> Counts:
-    """At least so much more does each member cost on a node: nodes x members. `most`: as many on one node.
+    """Return a lower bound on the additional cost of each member on a node: nodes x members.
 
-    totals[node, n] bounds what n members cost there from below, for each n alone; the hull below them makes of that
-    costs of single members, which may be divided over nodes in any way. Raises `OutOfTimeError`.
+    `most`: the number of columns, the most members on one node. totals[node, n] is a lower bound for n members on the
+    node, for each n by itself. Its lower convex hull gives costs of single members. These sum up to a lower bound for
+    any division over nodes. Raises `OutOfTimeError`.
     """
     return _marginal(_totals(instance, victims, most))
 
 
 def most_on_a_node(instance: Instance) -> int:
-    """How many of the least demanding member the roomiest node holds, once all of its victims are gone."""
-    # amounts: nodes x resources; fitting: nodes, the fewest over the resources that are asked for.
+    """Return how many members with the least requests the largest node holds, once all of its victims are gone."""
+    # amounts: nodes x resources; fitting: nodes, the minimum over the requested resources.
     least = _least_requests(instance)
     asked = np.flatnonzero(least > 0)
     fitting = (np.maximum(instance.amounts[:, asked], 0) // least[asked]).min(axis=1, initial=len(instance.pending))
@@ -49,7 +52,7 @@ def most_on_a_node(instance: Instance) -> int:
 
 
 def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
-    """By node and number of members, from 0 on, the least that they cost together. `most`: as many on one node."""
+    """Return, by node and number of members from 0 on, a lower bound on their total cost. `most`: the most members."""
     problem = instance.problem
     least = _least_requests(instance)
     free = problem.nodes.free
@@ -69,7 +72,7 @@ def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
 
 
 def _least_requests(instance: Instance) -> Counts:
-    """Of every resource, what the least demanding member asks."""
+    """Return, by resource, the smallest request of a pending member."""
     shapes = {instance.member(seat).shape for seat in instance.pending}
     requests = np.array([instance.problem.shapes[shape].requests for shape in sorted(shapes)], dtype=np.int64)
     least: Counts = requests.min(axis=0)
@@ -77,8 +80,9 @@ def _least_requests(instance: Instance) -> Counts:
 
 
 def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Usable nodes with equally many victims, not too many at a time, and where their victims are in `on`: the victims'
-    nodes, ascending.
+    """Yield batches of usable nodes with equally many victims, and the places of their victims in `on`.
+
+    `on`: the nodes of the victims, ascending.
     """
     counts = np.bincount(on, minlength=len(usable))
     starts = np.cumsum(counts) - counts
@@ -90,12 +94,13 @@ def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Co
 
 
 def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """By node and number of members, the cheapest victims that leave enough. `held[node, victim, resource]`,
-    `paid[node, victim]`, `missing[node, members, resource]`.
+    """Return, by node and number of members, the price of the cheapest victims that free enough.
+
+    `held[node, victim, resource]`, `paid[node, victim]`, `missing[node, members, resource]`.
     """
     count = held.shape[1]
-    # Every subset of the victims: chosen is subsets x victims (0 or 1), freed is nodes x subsets x resources, price is
-    # nodes x subsets. So only for few victims (`_SUBSETS`).
+    # Every subset of the victims is tried: chosen is subsets x victims (0 or 1), freed is nodes x subsets x resources,
+    # price is nodes x subsets. That is only possible for few victims (`_SUBSETS`).
     chosen = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
     freed = chosen @ held
     price = paid @ chosen.T
@@ -107,11 +112,15 @@ def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
 
 
 def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """As `_cheapest`, a bound: as many victims as the largest of each resource would do, each of them the cheapest; and
-    those without whom all others would not do.
+    """Return a lower bound on the price of the cheapest victims that free enough, by node and number of members.
+
+    It takes as many victims as would suffice if each were the largest of its resource, and prices each as the cheapest.
+    The bound is at least the price of victims without which all others free too little. Arguments are those of
+    `_cheapest`.
     """
-    # freed[node, k, resource]: what the k + 1 largest in that resource hold; others[node, victim]: all but that victim;
-    # price[node, k]: the k cheapest. A bound, because no resource is freed by fewer, and nobody is cheaper.
+    # freed[node, k, resource]: what the k + 1 largest victims in that resource hold. others[node, victim]: the total
+    # without that victim. price[node, k]: the price of the k cheapest. This is a lower bound: fewer victims free too
+    # little of some resource, and no k victims are cheaper.
     freed = np.cumsum(-np.sort(-held, axis=1), axis=1)
     others = freed[:, -1:, :] - held
     price = np.concatenate([np.zeros((len(paid), 1), dtype=np.int64), np.cumsum(np.sort(paid, axis=1), axis=1)], axis=1)
@@ -127,11 +136,11 @@ def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
 
 
 def _marginal(totals: Counts) -> Counts:
-    """What each member costs beyond those before it, along the lower convex hull of the totals, rounded down.
+    """Return the additional cost of each member along the lower convex hull of the totals, rounded down.
 
     totals: nodes x (members + 1), slots: nodes x members. For every n, slots[:n].sum() <= totals[n], and slots never
-    fall along a row: so the n cheapest slots of any nodes bound what n members cost there, in whatever way they are
-    divided (a knapsack with convex costs is solved by taking the cheapest slots).
+    decrease along a row. So the n cheapest slots of any nodes are a lower bound for n members there, however they are
+    divided. A knapsack with convex costs is solved by taking the cheapest slots.
     """
     nodes, most = totals.shape[0], totals.shape[1] - 1
     slots = np.full((nodes, most), INFEASIBLE_COST, dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Evictions, exactly: only nodes whose price allows them to be in a best plan go into the model.
+"""Exact evictions: only nodes that a best plan can use at their price go into the model.
 
-Every domain that may hold the gang has a least price (`solver.eviction.lower_bounds`). They are looked at from the
-cheapest on until the next is dearer than a plan that is known. In each, a plan over its cheapest nodes bounds the price
-from above, and what a dearer node would cost at least says which nodes can be left out (fixing by reduced costs).
+Every domain that may hold the gang has a least price (`solver.eviction.lower_bounds`). Domains are solved from the
+cheapest on, until the next one costs more than a known plan. In each domain, a plan over its cheapest nodes is an upper
+bound of the price. Nodes whose lower bound exceeds it are left out (fixing by reduced costs).
 """
 
 from collections.abc import Callable
@@ -24,20 +24,21 @@ from solver.plan import Plan
 from solver.problem import Limits
 
 WORTHWHILE = 12
-"""Nodes from which on it pays."""
+"""From this number of nodes on, this method is faster than one model."""
 _COUNTING = 0.3
-"""The share of the time that is left in which it is tried to do all by counting."""
+"""The share of the remaining time for the attempt to solve by counting."""
 _PLENTY = 2
-"""The first plan is made over the cheapest nodes that have so many times the room that is needed."""
+"""The first plan uses the cheapest nodes that have this many times the needed capacity."""
 
 Key = tuple[tuple[object, ...], ...]
-"""The goals in their order, each with its parts, smaller being better."""
+"""The goals in their order, each with its parts. Smaller is better."""
 
 
 @dataclass(frozen=True)
 class _Branch:
-    """A domain in which a plan costs at least `least` and need not cost more than `most`, what `plan` costs, with the
-    nodes that such plans can use.
+    """A domain in which a plan costs at least `least` and at most `most`, the cost of `plan`.
+
+    `nodes`: those that such plans can use.
     """
 
     domain: int
@@ -50,10 +51,10 @@ class _Branch:
 def solve_evicting(
     instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, early: Callable[[], Plan | None] = lambda: None
 ) -> Solved | Found | None:
-    """The best plan with evictions. None where there are none, where it is not worth the trouble, or where nothing was
-    found in time.
+    """Return the best plan with evictions. None without useful victims, for a small problem, or if the deadline comes
+    first.
 
-    `worthwhile`: the number of nodes from which on it is. `early`: a plan that is found quickly, before a search.
+    `worthwhile`: the number of nodes from which on the method runs. `early`: returns a quick plan before the search.
     """
     if not instance.evicting or not instance.pending or len(instance.problem.nodes) < worthwhile:
         return None
@@ -75,7 +76,7 @@ def solve_evicting(
 
 
 def _paid(instance: Instance, prices: EvictionPrices) -> Solved | None:
-    """The best plan by counting; None where counting does not tell, or takes too long."""
+    """Return the best plan by counting; None if counting does not find it, or takes too long."""
     try:
         return solve_eviction_dp(replace(instance, deadline=instance.deadline.share(_COUNTING)), prices)
     except OutOfTimeError:
@@ -85,7 +86,7 @@ def _paid(instance: Instance, prices: EvictionPrices) -> Solved | None:
 def _best_of(
     instance: Instance, prices: EvictionPrices, branches: list[_Branch], budget: TimeBudget, *, proven: bool
 ) -> Solved | None:
-    """The best plan in domains of the same price; they are looked at in order of what their plans are at best."""
+    """Return the best plan in domains of the same price, solved in order of their lower bounds."""
     best: tuple[Key, Solved] | None = None
     bounded = [(_bound(instance, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
     for bound, branch in sorted(bounded, key=lambda each: (each[0], each[1].domain)):
@@ -105,8 +106,9 @@ def _best_of(
 def _cheapest(
     instance: Instance, prices: EvictionPrices, budget: TimeBudget, lowest: int
 ) -> tuple[list[_Branch], bool]:
-    """The domains whose plans may be the cheapest, and whether it is proven that no others are. `lowest`: the price of
-    a plan that is known; `INFEASIBLE_PRICE`: none is.
+    """Return the domains whose plans may be the cheapest, and whether it is proven that no others are.
+
+    `lowest`: the price of a known plan; `INFEASIBLE_PRICE`: none is known.
     """
     held = {instance.tree.domain(prices.level, instance.pinned_node(seat)) for seat in instance.pinned}
     domains = [domain for domain in range(instance.tree.count(prices.level)) if held <= {domain}]
@@ -130,8 +132,9 @@ def _cheapest(
 def _priced(
     instance: Instance, prices: EvictionPrices, domain: int, budget: TimeBudget, lowest: int
 ) -> _Branch | Found:
-    """The price of a domain, as far as it is proven, and the nodes that plans of that price can use.
-    `Found.INFEASIBLE`, or `Found.UNKNOWN` where time ran out, if there is no plan that costs no more than `lowest`.
+    """Return the price of a domain, as far as it is proven, with the nodes that plans of that price can use.
+
+    `Found.INFEASIBLE` if no plan costs at most `lowest`, `Found.UNKNOWN` if time ran out before one was found.
     """
     nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
     first = solve_within(_narrowed(instance, nodes), budget, terms(SolvePhase.PRICE))
@@ -150,7 +153,10 @@ def _priced(
 
 
 def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instance:
-    """The instance in which pending members may only run on these nodes, and nobody goes in vain."""
+    """Return the instance in which pending members may only run on these nodes.
+
+    Its useful victims are those whose eviction can help members on these nodes.
+    """
     inside = np.zeros(len(instance.problem.nodes), dtype=np.bool_)
     inside[list(nodes)] = True
     known = set(instance.useful)
@@ -159,7 +165,7 @@ def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instanc
 
 
 def _bound(instance: Instance, prices: EvictionPrices, branch: _Branch) -> Key:
-    """What a plan in a domain is at best, as the beginning of its key."""
+    """Return a lower bound on the key of a plan in a domain, as the beginning of the key."""
     narrow = _narrowed(instance, branch.nodes)
     spread, preference_score = at_best(narrow)
     everybody = (-len(instance.pending) - len(instance.pinned),)
@@ -167,7 +173,7 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _Branch) -> Key:
     inside = (prices.level + 1) * len(spread) // instance.tree.depth
     known = ((branch.least,), everybody, placed, spread, (-preference_score,))
     if inside < len(spread) and spread[inside] == 1:
-        return known  # a narrower domain may hold everybody, and then it is the one of which little is to be left
+        return known  # a narrower domain may hold the gang, and waste (a) counts that domain
     left = instance.domain_potential(prices.level, branch.domain) - sum(map(instance.request, instance.pending))
     no_terminating = (0,)  # the bound of the goal between preferences and waste
     return (*known, no_terminating, (left,))

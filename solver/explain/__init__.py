@@ -1,5 +1,5 @@
-"""A no with its reasons, and a yes with what is next door.
+"""Explanations: the reasons for a rejection, and the best alternative to a plan.
 
-In come a `Problem` and its answer; out come the nearest domains (`nearest`), the smallest changes that would help
-(`remedies`, where to start) and the best plan elsewhere (`alternatives`). Everything that is told was tried.
+The input is a `Problem` and its result. The output is the nearest domains (`nearest`), the smallest changes that would
+help (`remedies`, where to start) and the best plan elsewhere (`alternatives`). Every reported change was verified.
 """

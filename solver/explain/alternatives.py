@@ -1,4 +1,6 @@
-"""Why here and not next door: the best plan outside the domain that a plan chose, and the first goal it loses on."""
+"""The alternative to a plan: the best plan outside the domain that it uses, and the first goal in which
+that is worse.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,8 +14,10 @@ from solver.solve import decide
 
 
 def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NextDoor | None:
-    """The nearest alternative to a plan. None where the plan has no domain to itself but the whole cluster or a node,
-    where members that stay where they are leave no choice, or where nothing is known in time.
+    """Return the nearest alternative to a plan.
+
+    None if no level above the node has several domains of which one holds the plan, or if pinned members leave no
+    choice. None also if the alternative is not proven in time.
     """
     instance = instance_of(problem, evicting=bool(plan.victims))
     level = _level(instance, plan)
@@ -38,7 +42,7 @@ def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline =
 
 
 def _level(instance: Instance, plan: Plan) -> int | None:
-    """The narrowest level above the node of which one domain of several holds everybody."""
+    """The narrowest level above the node of which one domain holds the plan, if the level has several domains."""
     for level in range(instance.tree.depth - 2, -1, -1):
         used = {instance.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
         if len(used) == 1 and instance.tree.count(level) > 1:
@@ -47,7 +51,9 @@ def _level(instance: Instance, plan: Plan) -> int | None:
 
 
 def _pairs(goals: tuple[Goal, ...], others: tuple[Goal, ...]) -> Iterator[tuple[str, str, int, int]]:
-    """Part by part in their order; of parts that only one plan has, the value itself speaks."""
+    """Yield the values of both plans part by part. If the plans have different parts, only the goal's value is
+    compared.
+    """
     for one, other in zip(goals, others, strict=True):
         if one.parts.keys() == other.parts.keys():
             yield from ((one.name, part, value, other.parts[part]) for part, value in one.parts.items())

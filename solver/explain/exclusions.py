@@ -1,4 +1,4 @@
-"""Why nodes can hold no member of a gang, by counting: nothing of CP-SAT is loaded for it."""
+"""Why nodes can hold no member of a gang, by counting. This module does not load CP-SAT."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,11 +11,13 @@ from solver.instance import Instance
 from solver.problem import Problem
 
 PLACED = "the members that are missing have their nodes elsewhere"
-"""Why a domain takes no more members where none is left to be placed."""
+"""The reason of a domain that takes no more members because none is left to be placed."""
 
 
 def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
-    """Why nodes of each domain can hold no member at all, each node counted once; the most frequent reason first."""
+    """Yield, by domain, the reasons why nodes can hold no member, each node counted once, the most frequent reason
+    first.
+    """
     problem = instance.problem
     shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
     evictable = _evictable(instance)
@@ -34,13 +36,13 @@ def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterat
 
 
 def _evictable(instance: Instance) -> list[int]:
-    """Victims that no budget forbids altogether."""
+    """Return the useful victims, without those under an exhausted budget."""
     kept = frozenset[int]().union(*(budget.victims for budget in instance.problem.budgets if budget.allowed <= 0))
     return [victim for victim in instance.useful if victim not in kept]
 
 
 def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]]:
-    """By shape, the nodes where somebody stays in its way, with the reason."""
+    """Return, by shape, the nodes where a victim that cannot go conflicts with it, with the reason."""
     may_go, found = set(evictable), dict[int, dict[int, str]]()
     for rule in problem.conflicts:
         if not rule.victims <= may_go:
@@ -52,8 +54,10 @@ def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]
 def _reason(
     instance: Instance, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]
 ) -> str:
-    """The first shape that may run there tells who is in its way, or which resource is short, the gang's scarcest
-    first.
+    """Return why a node can hold no member.
+
+    The reason is the conflict or the missing resource of the first shape that may run there. The gang's scarcest
+    resource comes first.
     """
     problem = instance.problem
     for position in shapes:

@@ -1,4 +1,4 @@
-"""Whether a gang can never fit, whatever else runs: by counting, which is quick and proves it."""
+"""Whether a gang can never fit, whatever else runs: by counting, which is quick and a proof."""
 
 from dataclasses import replace
 
@@ -36,7 +36,8 @@ def too_small_for(problem: Problem) -> NearDomain | None:
     if not len(counts):
         return None
     sizes = np.array([len(tree.nodes(level, domain)) for domain in range(tree.count(level))], dtype=np.int64)
-    # Among domains that hold as many members, the one with the most nodes, then the first in the order of the tree.
+    # Among domains that hold equally many members: the one with the most nodes, then the first in the order of the
+    # tree.
     largest = max(range(len(counts)), key=lambda domain: (counts[domain], sizes[domain], -domain))
     (excluded,) = excluded_nodes(instance, level, [largest])
     return NearDomain(

@@ -1,4 +1,6 @@
-"""How near a gang came: what each domain can hold, and what excludes the nodes of the nearest ones."""
+"""How near a gang came to a plan: how many members each domain holds, and why nodes of the nearest domains are
+excluded.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,19 +23,20 @@ from solver.tree_dp.single_class_counts import members_by_domain
 from solver.tree_dp.single_class_tables import countable
 
 _SHOWN = 5
-"""How many near domains are told."""
+"""The most near domains that are reported."""
 MANY_SEATS = 8_000
-"""Variables beyond which an explanation is not worth a model."""
+"""The most variables of a model for an explanation."""
 _EXACT = 8
-"""Up to how many domains are filled by CP-SAT, where counting alone cannot tell what they hold."""
+"""The most domains that CP-SAT fills, if counting alone does not find how many members they hold."""
 _PORTION = 1 / 2
-"""The share of the explanation's time that filling one of them may take."""
+"""The share of the explanation's time that filling one domain may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """How many members each domain of the deciding level holds, minimums aside. `plans`: who is where then, for domains
-    that were filled one by one; their goals are not counted.
+    """How many members each domain of the deciding level holds, regardless of minimums.
+
+    `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
     """
 
     counts: dict[int, int]
@@ -42,15 +45,16 @@ class HeldMembers:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The domains that miss the fewest members, and who is where in the first of them, if that is known."""
+    """The domains that miss the fewest members, and the placement in the first of them; None if it is not known."""
 
     domains: tuple[NearDomain, ...]
     plan: Plan | None
 
 
 def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
-    """How many members each domain of the deciding level can hold without evictions, pinned ones there included;
-    minimums aside.
+    """Return how many members each domain of the deciding level can hold without evictions.
+
+    Pinned members there count; minimums do not.
     """
     instance = instance_of(_without_minimums(problem), evicting=False, deadline=budget.wall.deadline)
     level = deciding_level(problem)
@@ -63,9 +67,10 @@ def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
 def near_domains(
     problem: Problem, budget: TimeBudget, held: HeldMembers | None = None, *, refused: bool = True
 ) -> Nearest:
-    """The domains that miss the fewest members, with everything evicted that may be. `held`: how many each holds, where
-    that is known. `refused`: that no plan exists is proven, so that none holds all that are needed, even if as many fit
-    that are not the right ones of each set.
+    """Return the domains that miss the fewest members, with every victim evicted that may be.
+
+    `held`: how many members each domain holds; None: it is computed. `refused`: it is proven that no plan exists. Then
+    no domain is reported to hold all needed members, even if as many fit that are not the right ones of each set.
     """
     instance = instance_of(problem, evicting=True, deadline=budget.wall.deadline)
     level, needed = deciding_level(problem), needed_members(problem)
@@ -92,8 +97,9 @@ def near_domains(
 
 
 def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Plan | None:
-    """So many members on the first nodes of a domain that hold them, where counting says all about them and whoever is
-    on these nodes may go.
+    """Return a plan of `count` members on the first nodes of a domain that hold them.
+
+    None if counting does not describe the members exactly, or if the victims on these nodes may not all go.
     """
     found = countable(cleared(instance))
     if found is None or found[1].numbers:
@@ -115,7 +121,7 @@ def _without_minimums(problem: Problem) -> Problem:
 
 
 def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> HeldMembers:
-    """How many members the domains that hold the most can hold at best; of the others, an upper bound."""
+    """Return how many members the best domains hold with evictions; for the other domains, an upper bound."""
     counted = members_by_domain(cleared(instance), level)
     if counted is None:
         return _filled(instance, level, _at_most(instance, level), budget, enough=_SHOWN)
@@ -128,8 +134,10 @@ def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> He
 def _filled(
     instance: Instance, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
 ) -> HeldMembers:
-    """What the domains hold, given at `most` how many: the most promising are looked at until `enough` are known to
-    hold more than any other. `counted`: `most` is what they hold where all victims there may go.
+    """Return how many members the domains hold. `most`: an upper bound for each domain.
+
+    The most promising domains are filled, until `enough` of them are known to hold more than any other. `counted`:
+    `most` is exact for domains where all victims may go.
     """
     held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []
@@ -147,13 +155,13 @@ def _filled(
 
 
 def _may_be_cleared(instance: Instance, level: int, domain: int) -> bool:
-    """Whether all victims may go from the nodes of a domain that can hold a member."""
+    """Return whether all victims may go from the nodes of a domain that can hold a member."""
     usable = set(np.flatnonzero(instance.usable).tolist())
     return all_that_go(instance.problem, usable.intersection(instance.tree.nodes(level, domain))) is not None
 
 
 def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget) -> Plan | None:
-    """As many members in one domain as there is room for; None where that is not sure."""
+    """Return a plan of as many members as fit in one domain; None if that number is not proven."""
     rows = filled(instance, level, domain)
     if rows is not None:
         return Plan(rows, (), (), Proof.FEASIBLE)
@@ -168,19 +176,21 @@ def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget)
 
 
 def _at_most(instance: Instance, level: int) -> dict[int, int]:
-    """An upper bound for every domain, pinned members there included."""
+    """Return, by domain, an upper bound on its members, pinned ones included."""
     most = most_members(instance, pending(instance.problem), level)
     pinned = placed_by_domains(instance, level)
     return {domain: int(most[domain]) + pinned[domain] for domain in _open_domains(instance, level)}
 
 
 def placed_by_domains(instance: Instance, level: int) -> Counter[int]:
-    """How many members have their nodes in each domain already."""
+    """Return, by domain, the number of pinned members."""
     return Counter(instance.tree.domain(level, instance.pinned_node(seat)) for seat in instance.pinned)
 
 
 def _open_domains(instance: Instance, level: int) -> Sequence[int]:
-    """The domains that may hold the gang: where some members have their nodes, only those that hold these."""
+    """Return the domains that may hold the gang. If members are pinned, these are only the domains of
+    pinned members.
+    """
     return sorted(placed_by_domains(instance, level)) or range(instance.tree.count(level))
 
 

@@ -1,6 +1,6 @@
-"""An answer of no with its reasons: the nearest domains, and the smallest changes that make the gang fit.
+"""A rejection with its reasons: the nearest domains, and the smallest changes that make the gang fit.
 
-Every change is verified: by a plan for the changed problem that breaks no rule, by counting, or by solving it.
+Every change is verified: by a plan for the changed problem that breaks no rule, by counting, or by a solve.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -38,18 +38,18 @@ from solver.verify.rules import broken_rules
 _SHARE = 1 / 8
 """The share of a solve's time that verifying one change may take."""
 _REASONS = 3
-"""How many changes that open excluded nodes are tried."""
+"""The most changes that open excluded nodes to be tried."""
 _FEWER = 3
-"""How many members fewer are tried."""
+"""The most members by which a minimum is lowered below what fits."""
 _LARGE = 1000
-"""Nodes beyond which a change is tried domain by domain."""
+"""From this number of nodes on, a change is tried in single domains only."""
 _TRIES = 3
-"""In how many domains."""
+"""The most domains in which a change is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change, as a sentence's end, and the problem it leads to. `plan`: what may be a plan for that."""
+    """A change in words that end a sentence, and the changed problem. `plan`: a candidate plan for it."""
 
     words: str
     problem: Problem
@@ -57,8 +57,10 @@ class Change:
 
 
 def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NoPlan:
-    """The answer with nearest domains, what each domain holds as it is, and what would make the gang fit: as far as
-    that is known by the deadline.
+    """Return the rejection with the nearest domains, the capacity of each domain without evictions, and changes that
+    help.
+
+    The fields hold what is known by the deadline.
     """
     share = time_budget_of(limits, deadline).portion(_SHARE)
     level = deciding_level(problem)
@@ -85,7 +87,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
 
 
 def fits(change: Change, budget: TimeBudget) -> bool:
-    """Whether a plan exists after a change, found in time. Raises `OutOfTimeError`."""
+    """Return whether a plan is found after a change. Raises `OutOfTimeError`."""
     problem, deadline = change.problem, budget.wall.deadline
     deadline.look()
     if change.plan is not None and not broken_rules(problem, change.plan):
@@ -99,7 +101,7 @@ def fits(change: Change, budget: TimeBudget) -> bool:
 
 
 def _fits_somewhere(instance: Instance, budget: TimeBudget) -> bool:
-    """Whether CP-SAT finds a plan: in a large cluster in one of the domains with the most room, where one can do."""
+    """Return whether CP-SAT finds a plan. In a large cluster it searches only the domains with the most capacity."""
     level = deciding_level(instance.problem)
     if too_few(instance, level).all():
         return False
@@ -117,8 +119,9 @@ def _fits_somewhere(instance: Instance, budget: TimeBudget) -> bool:
 
 
 def _counted(instance: Instance) -> bool | None:
-    """Whether there is a plan in which everybody goes from the nodes that are used; None where such a plan breaks a
-    rule about evictions, or counting does not tell.
+    """Return whether a plan exists that evicts every victim on the nodes that it uses.
+
+    None if such a plan breaks a rule about evictions, or if counting does not describe the gang.
     """
     cleared_room = has_room(cleared(instance))
     if not cleared_room:
@@ -129,8 +132,9 @@ def _counted(instance: Instance) -> bool | None:
 
 
 def _cleared_plans(instance: Instance) -> Iterator[Plan]:
-    """Plans, were there no rules about evictions, in the domains with the most room; where rules about numbers bind,
-    the best one.
+    """Yield plans in the domains with the most capacity, with every victim on their nodes evicted.
+
+    They may break rules about evictions. If rules bind the number of members in a domain, only the best plan is tried.
     """
     problem, found = instance.problem, countable(cleared(instance))
     if found is not None and found[1].numbers:
@@ -148,7 +152,7 @@ def _cleared_plans(instance: Instance) -> Iterator[Plan]:
 
 
 def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator[Change]:
-    """Changes that work; of those of one sort the smallest."""
+    """Yield changes that work, one of each sort: the smallest."""
     for sort in (
         _more_slots(problem, nearest),
         _fewer_members(problem, nearest),
@@ -162,9 +166,9 @@ def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator
 
 
 def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Yield room for the missing members in the nearest domain: on a node that is there, then on new nodes.
+    """Yield capacity for the missing members in the nearest domain: on an existing node, then on new nodes.
 
-    Only members that may use some node there count: another node may well be closed to the others, too.
+    Only members that may use some node there count, because a new node may be closed to the other members, too.
     """
     if not nearest.domains:
         return
@@ -204,9 +208,9 @@ def _inside(path: tuple[str, ...]) -> str:
 def _nodes_to_enlarge(
     problem: Problem, shapes: Collection[int], path: tuple[str, ...], plan: Plan | None
 ) -> Iterator[int]:
-    """Yield nodes of a domain on which more room is tried: one without members of the plan, and one with a member.
+    """Yield nodes of a domain to enlarge: one without members of the plan, and one with a member.
 
-    Rules between members decide which of the two helps: they exclude each other, or want to be near each other.
+    Rules between members decide which of the two helps: exclusions need the first, affinity needs the second.
     """
     used = {node for row in plan.nodes for node in row if node is not None} if plan is not None else set[int]()
     layout, open_nodes = problem.nodes.layout, frozenset.intersection(*(problem.shapes[each].nodes for each in shapes))
@@ -216,15 +220,18 @@ def _nodes_to_enlarge(
 
 
 def _with_room(problem: Problem, node: int, amounts: tuple[int, ...]) -> Problem:
-    """The problem with so much more room on a node than it has now. A node that is overcommitted gets as much."""
+    """Return the problem with these amounts added to a node. An overcommitted node counts as having nothing free."""
     free = problem.nodes.free.copy()
     free[node] = np.maximum(free[node], 0) + np.array(amounts, dtype=np.int64)
     return replace(problem, nodes=problem.nodes.with_free(free))
 
 
 def _open_to(problem: Problem, path: tuple[str, ...]) -> tuple[list[int], tuple[str, ...]]:
-    """The shapes of pending members that may use some node of a domain, all where it has none; and the narrowest domain
-    in it that has all nodes which they may use, itself where those are all of its nodes.
+    """Return the shapes of pending members that may use some node of a domain, and the narrowest domain with all such
+    nodes.
+
+    A domain without nodes counts as open to all shapes. If the members may use all of its nodes, its own path is
+    returned.
     """
     shapes = sorted({member.shape for member in pending(problem)})
     paths = [(*above, name) for above, name in zip(problem.nodes.layout.paths, problem.nodes.layout.names, strict=True)]
@@ -237,12 +244,12 @@ def _open_to(problem: Problem, path: tuple[str, ...]) -> tuple[list[int], tuple[
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """What all of them begin with."""
+    """Return the longest common prefix of the paths."""
     return tuple(names[0] for names in takewhile(lambda each: len(set(each)) == 1, zip(*paths, strict=True)))
 
 
 def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
-    """The plan with more members in these places, those of sets that miss some first."""
+    """Return the plan with more members on these nodes. Sets below their minimum come first."""
     if plan is None:
         return None
     rows = [list(row) for row in plan.nodes]
@@ -261,7 +268,7 @@ def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Pla
 def _with_nodes(
     problem: Problem, shapes: Collection[int], path: tuple[str, ...], rooms: list[tuple[int, ...]]
 ) -> Problem:
-    """More nodes in one place, on which members of these shapes may run."""
+    """Return the problem with more nodes in one domain, on which members of these shapes may run."""
     new = tuple(Node(f" {number}", path, free, (0,) * len(free)) for number, free in enumerate(rooms))
     places = frozenset(range(len(problem.nodes), len(problem.nodes) + len(new)))
     return replace(
@@ -282,13 +289,16 @@ def _with_nodes(
 
 
 def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
-    """The rule with the groups of new nodes, in which nobody is yet."""
+    """Return the rule with the groups of new nodes. A new group has no pods."""
     opened = {group: 0 for group in groups if group is not None}
     return replace(rule, group=groups, counts={**opened, **rule.counts})
 
 
 def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[Node, ...]) -> tuple[str | None, ...]:
-    """The groups with those of new nodes: each its own where every node has its own, else that of a neighbour."""
+    """Return the groups, followed by those of new nodes.
+
+    If every node has its own group, so has a new node. Otherwise it has the group of another node in its domain.
+    """
     named = [group for group in groups if group is not None]
     if len(set(named)) == len(named):
         return (*groups, *(node.name for node in new))
@@ -298,7 +308,7 @@ def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[No
 
 
 def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """The largest minimum that fits; of several sets, that of one which gives up the fewest."""
+    """Yield lower minimums, the largest first. With several sets, one of the sets gives up members."""
     filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
     if not nearest.domains:
         return
@@ -315,7 +325,7 @@ def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
 
 
 def _fewer_of_one(problem: Problem, filled: list[int], missing: int, plan: Plan | None) -> Iterator[Change]:
-    """At least the missing ones, from one set."""
+    """Yield changes in which one set gives up at least the missing members."""
     needed = needed_members(problem)
     for fewer in range(missing, missing + _FEWER):
         for position in filled:
@@ -328,7 +338,7 @@ def _fewer_of_one(problem: Problem, filled: list[int], missing: int, plan: Plan 
 
 
 def _wider_level(problem: Problem) -> Iterator[Change]:
-    """The required level widened as little as possible, or dropped; then those of the sets."""
+    """Yield wider required levels, from the nearest on, then none at all; first of the gang, then of its sets."""
     if problem.required is not None:
         name = problem.levels[problem.required]
         for level in range(problem.required - 1, -1, -1):
@@ -345,8 +355,9 @@ def _wider_level(problem: Problem) -> Iterator[Change]:
 
 
 def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
-    """One thing that excludes nodes no longer there: a taint tolerated, a cordon lifted. What opens the most nodes is
-    tried first.
+    """Yield changes that lift one reason for excluded nodes, such as a toleration for a taint or the end of a cordon.
+
+    Changes that open the most nodes come first.
     """
     opened: dict[str, frozenset[int]] = {}
     for shape in sorted({member.shape for member in pending(problem)}):
@@ -365,12 +376,12 @@ def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
 
 
 def _without(rule: Conflict) -> str:
-    """The change after which a conflict is none."""
+    """Return the words of the change that removes a conflict."""
     return f'without "{rule.reason}"'
 
 
 def _dropped_rules(problem: Problem) -> Iterator[Change]:
-    """One rule less."""
+    """Yield changes that drop one sort of rules."""
     if problem.budgets:
         names = ", ".join(budget.name for budget in problem.budgets)
         yield Change(f"more evictions allowed by {names}", replace(problem, budgets=()))

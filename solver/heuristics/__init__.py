@@ -1,6 +1,6 @@
-"""Plans at once and without proof: what is there early, and what is left when the time is over.
+"""Quick plans without proof: results at an early time, and a fallback if time runs out.
 
-In comes an `instance.Instance`; out come plans, each better than the one before. Start with `incumbent`, which keeps
-the best; `greedy` makes them by seating `blocks` one after the other, `packing` puts as many members as possible
-anywhere.
+The input is an `instance.Instance`. The results are plans, each better than the one before. Start with `incumbent`,
+which keeps the best plan. `greedy` builds plans by placing `blocks` one after the other. `packing` places as many
+members as possible in a domain.
 """

@@ -1,7 +1,7 @@
-"""Seating the blocks of a gang one after the other, where each costs the least, without going back.
+"""Place the blocks of a gang one after the other, each where it costs the least, without backtracking.
 
-A block is tried in the domains that may be the cheapest; what it came to there, and what it costs elsewhere at least,
-says whether another one is tried. Nodes are taken in the order in which a compact plan fills them.
+A block is tried in the domains that may be the cheapest. Its cost there is compared with the lower bounds of the other
+domains to decide whether to try another one. Nodes are taken in the order in which a compact plan fills them.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -21,18 +21,20 @@ from solver.instance import Instance, Seat
 from solver.tree import ROOT
 
 _Heap = list[tuple[float, int, int]]
-"""Domains by what a block seems to cost there, and by their place in the order of filling."""
+"""Domains by the estimated cost of a block there, and by their place in the filling order."""
 _Heaps = dict[object, _Heap]
-"""By what blocks are like."""
+"""The heaps by the key of equal blocks."""
 _Candidate = tuple[int, float, int, int]
-"""A node for one more member: how crowded its domains are, what it costs at least, its place in the order of filling,
+"""A node for one more member: the pods in its spread groups, a lower bound of the cost, its place in the filling order,
 the node.
 """
 
 _TRIES, _AGAIN = 24, 3
-"""In so many domains a block is tried; those that are inside others, and those that are like one that was tried."""
+"""How many domains are tried for a block. `_AGAIN` holds for a block inside another block, and for one equal to a block
+that was tried.
+"""
 _EFFORT = 240
-"""Tries of blocks that are not inside others, all together."""
+"""How many tries all blocks that are not inside others get together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class BlockPlace:
 
 @dataclass(frozen=True, slots=True)
 class Seated:
-    """Where a part of a gang is: the nodes of a run's members, or the parts of a block."""
+    """The placement of a part of a gang: the nodes of a run's members, or the placed parts of a block."""
 
     part: Block | Run
     nodes: tuple[int, ...] = ()
@@ -58,7 +60,7 @@ class Seated:
             yield from part.all_nodes()
 
     def seats(self, order: Sequence[int]) -> Iterator[tuple[Seat, int]]:
-        """Who is where: those that are alike in the order of the tree."""
+        """Return members with their nodes. Members of equal parts follow the order of the tree."""
         if isinstance(self.part, Run):
             yield from zip(self.part.seats, sorted(self.nodes, key=order.__getitem__), strict=True)
             return
@@ -71,14 +73,14 @@ class Seated:
 
 
 def _renamed(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
-    """The places of a block for one that is like it."""
+    """Return the placement of a block for the parts of another block that is equal."""
     if isinstance(part, Run):
         return ()
     return tuple(Seated(own, its.nodes, _renamed(own, its.parts)) for own, its in zip(part.parts, parts, strict=True))
 
 
 class Seating:
-    """Members in their places so far. `over`: from then on what is found first is taken."""
+    """The members placed so far. `over`: once it returns true, the first place that is found is taken."""
 
     def __init__(self, instance: Instance, pods: RunningPods, over: DeadlineCheck) -> None:
         self.instance, self.tree, self.over = instance, instance.tree, over
@@ -88,7 +90,7 @@ class Seating:
         self._depth, self._effort = 0, _EFFORT
 
     def seat(self, part: Block | Run, place: BlockPlace) -> Seated | None:
-        """Seat a part inside a domain; None where that does not succeed, and then all is as before."""
+        """Place a part inside a domain. None if that fails; then the state is as before."""
         mark = self._mark()
         found = self._run(part, self._nodes(place)) if isinstance(part, Run) else self._alike([part], place, {})
         if found is None:
@@ -97,7 +99,7 @@ class Seating:
         return found if isinstance(found, Seated) else found[0]
 
     def as_many(self, part: Block | Run, place: BlockPlace) -> dict[Seat, int]:
-        """Those members of a run that have room inside a domain, or a block whole; nobody where there is none."""
+        """Place as many members of a run as fit inside a domain, or a whole block. Empty if nothing fits."""
         if isinstance(part, Block):
             seated = self.seat(part, place)
             return {} if seated is None else dict(seated.seats(self.tree.order))
@@ -106,7 +108,7 @@ class Seating:
         return dict(zip(part.seats, sorted(found, key=self.tree.order.__getitem__), strict=False))
 
     def _parts(self, block: Block, place: BlockPlace) -> Seated | None:
-        """All parts of a block inside one domain."""
+        """Place all parts of a block inside one domain; None if one of them does not fit."""
         found: list[Seated] = []
         heaps: _Heaps = {}
         for _, group in groupby(block.parts, key=lambda part: part.sign):
@@ -129,7 +131,9 @@ class Seating:
         return found
 
     def _alike(self, blocks: Sequence[Block], place: BlockPlace, heaps: _Heaps) -> list[Seated] | None:
-        """Blocks that are alike, each where it costs the least. `heaps`: the domains for such as have been seated."""
+        """Place equal blocks, each where it costs the least. `heaps`: the domains for blocks that were placed before,
+        by key.
+        """
         first = blocks[0]
         if first.level <= place.level:
             found = []
@@ -156,8 +160,9 @@ class Seating:
         return found
 
     def _cheapest(self, block: Block, heap: _Heap, tries: int) -> Seated | None:
-        """The block in the first domain than which no other seems to be cheaper, or the cheapest of so many that were
-        tried. `heap`: domains by what it seems to cost there, and by their place in the order of filling.
+        """Place a block in the first domain that no other one seems to undercut, or in the cheapest of `tries` domains.
+
+        `heap`: domains by the estimated cost of the block there, and by their place in the filling order.
         """
         best: tuple[float, int, int] | None = None
         while heap:
@@ -182,7 +187,7 @@ class Seating:
         return None
 
     def _domains(self, block: Block, place: BlockPlace) -> _Heap:
-        """The domains that may hold a block, as a heap."""
+        """Return the domains that may hold a block, as a heap."""
         # The nodes, sorted by their domain, so that reduceat sums or compares each domain's own: domain k has the nodes
         # from starts[k] up to starts[k + 1]. bounds, places, numbers: one entry per domain.
         nodes = self._nodes(place)
@@ -205,10 +210,12 @@ class Seating:
         return float(self._bounds(block, nodes, np.zeros(1, dtype=np.int64))[0])
 
     def _bounds(self, block: Block, nodes: Counts, starts: Counts) -> Weights:
-        """What a block costs at least in each of some domains, whose nodes stand side by side from `starts` on."""
-        # The largest over the shapes, each by itself, because a block seats them all. least, room, most: nodes (cost of
-        # one more member, members that fit as it is, members at all); missing, cheapest, cost: domains. A domain's cost
-        # is its cheapest member's for each that does not fit as it is.
+        """Return, by domain, a lower bound on the cost of a block. The nodes of each domain are consecutive, from
+        `starts` on.
+        """
+        # The bound is the largest over the shapes, each by itself, because a block places them all. least, room, most:
+        # nodes (cost of one more member, members that fit without evictions, members at all). missing, cheapest, cost:
+        # domains. Each member that does not fit without evictions costs as much as the cheapest member of its domain.
         found: Weights = np.zeros(len(starts))
         for shape, count in self.instance.deadline.through(block.counts.items()):
             least = self.standing.at_least(shape, nodes)
@@ -222,7 +229,7 @@ class Seating:
         return found
 
     def _run(self, run: Run, nodes: Counts) -> Seated | None:
-        """The members of a run, each where it costs the least."""
+        """Place the members of a run, each where it costs the least; None if not all of them fit."""
         binding = self.allowances.binding(run)
         found: list[int] = []
         if not binding:
@@ -234,9 +241,9 @@ class Seating:
         return Seated(run, tuple(found)) if len(found) == len(run.seats) else None
 
     def _without_cost(self, run: Run, nodes: Counts) -> list[int]:
-        """As many members as have room as it is, in the order of filling."""
-        # First fit along the filling order: taken[k] is what is still wanted after the nodes before k are full
-        # (np.cumsum(room) - room: the room before each node), cut to 0 .. room[k].
+        """Place as many members as fit without evictions, in the filling order."""
+        # First fit along the filling order. np.cumsum(room) - room is the free capacity before each node. So taken[k]
+        # is how many members are unplaced once the nodes before k are full, cut to 0 .. room[k].
         room = self.standing.room(run.shape, nodes)
         nodes = nodes[room > 0]
         by_order = np.argsort(self.order[nodes])
@@ -247,7 +254,7 @@ class Seating:
         return np.repeat(nodes, taken).tolist()
 
     def _one_by_one(self, run: Run, nodes: Counts, binding: list[int], wanted: int) -> list[int]:
-        """As many of the members as find a node, node by node, the cheapest first."""
+        """Place as many members as find a node, node by node, the cheapest first."""
         bounds = self.standing.at_least(run.shape, nodes)
         spreading = self.allowances.spreading(binding)
         heap = [
@@ -294,28 +301,31 @@ class Seating:
 
 
 def _better(heap: _Heap, cost: float) -> bool:
-    """Whether another domain than the first may be cheaper than that."""
+    """Return whether a domain other than the first may be cheaper than this cost."""
     return any(heap[child][0] < cost for child in (1, 2) if child < len(heap))
 
 
 def _those_first(heap: list[_Candidate], nodes: Container[int]) -> list[_Candidate]:
-    """The candidates with these nodes, of which it is known what they cost, before all others."""
+    """Return a heap in which candidates with these nodes, whose cost is known, come before all others."""
     found = [each if each[-1] in nodes else (each[0], np.inf, *each[2:]) for each in heap]
     heapify(found)
     return found
 
 
 def filling_order(instance: Instance) -> Counts:
-    """By node, its place in an order that fills few domains: those with the most room first, on every level."""
+    """Return, by node, its place in an order that fills few domains: on every level, those with the most capacity
+    first.
+    """
     shapes = {instance.member(seat).shape for seat in instance.pending}
     largest = max(
         shapes, key=lambda shape: (instance.problem.shapes[shape].requests[instance.scarce], -shape), default=None
     )
     if largest is None:
         return np.arange(len(instance.problem.nodes), dtype=np.int64)
-    # columns: one entry per node, most important first: level by level the room of its domain (the more the earlier),
-    # then which domain, so that its nodes stay together; of nodes, preference; then what it has of the scarcest
-    # resource, and the name. lexsort takes the most important column last. order[node]: the node's position.
+    # columns: one entry per node, the most important column first. For each level, the capacity of the node's domain
+    # (more capacity comes earlier), then the domain itself, so that its nodes stay together. On the node level, the
+    # preference follows. Last come the free amount of the scarcest resource, and the name. lexsort takes the most
+    # important column last. order[node]: the node's position.
     room, columns = instance.capacity[largest], list[Counts]()
     preference_score = np.zeros(len(room), dtype=np.int64)
     for node, weight in instance.problem.shapes[largest].preferences.items():

@@ -1,7 +1,7 @@
-"""A gang as blocks in blocks: members that must lie in one domain of a level, and in it others that must in a narrower.
+"""A gang as nested blocks: members that must lie in one domain of a level, and within it others in one of a narrower.
 
-Slices, required levels, multiples and sets that belong together are all said this way. Blocks of one sign are alike:
-where one can be, so can another.
+Slices, required levels, multiples and sets that belong together are all expressed as blocks. Blocks with an equal
+`sign` are interchangeable.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ class Run:
 
     @property
     def sign(self) -> object:
-        """What is equal for runs that are alike."""
+        """A key that is equal for interchangeable runs."""
         return self.pod_set, self.shape, len(self.seats)
 
 
@@ -38,12 +38,12 @@ class Block:
 
     @cached_property
     def sign(self) -> object:
-        """What is equal for blocks that are alike."""
+        """A key that is equal for interchangeable blocks."""
         return self.level, tuple(part.sign for part in self.parts), self.pinned
 
     @cached_property
     def counts(self) -> dict[int, int]:
-        """How many members of each shape are to be seated."""
+        """By shape, how many members of the block are to be placed."""
         found: dict[int, int] = {}
         for part in self.parts:
             counts = {part.shape: len(part.seats)} if isinstance(part, Run) else part.counts
@@ -53,7 +53,7 @@ class Block:
 
 
 def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
-    """These members of a gang, of each set those of the lowest ranks, and the pinned ones. The hardest parts first."""
+    """Return these members of a gang as one block, the hardest parts first. It must contain the pinned members."""
     problem = instance.problem
     sets = {pod_set: list(group) for pod_set, group in groupby(sorted(seats), key=lambda seat: seat.pod_set)}
     level = ROOT if problem.required is None else problem.required
@@ -61,7 +61,7 @@ def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
 
 
 def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
-    """More members of one set, part by part: where it has slices, only those of which nobody is `placed`."""
+    """Return more members of one set, part by part. If the set has slices, only slices without a member in `placed`."""
     position = seats[0].pod_set
     rules = [(rule.level, rule.size) for rule in instance.problem.sets[position].slices]
     if rules:
@@ -73,7 +73,7 @@ def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -
 def _bound_together(
     instance: Instance, pod_sets: tuple[int, ...], rules: Sequence[Together], seats: dict[int, list[Seat]]
 ) -> list[Block]:
-    """Sets that share a domain as one block, the others for themselves."""
+    """Return sets that share a domain as one block, and each other set as a block."""
     parts: list[Block] = []
     left = list(pod_sets)
     while left:
@@ -91,7 +91,7 @@ def _bound_together(
 
 
 def _chain(first: int, rules: Sequence[Together]) -> tuple[set[int], list[Together]]:
-    """The sets that rules bind to one, one after the other, and these rules."""
+    """Return the sets that rules bind to `first`, directly or through other sets, and these rules."""
     chain, inside = {first}, list[Together]()
     while more := [rule for rule in rules if rule not in inside and chain.intersection(rule.pod_sets)]:
         inside += more
@@ -116,7 +116,9 @@ def _alone(problem: Problem, position: int) -> Iterable[Multiple]:
 
 
 def _in_slices(instance: Instance, seats: Sequence[Seat], rules: Sequence[tuple[int, int]]) -> list["Block | Run"]:
-    """The members in blocks of each rule's size, the widest rule first; at last in runs, the largest requests first."""
+    """Return the members in blocks of each rule's size, the widest rule first. Innermost are runs, the largest requests
+    first.
+    """
     if not rules:
         by_shape: dict[int, list[Seat]] = {}
         for seat in seats:
@@ -145,5 +147,5 @@ def _size(instance: Instance, shape: int) -> int:
 
 
 def _weight(block: Block) -> tuple[int, int]:
-    """The level that all of a block must share, then how many members it has: what is hard comes first."""
+    """Return the level of a block, then its number of members: larger values are harder and come first."""
     return block.level, sum(block.counts.values())

@@ -1,8 +1,8 @@
-"""Quick plans without any proof, with evictions and without: at hand early, and what is left when the solver has
-failed. The verifier decides whether they are fine.
+"""Quick plans without proof, with and without evictions: early results, and a fallback if the solver fails.
 
-Members are seated block by block where that costs the least (`solver.heuristics.block_by_block`), without ever going
-back. Rules that go badly together (several multiples, spread with evictions) may be broken.
+The verifier decides whether they are valid. Members are placed block by block where that costs the least
+(`solver.heuristics.block_by_block`), without backtracking. Plans may break rules that are hard to satisfy together
+(several multiples, spread with evictions).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,14 +23,16 @@ from solver.plan import Goal, Plan, Proof
 from solver.problem import Problem
 
 _TRIES = 3
-"""In so many domains of each level narrower than the one that is required it is tried to be more compact than asked."""
+"""How many domains of each level narrower than the required one are tried for a more compact plan."""
 
 
 def greedy_plans(
     problem: Problem, over: DeadlineCheck = no_deadline_check, deadline: Deadline = NO_DEADLINE
 ) -> Iterator[Plan]:
-    """Plans for everybody or for the minimum, as long as the time is not `over`: without evictions and, where there are
-    none such, with them. Raises `OutOfTimeError` where the deadline comes before a plan.
+    """Yield plans that place every member or the minimum, as long as the time is not `over`.
+
+    Plans have no evictions; if none is found, plans with evictions follow. Raises `OutOfTimeError` if the deadline
+    passes before a plan is found.
     """
     found = False
     for plan in plans_of(instance_of(problem, evicting=False, deadline=deadline), over):
@@ -42,7 +44,7 @@ def greedy_plans(
 
 
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
-    """Plans of an instance, each domain of the required level by itself, those first that seem to be the best."""
+    """Yield plans of an instance, one domain of the deciding level after the other, the most promising first."""
     pods = RunningPods(instance)
     for seats in instance.deadline.through(_asked_for(instance), often=1):
         block = blocks_of(instance, (*instance.pinned, *seats))
@@ -61,7 +63,10 @@ def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Ite
 
 
 def _asked_for(instance: Instance) -> Iterator[tuple[Seat, ...]]:
-    """Whom to seat: without evictions everybody if that can be, else the minimum; nobody goes for more than that."""
+    """Yield the members to place: without evictions all of them, then the minimum. With evictions, only the minimum.
+
+    No victim is evicted for more than the minimum.
+    """
     least = _minimum(instance)
     if not instance.evicting or len(least) == len(instance.pending):
         yield instance.pending
@@ -70,7 +75,7 @@ def _asked_for(instance: Instance) -> Iterator[tuple[Seat, ...]]:
 
 
 def _minimum(instance: Instance) -> tuple[Seat, ...]:
-    """Of every set the lowest ranks that it needs, then those that the gang needs beyond them."""
+    """Return the lowest ranks that every set needs, then those that the gang needs beyond them."""
     problem, chosen = instance.problem, list[Seat]()
     others: list[Seat] = []
     for position, pod_set in enumerate(problem.sets):
@@ -83,8 +88,10 @@ def _minimum(instance: Instance) -> tuple[Seat, ...]:
 
 
 def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
-    """Domains that may hold a block: the narrowest first where nobody has to go, else those of the deciding level; in
-    each level those where the least would be left.
+    """Yield domains that may hold a block.
+
+    Without evictions the narrowest levels come first; with evictions, only the deciding level counts. Within a level,
+    the cheapest domains come first, then those with the least potential.
     """
     deciding = deciding_level(instance.problem)
     narrowest = deciding if instance.evicting else instance.tree.depth - 1
@@ -102,13 +109,15 @@ def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[Bl
 
 
 def _costs(instance: Instance, level: int) -> Callable[[int], int]:
-    """What evictions cost at least in each domain of a level, where that is known."""
+    """Return a function from a domain of a level to the least cost of evictions there; 0 if that is not known."""
     prices = prices_of(instance, level) if instance.evicting else None
     return (lambda _: 0) if prices is None else prices.least
 
 
 def _plan(instance: Instance, pods: RunningPods, block: Block, place: BlockPlace, over: DeadlineCheck) -> Plan | None:
-    """The block inside a domain, with as many others as have room then."""
+    """Return a plan with the block inside a domain, and as many other members as then fit; None if the block does not
+    fit.
+    """
     seating = Seating(instance, pods, over)
     seated = seating.seat(block, place)
     if seated is None:
@@ -127,7 +136,7 @@ def _plan(instance: Instance, pods: RunningPods, block: Block, place: BlockPlace
 
 
 def _extras(instance: Instance, seating: Seating, at: dict[Seat, int], place: BlockPlace) -> None:
-    """Add members beyond the minimum that find room without further evictions; in whole slices where there are such."""
+    """Add members beyond the minimum that fit without further evictions. A set with slices adds whole slices only."""
     problem = instance.problem
     seating.standing.evicting = False
     for position, pod_set in enumerate(problem.sets):
@@ -142,7 +151,7 @@ def _extras(instance: Instance, seating: Seating, at: dict[Seat, int], place: Bl
 
 
 def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: BlockPlace) -> BlockPlace:
-    """The narrowest domain in which the members of a set must be."""
+    """Return the narrowest domain that must contain the members of a set."""
     pod_set, found = instance.problem.sets[position], place
     rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]
     rules += [(rule.level, frozenset(rule.pod_sets)) for rule in instance.problem.together if position in rule.pod_sets]
@@ -155,5 +164,5 @@ def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: Bloc
 
 
 def unproven(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-    """The goals with bounds that hold for any plan."""
+    """Return the goals with bounds that hold for any plan."""
     return tuple(replace(goal, bound=criterion(goal.name).any_bound(problem)) for goal in goals)

@@ -1,4 +1,4 @@
-"""The best plan that is known so far, while a better one is sought: found quickly, verified, told at once."""
+"""The best plan so far, while a better one is sought. It is found quickly, verified, and reported at once."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,25 +16,29 @@ Tell = Callable[[Plan], None]
 """Takes plans, each better than the one before."""
 
 LARGE, LARGE_EVICTING = 1_000_000, 100_000
-"""Members times nodes from which on a quick plan is sought before CP-SAT looks for one, without evictions and with."""
+"""Members times nodes from which on a quick plan is sought before CP-SAT runs. The first value holds without evictions,
+the second with them.
+"""
 STARTING = 10_000
-"""Members times nodes from which on CP-SAT sets out from a quick plan, if there is one at once, instead of looking for
-a first one by itself.
+"""Members times nodes from which on CP-SAT starts from a quick plan, if one is found at once. Below, CP-SAT seeks its
+first plan by itself.
 """
 _AT_LENGTH = 0.3
-"""The share of the time that is left in which quick plans are looked for at length."""
+"""The share of the remaining time for a thorough search of quick plans. After it, the first plan that is found is
+taken.
+"""
 _PLANS = 3
-"""So many quick plans are looked at before a better one is sought at length."""
+"""How many valid quick plans are offered before the search for a better one starts."""
 
 Key = tuple[tuple[int, ...], ...]
 
 
 def to_nobody(_plan: Plan) -> None:
-    """For those who only want the answer."""
+    """Ignore the plan: for callers that need the final result only."""
 
 
 class Incumbent:
-    """The best plan so far. `tell` is given every better one."""
+    """The best plan so far. `tell` is called with every better one."""
 
     def __init__(self, problem: Problem, tell: Tell = to_nobody) -> None:
         self.problem, self._tell = problem, tell
@@ -44,7 +48,9 @@ class Incumbent:
         self._quick: dict[bool, Iterator[Plan]] = {}
 
     def offer(self, plan: Plan) -> bool:
-        """Take a plan, if it is one and better than what is known; tells whether it is one."""
+        """Keep a plan if it passes the verifier and is better than the best known. Return whether it passes the
+        verifier.
+        """
         if verify(self.problem, plan):
             return False
         key = key_of(self.problem, plan)
@@ -54,8 +60,9 @@ class Incumbent:
         return True
 
     def seek(self, instance: Instance, deadline: Deadline, most: int = _PLANS) -> None:
-        """Look for quick plans of an instance, with evictions or without, until so many are found or the deadline
-        comes.
+        """Seek quick plans of an instance, until `most` valid ones are found or the deadline comes.
+
+        The instance says whether evictions are allowed.
         """
         if deadline.over:
             return
@@ -70,7 +77,7 @@ class Incumbent:
             return
 
     def or_better(self, answer: Plan | Found) -> Plan | Found:
-        """The answer, or the best plan known where that is better."""
+        """Return the better of the answer and the best plan known."""
         if self.plan is None:
             return answer
         if isinstance(answer, Found):
@@ -86,6 +93,6 @@ class Incumbent:
 
 
 def key_of(problem: Problem, plan: Plan) -> Key:
-    """The goals of a plan in their order, each with its parts, smaller being better."""
+    """Return the goals of a plan in their order, each with its parts. Smaller is better."""
     gone = sorted((int(problem.victims.priority[victim]) for victim in plan.victims), reverse=True)
     return (tuple(gone), *(comparison_key(goal) for goal in plan.goals if goal.name != "victims"))

@@ -1,4 +1,4 @@
-"""As many members as possible, wherever: what an explanation asks of a domain, quicker than by trying all places."""
+"""Pack as many members as possible into a domain, for explanations. It is faster than trying all placements."""
 
 from dataclasses import replace
 
@@ -13,19 +13,19 @@ from solver.tree import ROOT
 
 
 def thinned(instance: Instance) -> Instance:
-    """The instance without nodes that only one kind of members can use and of which it has enough without them. As many
-    members of each set have room as before, though not in places as good.
+    """Return the instance without nodes that only one kind of members can use and that this kind does not need.
 
-    They could move: within a domain of the narrowest level that a rule about the kind speaks of, all such nodes are
-    the same to everybody else. Raises `OutOfTimeError`.
+    Each set has capacity for as many members as before, though not in places as good. Within a domain of the narrowest
+    level that a rule about the kind names, members of the kind could move between such nodes. For all other kinds these
+    nodes are the same: they cannot use them. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     if instance.evicting or _minding_each_other(problem):
         return instance
     kinds = sorted_kinds(instance)
-    # capacity: kinds x nodes; alone: nodes, whether one kind only can be there. Of each kind its own nodes, by domain
-    # and then by room; before: the room that larger ones of the same domain have. A node is left out where that is
-    # enough.
+    # capacity: kinds x nodes; alone: nodes, whether only one kind can run there. The own nodes of each kind are sorted
+    # by domain, then by capacity. before: the capacity of larger nodes in the same domain. A node is left out if that
+    # is enough for the kind.
     capacity = instance.capacity[[kind.shape for kind in kinds]]
     alone = (capacity > 0).sum(axis=0) == 1
     left = instance.capacity.copy()
@@ -43,8 +43,9 @@ def thinned(instance: Instance) -> Instance:
 
 
 def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
-    """As many members inside a domain as its resources allow, counted all together: no plan there has more. None where
-    the first try does not reach that, or where rules bind who is where. Raises `OutOfTimeError`.
+    """Return as many members inside a domain as its resources allow, counted all together. No plan has more there.
+
+    None if the first try does not reach that number, or if rules restrict where members are. Raises `OutOfTimeError`.
     """
     problem, kinds = instance.problem, sorted_kinds(instance)
     free_to_go = not (_minding_each_other(problem) or instance.evicting or instance.pinned)
@@ -52,8 +53,8 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
         _bound_by_numbers(problem.sets[kind.pod_set]) or _narrowest_rule(instance, kind) > level for kind in kinds
     ):
         return None
-    # room: kinds x nodes; free: nodes x resources; requests: kinds x resources; most: kinds; scarce: resources, those
-    # that a node runs short of where all that fit alone come together. counts: kinds, the bound that is to be reached.
+    # room: kinds x nodes; free: nodes x resources; requests: kinds x resources; most: kinds. scarce: by resource,
+    # whether a node runs short of it if it takes the most of every kind at once. counts: kinds, the bound to reach.
     nodes = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
     room = instance.capacity[[kind.shape for kind in kinds]][:, nodes]
     free = np.maximum(instance.amounts[nodes], 0)
@@ -62,8 +63,8 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     scarce = (free < room.T @ requests).any(axis=0)
     counts = _at_most(requests[:, scarce], free[room.max(axis=0) > 0][:, scarce], most.tolist())
     rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
-    # Best fit, the largest first: the fullest nodes before the others. As first fit in block_by_block, `taken` is what
-    # is wanted beyond the room before each node, cut to what fits there.
+    # Best fit, the largest kind first: the fullest nodes come before the others. As in the first fit of block_by_block,
+    # `taken` is the number of members beyond the capacity before each node, cut to what fits there.
     for place in instance.deadline.through(np.argsort(-requests[:, instance.scarce], kind="stable").tolist(), often=8):
         order = np.argsort(free[:, instance.scarce], kind="stable")
         fits = np.minimum(room[place][order], fitting(free[order], requests[place]))
@@ -77,7 +78,7 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
 
 
 def _minding_each_other(problem: Problem) -> bool:
-    """Whether it matters to members where those of other sets or shapes are."""
+    """Return whether rules relate members to pods of other sets or shapes."""
     apart = problem.exclusions or problem.separations
     return bool(apart or problem.affinities or problem.spreads or problem.multiples)
 
@@ -87,7 +88,7 @@ def _bound_by_numbers(pod_set: PodSet) -> bool:
 
 
 def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
-    """The narrowest level of which one domain must hold the kind's set."""
+    """Return the narrowest level of which one domain must hold the kind's set."""
     problem = instance.problem
     levels = [problem.required, problem.sets[kind.pod_set].required]
     levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
@@ -95,10 +96,11 @@ def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
 
 
 def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
-    """How many members of each kind are the most that any measure of the room allows: the smallest first. `requests`:
-    kinds x resources that can run short on a node; `free`: nodes x resources; `most`: of each kind, where it is alone.
+    """Return, by kind, how many members make up the tightest upper bound on their total. Smaller kinds count first.
 
-    Measures are the resources and, for each kind, how many of it there could be: of that a larger one takes several.
+    `requests`: kinds x resources that can run short on a node. `free`: nodes x resources. `most`: by kind, the most
+    members if it is alone. The measures of capacity are the resources and, for each kind, how many of its members fit.
+    In the latter, a member of a larger kind counts as several.
     """
     measures = [([0] * len(most), 0)]
     measures += [(requests[:, each].tolist(), int(free[:, each].sum())) for each in range(requests.shape[1])]
@@ -110,7 +112,7 @@ def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
 
 
 def _smallest_first(sizes: list[int], room: int, most: list[int]) -> list[int]:
-    """How many members of each kind there are at most of these sizes in so much room."""
+    """Return the most members of each kind if members of these sizes share `room`, the smallest sizes first."""
     counts = list(most)
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
         if sizes[place] > 0:

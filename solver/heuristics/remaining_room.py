@@ -1,6 +1,6 @@
-"""Room and running pods while members are seated one after the other: what is left, who has gone, and the way back.
+"""Free capacity and running pods while members are placed one after the other, with undo.
 
-Victims are chosen node by node: those that free the most for what they cost (`solver.heuristics.running_pods`).
+Victims are chosen node by node: those that free the most for their cost (`solver.heuristics.running_pods`).
 """
 
 from collections import Counter
@@ -14,13 +14,11 @@ from solver.heuristics.running_pods import RunningPods, Weights
 from solver.instance import Instance
 
 _TRIES = 3
-"""How often victims of one node are chosen anew where rules about evictions forbid them together."""
+"""How often victims of one node are chosen again if a budget or a gang forbids the evictions."""
 
 
 class Toll(NamedTuple):
-    """What more members on a node cost: the weight of those who go, who they are, and for how many members there is
-    room then.
-    """
+    """The cost of more members on a node: the weight of the victims, the victims, and how many members then fit."""
 
     weight: float
     victims: tuple[int, ...] = ()
@@ -28,7 +26,7 @@ class Toll(NamedTuple):
 
     @property
     def each(self) -> float:
-        """What one of these members costs."""
+        """The cost of one of these members."""
         return self.weight / self.members
 
 
@@ -36,7 +34,9 @@ FREE = Toll(0.0)
 
 
 class RemainingRoom:
-    """The nodes of an instance as they are now. `evicting` False: nobody else goes. `weight`: of all who have gone."""
+    """The nodes of an instance in their present state. `evicting` False: no more victims go. `weight`: of all evicted
+    victims.
+    """
 
     def __init__(self, instance: Instance, pods: RunningPods, *, evicting: bool) -> None:
         problem = instance.problem
@@ -54,11 +54,11 @@ class RemainingRoom:
         self._left_in_budget = {place: budget.allowed for place, budget in enumerate(problem.budgets)}
 
     def mark(self) -> int:
-        """A point to come back to."""
+        """Return a point for `back_to`."""
         return len(self._log)
 
     def back_to(self, mark: int) -> None:
-        """Undo all since then."""
+        """Undo all changes since the mark."""
         while len(self._log) > mark:
             node, _, taken, toll = self._log.pop()
             if taken is not None:
@@ -67,27 +67,31 @@ class RemainingRoom:
             self.weight -= toll.weight
 
     def take(self, node: int, shape: int, count: int) -> None:
-        """Seat so many members of a shape."""
+        """Place `count` members of a shape on a node."""
         taken = count * self._requests[shape]
         self.free[node] -= taken
         self._log.append((node, shape, taken, FREE))
 
     def evict(self, toll: Toll) -> None:
-        """Let them go."""
+        """Evict the victims of a toll."""
         self._moved(toll.victims, 1)
         self.weight += toll.weight
         self._log.append((-1, -1, None, toll))
 
     def fits(self, node: int, shape: int) -> int:
-        """How many more members of a shape have room without further evictions."""
+        """Return how many more members of a shape fit on a node without further evictions."""
         free: list[int] = self.free[node].tolist()
         return min((max(0, free[each]) // need for each, need in self._asked[shape]), default=PLENTY)
 
     def at_least(self, shape: int, nodes: Counts) -> Weights:
-        """What one member costs about at least on each of these nodes, where those who go make room for several."""
-        # request: resources; free, missing, most, freeable: nodes x resources; all others: nodes. An estimate for one
-        # member: as many go as the largest of them would do, each as light as the lightest, or all where no less is
-        # enough; and what they free is shared by as many members as the largest one makes room for.
+        """Return, by node, an estimate of the least cost of one member.
+
+        The cost of a victim is shared if its eviction makes room for several members.
+        """
+        # request: resources; free, missing, most, freeable: nodes x resources; all others: nodes. This estimates the
+        # cost of one member. The number of victims is as if each were the largest, and each weighs as the lightest. If
+        # the member needs all that can be freed, all victims count. The cost is shared by as many members as the
+        # largest victim makes room for.
         request, free = self._requests[shape], self.free[nodes]
         missing = np.where(request > 0, np.maximum(request - free, 0), 0)
         fine = ~missing.any(axis=1)
@@ -110,7 +114,7 @@ class RemainingRoom:
         return bounds
 
     def room(self, shape: int, nodes: Counts) -> Counts:
-        """For how many members each of these nodes has room without further evictions."""
+        """Return, by node, how many members fit without further evictions."""
         found: Counts = np.minimum(
             fitting(self.free[nodes], self._requests[shape]), self.instance.capacity[shape][nodes]
         )
@@ -122,8 +126,10 @@ class RemainingRoom:
         return found
 
     def toll(self, node: int, shape: int, wanted: int) -> Toll | None:
-        """What one more member costs on a node; None where it has no place. `wanted`: for how many members room is
-        sought at all: a gang that goes whole is of use for no more.
+        """Return the cost of one more member on a node; None if it cannot run there.
+
+        `wanted`: the number of members that need a place. The cost of a gang that goes whole is shared by no more
+        members.
         """
         free, forced = self.free[node].tolist(), self._to_go(node, shape)
         for victim in forced:
@@ -156,7 +162,9 @@ class RemainingRoom:
         return None
 
     def spare(self) -> None:
-        """Let those stay who go in vain, the dearest first. Expects that all are seated; there is no way back."""
+        """Keep victims whose eviction is not needed, the most expensive first. All members must be placed. There is no
+        undo.
+        """
         gone_gangs: dict[int, list[int]] = {}
         lone: list[int] = []
         in_the_way = {
@@ -174,7 +182,7 @@ class RemainingRoom:
                 self._moved(part, -1)
 
     def _to_go(self, node: int, shape: int) -> list[int]:
-        """Those who must go from anywhere before a member may come to a node."""
+        """Return the pods, on any node, that must be evicted before a member may come to this node."""
         blocking = self._pods.in_the_way.get(shape, {}).get(node)
         return sorted(blocking - self.gone) if blocking else []
 
@@ -182,7 +190,7 @@ class RemainingRoom:
         return min((self._price(victim, 1) for victim in self._to_go(node, shape)), default=0.0)
 
     def _all_fit(self, victims: Sequence[int]) -> bool:
-        """Whether there is room for all of them where they are."""
+        """Return whether all these victims fit on their own nodes again."""
         held: dict[int, Counts] = {}
         for victim in victims:
             node = self._pods.node[victim]
@@ -192,11 +200,13 @@ class RemainingRoom:
     def _chosen(
         self, node: int, missing: Mapping[int, int], asked: Mapping[int, int], kept: set[int], wanted: int
     ) -> list[int] | None:
-        """Victims of a node who free what is missing, those first that free the most for what they cost, as long as so
-        many members are wanted. `asked`: by one of them.
+        """Return victims of a node that free the missing amounts, in order of cost per gain; None if they cannot.
+
+        `asked`: the request of one member. `kept`: victims that must stay. `wanted`: the gain is limited to so many
+        members.
         """
-        # Greedy covering: by price for gain, gain being the room in members (Chvatal, A greedy heuristic for the
-        # set-covering problem, 1979); then back, the dearest first, whoever is not needed any more stays.
+        # Greedy covering by price per gain. The gain is the capacity in members (Chvatal, A greedy heuristic for the
+        # set-covering problem, 1979). Then victims that are not needed are removed again, the most expensive first.
         offers = []
         for victim in self._pods.on_node.get(node, ()):
             if victim in self.gone or victim in kept:
@@ -221,7 +231,9 @@ class RemainingRoom:
         return [victim for _, victim in chosen]
 
     def _forbidden(self, chosen: Sequence[int]) -> set[int]:
-        """Those who cannot go together with the others: by a budget, or because part of their gang may not."""
+        """Return victims that cannot be evicted with the others: because of a budget, or because part of their gang may
+        not go.
+        """
         going = self._with_gangs(chosen)
         if going is None:
             return {victim for victim in chosen if self._with_gangs([victim]) is None} or {chosen[-1]}
@@ -233,11 +245,11 @@ class RemainingRoom:
         return {under[-1]} if under else {chosen[-1]}
 
     def _budgets_with(self, victim: int) -> set[int]:
-        """The budgets of a victim and of those that go with it."""
+        """Return the budgets of a victim and of the victims that go with it."""
         return {budget for each in self._with_gangs([victim]) or () for budget in self._pods.budgets_of.get(each, ())}
 
     def _with_gangs(self, chosen: Iterable[int]) -> set[int] | None:
-        """They and who goes with them: a gang that is cut below its minimum goes whole. None where it cannot."""
+        """Return these victims and all that go with them: a broken gang goes whole. None if it cannot."""
         going = set(chosen)
         cut: dict[int, set[int]] = {}
         for victim in going:
@@ -252,7 +264,7 @@ class RemainingRoom:
         return going
 
     def _falls_short(self, gang: int, more: set[int]) -> bool:
-        """Whether a gang is broken where more of its members go."""
+        """Return whether a gang is broken if `more` of its members go."""
         running = self.problem.victim_gangs[gang]
         count = running.running - self._left_of_gang[gang] + len(more)
         if not running.sets:
@@ -260,7 +272,7 @@ class RemainingRoom:
         return running.falls_short(more.union(each for each in self._pods.members[gang] if each in self.gone), count)
 
     def _price(self, victim: int, wanted: int) -> float:
-        """What a victim costs; infinite where it can certainly not go, or a member may want to be near it."""
+        """Return the cost of a victim; infinite if it certainly cannot go, or if a member may have affinity to it."""
         if victim in self._pods.relied_on or any(
             self._left_in_budget[budget] <= 0 for budget in self._pods.budgets_of.get(victim, ())
         ):
@@ -274,7 +286,7 @@ class RemainingRoom:
         return weight / max(1, min(rest, wanted, self._pods.near[gang]))
 
     def _moved(self, victims: Iterable[int], sign: int) -> None:
-        """Take them away (1) or back (-1)."""
+        """Evict the victims (`sign` 1) or bring them back (-1)."""
         for victim in victims:
             self.free[self._pods.node[victim]] += sign * self._pods.held[victim]
             if (gang := self._pods.gang[victim]) >= 0:

@@ -1,4 +1,4 @@
-"""How many more members the groups of nodes take, where rules limit that: caps, exclusions, separations, spread."""
+"""How many more members a group of nodes takes under rules that limit it: caps, exclusions, separations, spread."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,13 +9,16 @@ from solver.instance import Instance
 
 Group = int | str | None
 _NONE_OF_THEM = 0
-"""What a rule allows of others."""
+"""The number of members of the other side that a separation allows in a group."""
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """A group takes members that are `limited` as long as it has fewer than `most` of those that are `counted`; None:
-    always, but the fewer the better. Both name sets and shapes: a member is meant whose set or shape is there.
+    """A limit on the members of each group of nodes.
+
+    A group takes `limited` members as long as it has fewer than `most` of the `counted` members. `most` None: no limit,
+    but groups with fewer come first. `limited` and `counted` each hold sets and shapes. A member matches if its set or
+    its shape is among them.
     """
 
     limited: tuple[frozenset[int], frozenset[int]]
@@ -29,7 +32,7 @@ class _Rule:
         return pod_set in self.limited[0] or shape in self.limited[1]
 
     def counts(self, pod_set: int, shape: int) -> bool:
-        """Whether it counts them."""
+        """Whether the rule counts such members."""
         return pod_set in self.counted[0] or shape in self.counted[1]
 
 
@@ -45,7 +48,7 @@ class Allowances:
             self._count(seat.pod_set, instance.member(seat).shape, instance.pinned_node(seat), 1)
 
     def binding(self, run: Run) -> list[int]:
-        """The rules that speak of a run's members."""
+        """Return the positions of the rules that limit or count a run's members."""
         return [
             place
             for place, rule in enumerate(self._rules)
@@ -53,7 +56,7 @@ class Allowances:
         ]
 
     def left(self, run: Run, binding: Sequence[int], node: int, most: int) -> int:
-        """How many more may come to a node, up to `most`."""
+        """Return how many more members of the run may come to a node, up to `most`."""
         for place in binding:
             rule = self._rules[place]
             group = rule.group[node]
@@ -66,7 +69,7 @@ class Allowances:
         return most
 
     def crowd(self, binding: Sequence[int], node: int) -> int:
-        """How many pods are in the groups of a node over which members are to be spread."""
+        """Return how many pods are in the node's groups, over the rules that spread members."""
         return sum(
             self._counts[place][self._rules[place].group[node]]
             for place in binding
@@ -74,19 +77,19 @@ class Allowances:
         )
 
     def spreading(self, binding: Sequence[int]) -> bool:
-        """Whether one of these rules wants members spread."""
+        """Return whether one of these rules spreads members."""
         return any(self._rules[place].most is None for place in binding)
 
     def seat(self, run: Run, node: int, count: int) -> None:
-        """So many members of a run have come to a node."""
+        """Record that `count` members of a run were placed on a node."""
         self._count(run.pod_set, run.shape, node, count)
 
     def mark(self) -> int:
-        """A point to come back to."""
+        """Return a point for `back_to`."""
         return len(self._log)
 
     def back_to(self, mark: int) -> None:
-        """Undo all since then."""
+        """Undo all changes since the mark."""
         while len(self._log) > mark:
             place, group, count = self._log.pop()
             self._counts[place][group] -= count

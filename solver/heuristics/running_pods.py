@@ -1,7 +1,7 @@
-"""The running pods of an instance in tables: where they are, what they weigh, who is in whose way.
+"""Tables of an instance's running pods: nodes, weights, and conflicts with members.
 
-What a victim costs is weighed in one number: a pod of a higher priority more than all below it, a gang that goes whole
-its members, in shares where several of them stand where members may come.
+One number is the cost of a victim. A pod of a higher priority weighs more than all pods of lower ones. A gang that goes
+whole weighs as much as its members. If several of them are on nodes where members may run, each bears a share.
 """
 
 from collections import Counter
@@ -18,18 +18,18 @@ Weights = NDArray[np.float64]
 
 _LARGEST_WEIGHT = 1e200
 _STEP = 1e4
-"""How much more a pod counts than one of the next lower priority, unless there are too many priorities for that."""
+"""How many times the weight grows from one priority to the next; less if there are too many priorities for that."""
 
 
 class RunningPods:
-    """Worked out when first asked for; nothing changes."""
+    """Immutable tables, each computed at its first use."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.problem = instance, instance.problem
 
     @cached_property
     def in_the_way(self) -> dict[int, dict[int, frozenset[int]]]:
-        """By shape and node, who must go before a member may come."""
+        """By shape and node, the victims that must go before a member may run there."""
         found: dict[int, dict[int, frozenset[int]]] = {}
         for rule in self.problem.conflicts:
             for shape in rule.shapes:
@@ -40,12 +40,12 @@ class RunningPods:
 
     @cached_property
     def relied_on(self) -> frozenset[int]:
-        """Those that a member may want to be near, and nobody else."""
+        """The victims that a member may have pod affinity to. No other victims are in it."""
         return frozenset[int]().union(*(rule.victims for rule in self.problem.affinities))
 
     @cached_property
     def useful(self) -> Counts:
-        """Those whose going can help."""
+        """The victims whose eviction can help."""
         return np.array(self.instance.useful, dtype=np.int64)
 
     @cached_property
@@ -62,21 +62,21 @@ class RunningPods:
 
     @cached_property
     def held(self) -> Counts:
-        """By victim, what it asks for."""
+        """By victim and resource, its request."""
         return self.problem.victims.requests
 
     @cached_property
     def holds(self) -> list[list[int]]:
-        """The same as lists."""
+        """By victim, its requests as a list."""
         held: list[list[int]] = self.held.tolist()
         return held
 
     @cached_property
     def own(self) -> list[float]:
-        """What each victim weighs by itself: its priority, then a little more the more it holds."""
-        # ranks: victims, the place of each one's priority among all that there are, the lowest being 0. The weight is
-        # step ** rank, so that `step` pods of one priority weigh as much as one of the next; lexicographic as long as
-        # fewer go. Beside it the share of what is held (between 0 and 1), for the last digit.
+        """By victim, its weight alone: mainly its priority, then its share of the scarcest resource."""
+        # ranks: by victim, the place of its priority among all priorities, the lowest being 0. The weight is step **
+        # rank, so `step` pods of one priority weigh as much as one of the next. The order is lexicographic as long as
+        # fewer go. The share of the held amount (between 0 and 1) decides among equal priorities.
         priorities, ranks = np.unique(self.problem.victims.priority, return_inverse=True)
         step = min(_STEP, _LARGEST_WEIGHT ** (1 / max(1, len(priorities))))
         held = self.held[:, self.instance.scarce].astype(np.float64)
@@ -86,7 +86,7 @@ class RunningPods:
 
     @cached_property
     def on_node(self) -> dict[int, list[int]]:
-        """The victims of each node where members may come."""
+        """By node, its useful victims."""
         found: dict[int, list[int]] = {}
         for victim in self.instance.useful:
             found.setdefault(self.node[victim], []).append(victim)
@@ -94,7 +94,7 @@ class RunningPods:
 
     @cached_property
     def members(self) -> dict[int, list[int]]:
-        """The victims of each gang."""
+        """By gang, its victims."""
         found: dict[int, list[int]] = {}
         for victim, gang in enumerate(self.gang):
             if gang >= 0:
@@ -103,12 +103,12 @@ class RunningPods:
 
     @cached_property
     def rest_of_gang(self) -> dict[int, tuple[float, int]]:
-        """What those of each gang weigh who may go and have not gone, and how many they are."""
+        """By gang, the summed weight and the number of its victims, none of them evicted yet."""
         return {gang: (sum(map(self.own.__getitem__, members)), len(members)) for gang, members in self.members.items()}
 
     @cached_property
     def near(self) -> Counter[int]:
-        """Of each gang, how many stand where members may come."""
+        """By gang, how many of its victims are on nodes where members may run."""
         usable = self.instance.usable.tolist()
         return Counter(self.gang[victim] for victim in self.instance.useful if usable[self.node[victim]])
 
@@ -123,21 +123,23 @@ class RunningPods:
 
     @cached_property
     def lightest(self) -> Weights:
-        """By node, the least that a victim weighs there."""
+        """By node, the smallest weight of a useful victim."""
         found = np.full(len(self.problem.nodes), np.inf)
         np.minimum.at(found, self.problem.victims.node[self.useful], self.shares[self.useful])
         return found
 
     @cached_property
     def heaviest(self) -> Weights:
-        """By node, what all victims weigh there."""
+        """By node, the summed weight of its useful victims."""
         found = np.zeros(len(self.problem.nodes))
         np.add.at(found, self.problem.victims.node[self.useful], self.shares[self.useful])
         return found
 
     @cached_property
     def shares(self) -> Weights:
-        """What each victim costs where nobody has gone and all members of its gang are of use."""
+        """By victim, its cost if none has gone yet and the eviction of every member of its gang frees
+        usable capacity.
+        """
         found = np.array(self.own)
         for gang, (weight, count) in self.rest_of_gang.items():
             members = self.members[gang]
@@ -147,14 +149,14 @@ class RunningPods:
 
     @cached_property
     def largest(self) -> Counts:
-        """By node and resource, the most that a victim holds there."""
+        """By node and resource, the largest request of a useful victim."""
         found = np.zeros_like(self.problem.nodes.free)
         np.maximum.at(found, self.problem.victims.node[self.useful], self.held[self.useful])
         return found
 
     @cached_property
     def freeable(self) -> Counts:
-        """By node and resource, what all victims there hold that may go at all."""
+        """By node and resource, the summed requests of useful victims, without those under an exhausted budget."""
         found = np.zeros_like(self.problem.nodes.free)
         forbidden = {v for budget in self.problem.budgets if budget.allowed <= 0 for v in budget.victims}
         may_go = np.array([v for v in self.instance.useful if v not in forbidden], dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Many gangs that compete, placed whole without evictions: together as compact as can be, then each at its best.
+"""Many competing gangs, placed whole without evictions: together as compact as possible, then each at its best place.
 
-Compactness is settled over classes of nodes (`solver.multi_gang.column_generation`); then every gang in turn is planned
-anew on what the others leave, so that it takes the best of the places that are as compact. Only the goals up to
-compactness are weighed against each other.
+Compactness is decided over classes of nodes (`solver.multi_gang.column_generation`). Then each gang in turn is
+replanned on the capacity that the others leave. It takes the best of the places that are equally compact. Only the
+goals up to compactness are optimised over all gangs together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,17 +22,18 @@ from solver.problem import Limits, Problem
 from solver.solve import decide
 
 _CHOOSING = 0.5
-"""The share of the deterministic time for choosing among columns. Generating them is not counted in it, and takes as
-long.
+"""The share of the deterministic time for the choice among columns. The generation of columns takes about as long, and
+is not part of it.
 """
 _SOME = Limits(deterministic=0.2, seconds=1.0)
-"""What planning one gang anew may take."""
+"""The limits of a solve that replans one gang."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllPlaced:
-    """Nodes by gang, set and rank; None for a gang that is crowded out. `proven`: the number of levels, from the widest
-    on, on which all placed gangs together cannot touch fewer domains.
+    """Nodes by gang, set and rank; None for a gang that others displace.
+
+    `proven`: the number of levels, from the widest on, on which all placed gangs together cannot touch fewer domains.
     """
 
     nodes: tuple[Nodes | None, ...]
@@ -45,9 +46,10 @@ def place_all(
     budget: TimeBudget,
     over: DeadlineCheck = no_deadline_check,
 ) -> AllPlaced | None:
-    """All members of all gangs but those that are crowded out, as compact as is found until the time is `over`. None
-    where they were not found to have room, or where a gang is not of alike members without further rules on the same
-    nodes as the others.
+    """Place all members of all gangs except displaced ones, as compactly as is found until the time is `over`.
+
+    None if no placement of all of them was found. None also if a gang has unlike members, further rules, or other nodes
+    than the other gangs.
     """
     cluster = shared_nodes(gangs, units)
     if cluster is None:
@@ -77,9 +79,11 @@ def _placed(cluster: SharedNodes, budget: TimeBudget, over: DeadlineCheck) -> Al
 
 
 def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
-    """Nodes by gang for the columns, the largest members first, on the nodes of a class that hold most of what is left
-    of a gang and least besides. No nodes for a gang that does not fit beside those before it: columns are counted shape
-    by shape, and shapes that are limited by different resources can be too many together.
+    """Return nodes by gang for the columns, the largest members first.
+
+    A gang takes the node of a class that holds most of its remaining members, and the least beyond. A gang that does
+    not fit beside those before it gets no nodes. That can happen because columns are counted shape by shape: shapes
+    that are limited by different resources can be too many together.
     """
     free, node_class = cluster.free.copy(), cluster.pricing.classes.node_class
     nodes: dict[int, list[int]] = {column.gang: [] for column in chosen.columns}
@@ -105,8 +109,9 @@ def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
 
 
 def _anew(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
-    """Every gang in its turn at its best place beside the others, as long as there is time; first those that have none
-    yet. None where one of these finds none.
+    """Replan each gang in turn at its best place beside the others, as long as there is time.
+
+    Gangs without nodes come first. None if one of these finds no place.
     """
     used = np.zeros_like(cluster.free)
     found = [np.array(nodes, dtype=np.int64) for nodes in placed]
@@ -126,7 +131,7 @@ def _anew(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) ->
 
 
 def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None:
-    """The best nodes for all members of a gang beside what others use; None where none are found."""
+    """Return the best nodes for all members of a gang beside what others use; None if none are found."""
     problem = cluster.gangs[gang]
     answer = decide(_beside(cluster, gang, used), _SOME)
     if not isinstance(answer, Plan):
@@ -136,7 +141,7 @@ def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None
 
 
 def _beside(cluster: SharedNodes, gang: int, used: Counts) -> Problem:
-    """The gang's problem with what others use taken off."""
+    """Return the gang's problem, with the amounts that others use subtracted."""
     problem, sizes = cluster.gangs[gang], cluster.units[gang]
     places = [cluster.resources.index(name) for name in problem.resources]
     free = problem.nodes.free + -used[:, places] // np.array(sizes, dtype=np.int64)
@@ -144,7 +149,7 @@ def _beside(cluster: SharedNodes, gang: int, used: Counts) -> Problem:
 
 
 def _spread(cluster: SharedNodes, nodes: Iterable[int]) -> list[int]:
-    """The domains that these nodes are in, level by level."""
+    """Return the number of domains of these nodes, by level."""
     touched = list(nodes)
     return [len({cluster.tree.domain(level, node) for node in touched}) for level in range(cluster.tree.depth)]
 

@@ -19,7 +19,7 @@ from solver.problem import Limits, Problem
 
 
 def solve_joint(problem: Problem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer:
-    """The best plan for all gangs of a problem. Raises `SolverFaultError` where CP-SAT contradicts itself."""
+    """Return the best plan for all gangs of a problem. Raises `SolverFaultError` if CP-SAT contradicts itself."""
     budget = time_budget_of(limits, deadline)
     placed: tuple[int, ...] = tuple(range(len(problem.gangs)))
     without, unknown = frozenset[int](), False
@@ -36,9 +36,11 @@ def solve_joint(problem: Problem, limits: Limits, deadline: Deadline = NO_DEADLI
 
 
 def solve_all_placed(many: ManyGangs, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer | None:
-    """Every member of every gang that has a place in its own without evictions, as compact as all of them together can
-    be, or as is found by the deadline; the other goals are each gang's own. None where that is not found, or where it
-    is not known how (`solver.multi_gang.all_placed`).
+    """Place every member of every gang that is not displaced, without evictions.
+
+    The gangs are as compact together as possible, or as is found by the deadline. The other goals are optimised for
+    each gang alone. None if no such plan is found, or if the gangs do not meet the conditions of
+    `solver.multi_gang.all_placed`.
     """
     if not is_countable():
         return None
@@ -51,7 +53,7 @@ def solve_all_placed(many: ManyGangs, limits: Limits, deadline: Deadline = NO_DE
 
 
 def _best(problem: Problem, gangs: Collection[int], budget: TimeBudget) -> Solved | Found:
-    """The best plan that has the minimum of all these gangs, without evictions where that is possible."""
+    """Return the best plan with the minimum of all these gangs, without evictions if that is possible."""
     goals = JointGoals([problem.gangs[gang].pod_sets for gang in gangs])
     found: Solved | Found = Found.INFEASIBLE
     for instance in _instances(only(problem, gangs), budget):
@@ -62,15 +64,15 @@ def _best(problem: Problem, gangs: Collection[int], budget: TimeBudget) -> Solve
 
 
 def _instances(problem: Problem, budget: TimeBudget) -> Sequence[Instance]:
-    """The problem without evictions and, where there are victims, with them."""
+    """Return the instance without evictions and, if there are victims, the instance with them."""
     ways = (False, True) if problem.victims else (False,)
     return [instance_of(problem, evicting=evicting, deadline=budget.wall.deadline) for evicting in ways]
 
 
 def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], frozenset[int]]:
-    """The accepted gangs, and the gangs that are proven not to have a place beside the accepted gangs before them.
+    """Return the accepted gangs, and the gangs that are proven not to fit beside the accepted gangs before them.
 
-    Of a strict queue no gang is accepted after the first that is not.
+    In a strict queue, no gang is accepted after the first one that is not.
     """
     placed, without, unknown = _one_pass(problem, (), budget)
     while problem.affinities and without:  # a gang may need pods of a later gang near it
@@ -84,7 +86,10 @@ def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], fr
 def _one_pass(
     problem: Problem, accepted: tuple[int, ...], budget: TimeBudget
 ) -> tuple[tuple[int, ...], frozenset[int], bool]:
-    """Ask for each other gang whether it can be accepted, too. Whether that is unknown for some is told last."""
+    """Check for each other gang whether it can be accepted, too.
+
+    The last value returned says whether the result is unknown for some gang.
+    """
     placed, without, unknown = accepted, set[int](), False
     closed = set[str]()
     for gang, rules in enumerate(problem.gangs):
@@ -115,7 +120,7 @@ def _fits(problem: Problem, budget: TimeBudget) -> Found:
 
 
 def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> list[Share | None]:
-    """A plan taken apart by gang."""
+    """Return the plan's share for each gang; None for gangs that are not placed."""
     owners = _owners(problem, placed, nodes, victims)
     return [
         Share(
@@ -129,8 +134,10 @@ def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Se
 
 
 def _owners(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
-    """The gang for which a victim goes: the first that takes its node, or a node where it is in the way, or that of one
-    of its gang's victims.
+    """Return, by victim, the gang that it is evicted for.
+
+    It is the first gang that uses a node of the victim or of another victim of the same running gang. A gang that
+    conflicts with one of these victims counts, too.
     """
     new = {gang: list(_new(problem, gang, nodes)) for gang in placed}
     used = {gang: {node for _, node in seats} for gang, seats in new.items()}
@@ -145,7 +152,7 @@ def _owners(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Se
 
 
 def _new(problem: Problem, gang: int, nodes: Nodes) -> Sequence[tuple[int, int]]:
-    """Shapes and nodes of the members of a gang that are placed anew."""
+    """Return shapes and nodes of a gang's newly placed members."""
     return [
         (member.shape, node)
         for pod_set in problem.gangs[gang].pod_sets
@@ -155,7 +162,7 @@ def _new(problem: Problem, gang: int, nodes: Nodes) -> Sequence[tuple[int, int]]
 
 
 def _obstacles(problem: Problem, seats: Sequence[tuple[int, int]]) -> frozenset[int]:
-    """The victims that are in the way of new members where these are."""
+    """Return the victims that conflict with new members on their nodes."""
     return frozenset[int]().union(
         *(
             rule.victims
@@ -166,6 +173,6 @@ def _obstacles(problem: Problem, seats: Sequence[tuple[int, int]]) -> frozenset[
 
 
 def _same_gang(problem: Problem, victim: int, victims: Sequence[int]) -> list[int]:
-    """The victims of the same running gang."""
+    """Return the victims of the same running gang, the victim included."""
     gang = problem.victims[victim].gang
     return [victim] if gang is None else [each for each in victims if problem.victims[each].gang == gang]

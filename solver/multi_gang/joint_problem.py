@@ -1,4 +1,4 @@
-"""Several gangs of one priority in one problem, what is answered, and whether an answer may be true: plain values.
+"""Several gangs of one priority in one problem, the results, and checks of a result: plain values.
 
 The one problem (`Problem.gangs`) holds all rules within gangs and between them. `ManyGangs` holds gangs that were
 stated one by one: for gangs that only compete for the free capacity of nodes.
@@ -29,7 +29,7 @@ class ManyGangs:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one gang gets: the nodes of each of its sets by rank, and the victims that are evicted for it."""
+    """The result for one gang: the nodes of each of its sets by rank, and the victims that are evicted for it."""
 
     nodes: Nodes
     victims: tuple[int, ...]
@@ -37,12 +37,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class JointAnswer:
-    """A share for every gang, None for one whose minimum cannot be had beside those of the gangs before it.
+    """A share for every gang; None for a gang whose minimum does not fit beside the gangs before it.
 
-    `proof`: OPTIMAL where all goals are proven for the gangs that have a share, and that no other could have one;
-    else FEASIBLE. `levels`: where all gangs that have room (`solver.multi_gang.shared_nodes.crowded_out`) are placed
-    whole and without evictions, on so many levels, the widest first, the domains of all gangs together are proven to be
-    as few as can be. `without`: gangs without a share that are proven to have none beside the gangs before them.
+    `proof`: OPTIMAL if all goals are proven for the gangs with a share, and no other gang can have one; else FEASIBLE.
+    `levels`: the number of levels, from the widest on, on which all gangs together provably touch the fewest domains.
+    That holds if all gangs that fit (`solver.multi_gang.shared_nodes.crowded_out`) are placed whole without evictions.
+    `without`: gangs without a share that are proven not to fit beside the gangs before them.
     """
 
     shares: tuple[Share | None, ...]
@@ -52,15 +52,17 @@ class JointAnswer:
 
 
 def size(problem: Problem) -> int:
-    """A measure of a gang's part in the effort of a joint plan: members that must be told apart, times the nodes that
-    they may use.
+    """Return a measure of a gang's part in the effort of a joint plan.
+
+    It is the number of members that a model names one by one, times the nodes that they may use.
     """
     return _kinds(problem) * len(problem.nodes)
 
 
 def only(problem: Problem, gangs: Collection[int]) -> Problem:
-    """The problem of some of the gangs, by position. Of the others only members that have their nodes are left, without
-    rules of their own.
+    """Return the problem of some of the gangs, by position.
+
+    Of the other gangs only pinned members remain, without rules of their own.
     """
     out = {pod_set for place, gang in enumerate(problem.gangs) if place not in gangs for pod_set in gang.pod_sets}
     if not out:
@@ -91,7 +93,7 @@ def only(problem: Problem, gangs: Collection[int]) -> Problem:
 
 
 def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
-    """The problem of the gangs that have a share, and the plan that the answer is for it."""
+    """Return the problem of the gangs with a share, and the answer as a plan for it."""
     placed = {gang: share for gang, share in enumerate(answer.shares) if share is not None}
     stated = only(problem, placed)
     nodes = [tuple(member.node for member in each.members) for each in stated.sets]
@@ -103,7 +105,7 @@ def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
 
 
 def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
-    """The hard rules that an answer breaks, as sentences; empty where it breaks none."""
+    """Return the hard rules that an answer breaks, as sentences; empty if it breaks none."""
     if len(answer.shares) != len(problem.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
         return ("the answer does not speak of every gang",)
     sets = [len(gang.pod_sets) for gang in problem.gangs]
@@ -113,7 +115,10 @@ def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
 
 
 def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...]:
-    """Likewise, of an answer for gangs that are placed whole and without evictions, each stated alone."""
+    """Return the hard rules that an answer breaks, as sentences; empty if it breaks none.
+
+    `many`: gangs that are placed whole and without evictions, each stated alone.
+    """
     if len(answer.shares) != len(many.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
         return ("the answer does not speak of every gang",)
     faults: list[str] = []
@@ -128,7 +133,10 @@ def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...
 
 
 def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
-    """Whether all gangs are placed whole and nobody has to go; those without a share must have no room."""
+    """Return whether all gangs are placed whole without evictions.
+
+    Gangs without a share must be those that are proven not to fit.
+    """
     missing = {gang for gang, share in enumerate(answer.shares) if share is None}
     if missing and missing != crowded_out(many.gangs, many.units):
         return False
@@ -140,7 +148,9 @@ def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
 
 
 def _overfull(many: ManyGangs, answer: JointAnswer) -> Iterator[str]:
-    """Nodes on which the new members of all gangs ask for more than is free to each of them; nobody is evicted."""
+    """Yield a sentence for each node where new members of all gangs request more than is free for each gang, without
+    evictions.
+    """
     asked: Counter[tuple[str, str]] = Counter()
     free: dict[tuple[str, str], int] = {}
     for problem, units, share in zip(many.gangs, many.units, answer.shares, strict=True):
@@ -164,7 +174,7 @@ def _overfull(many: ManyGangs, answer: JointAnswer) -> Iterator[str]:
 
 
 def _kinds(problem: Problem) -> int:
-    """Members of a set that are all alike are counted, others are told apart."""
+    """Return how many members a model names one by one. A set of alike members counts as one, because it is counted."""
     return sum(
         1 if len({member.shape for member in pod_set.members}) == 1 else len(pod_set.members)
         for pod_set in problem.sets

@@ -1,6 +1,6 @@
-"""Gangs of alike members on the same nodes, in numbers: what of each shape goes where, and who certainly has no place.
+"""Gangs of alike members on the same nodes as arrays: which shapes fit where, and which gangs certainly do not fit.
 
-What columns are generated from, without anything that searches.
+Column generation starts from these arrays. This module does not search.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,17 @@ from solver.problem import PodSet, Problem
 from solver.tree import ROOT, Tree, tree_of
 
 _CELLS = 8_000_000
-"""Numbers in a first table of the pricing problem, 64 MB; all tables of a round are several times as large."""
+"""The most numbers in the first table of the pricing problem, 64 MB. All tables of a round are several
+times as large.
+"""
 
 
 @dataclass(frozen=True)
 class SharedNodes:
-    """The gangs on their nodes. `free` and `asked[gang]`: by resource of all gangs together, in base units.
-    `displaced[one, other]`: how many members of shape `other` certainly have no room where one of `one` is.
+    """The gangs and their common nodes.
+
+    `free` and `asked[gang]`: by resource of all gangs together, in base units. `displaced[one, other]`: how many
+    members of shape `other` certainly do not fit where a member of shape `one` is.
     """
 
     gangs: Sequence[Problem]
@@ -36,8 +40,10 @@ class SharedNodes:
 
 
 def shared_nodes(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> SharedNodes | None:
-    """The gangs in numbers; None where one is not of alike members without further rules on the same nodes as the
-    others, or where there would be too many numbers.
+    """Return the gangs as arrays.
+
+    None if a gang has unlike members, further rules, or other nodes than the other gangs. None also if the arrays would
+    be too large.
     """
     if not all(_plain(gang) and _same_places(gang, gangs[0]) for gang in gangs):
         return None
@@ -61,8 +67,9 @@ def shared_nodes(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> Sh
 def _shapes(
     gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts
 ) -> tuple[PricingProblem, tuple[GangDemand, ...], Counts]:
-    """What is priced, who asks for it, and what displaces whom. Gangs that ask for the same, and may run on the same
-    nodes, have one shape.
+    """Return the pricing problem, the gangs' demands, and how many members of each shape a member displaces.
+
+    Gangs with equal requests and equal eligible nodes have one shape.
     """
     wants = [(tuple(row), _open_nodes(gang)) for row, gang in zip(asked.tolist(), gangs, strict=True)]
     kinds = list(dict.fromkeys(wants))
@@ -84,7 +91,7 @@ def _shapes(
 
 
 def _plain(gang: Problem) -> bool:
-    """Whether the gang is one set of alike members without rules but a level above the node."""
+    """Whether the gang is one set of alike members, and has no rule except a required level above the node."""
     filled = [pod_set for pod_set in gang.sets if pod_set.members]
     numbers = gang.together or gang.multiples
     neighbours = gang.exclusions or gang.separations or gang.affinities or gang.spreads
@@ -97,13 +104,13 @@ def _plain(gang: Problem) -> bool:
 
 
 def _open_nodes(gang: Problem) -> frozenset[int]:
-    """The nodes that members may use, room aside, without evictions."""
+    """Return the nodes that members may use without evictions, regardless of free capacity."""
     shape = set_of(gang).members[0].shape
     return gang.shapes[shape].nodes - blocked_nodes(gang, shape)
 
 
 def set_of(gang: Problem) -> PodSet:
-    """The set that has members."""
+    """Return the only set with members."""
     return next(pod_set for pod_set in gang.sets if pod_set.members)
 
 
@@ -118,14 +125,14 @@ def _same_places(one: Problem, other: Problem) -> bool:
 
 
 def _aligned(amounts: Counts, gang: Problem, units: Sequence[int], resources: Sequence[str]) -> Counts:
-    """Amounts in rows, in base units, with the resources of all gangs; -1 where this one does not know a resource."""
+    """Return rows of amounts in base units, by resource of all gangs; 0 for resources that this gang does not know."""
     rows = amounts * np.array(units, dtype=np.int64)
     places = [gang.resources.index(name) if name in gang.resources else -1 for name in resources]
     return np.stack([rows[:, place] if place >= 0 else np.zeros(len(rows), dtype=np.int64) for place in places], axis=1)
 
 
 def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: tuple[str, ...]) -> Counts | None:
-    """What is free by node and resource; None where the gangs do not agree on it."""
+    """Return the free amounts by node and resource; None if the gangs disagree."""
     found = np.zeros((len(gangs[0].nodes), len(resources)), dtype=np.int64)
     known = np.zeros(len(resources), dtype=np.bool_)
     for gang, sizes in zip(gangs, units, strict=True):
@@ -139,11 +146,13 @@ def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: t
 
 
 def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
-    """By shape, for how many members with `request` there is certainly no room where one of the shape is. Those that
-    ask for nothing have places enough for all of them, of which each takes one.
+    """Return, by shape, how many members with `request` certainly do not fit where a member of the shape is.
 
-    What limits them on a node is one resource: of it, a member of the shape takes the place of as many as it asks for
-    whole times as much. The least of that over all resources which limit them somewhere holds on every node.
+    Members without requests have enough places for all of them; each takes one place.
+
+    On a node, one resource limits the members with `request`. A member of the shape displaces as many of them as its
+    own request of that resource is a multiple of theirs, rounded down. The minimum over all resources that limit them
+    on some node holds on every node.
     """
     asks = np.flatnonzero(request > 0)
     if not len(asks):
@@ -161,15 +170,17 @@ def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
 
 
 def crowded_out(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """The gangs that certainly have no place beside those before them that have one: by counting there is less room
-    than they ask for. Nobody where that is not known, or where not all gangs are placed whole and without evictions.
+    """Return the gangs that certainly do not fit beside the gangs before them that fit: by counting, too little is
+    free.
+
+    Empty if that is not known, or if not all gangs must be placed whole without evictions.
     """
     cluster = shared_nodes(gangs, units)
     return frozenset() if cluster is None else crowded_out_of(cluster)
 
 
 def crowded_out_of(cluster: SharedNodes) -> frozenset[int]:
-    """Likewise, of gangs in numbers."""
+    """Return the gangs that certainly do not fit beside the gangs before them that fit, given the gangs as arrays."""
     if any(gang.victims or gang.minimum < len(set_of(gang).members) for gang in cluster.gangs):
         return frozenset()
     classes, out = cluster.pricing.classes, set()

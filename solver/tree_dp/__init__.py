@@ -1,6 +1,7 @@
-"""Gangs whose members are alike, or of a few classes, by dynamic programming over the domain tree.
+"""Dynamic programming over the domain tree, for gangs whose members are alike or of a few classes.
 
-In comes an `instance.Instance`; out comes the best plan with a proof of every goal, or None where this way cannot tell.
-Start with `single_class`, for members that are all alike; `single_class_tables` has the recurrence, `min_plus` the
-products of tables, `reconstruct` the way back to single nodes; `multi_class` does it for members of a few classes.
+The input is an `instance.Instance`. The result is the best plan with a proof of every goal, or None if counting does
+not describe the gang exactly. Start with `single_class`, for members that are all alike. `single_class_tables` has the
+recurrence, `min_plus` the products of tables, and `reconstruct` the way back to single nodes. `multi_class` does the
+same for members of a few classes.
 """

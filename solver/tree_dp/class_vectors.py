@@ -1,7 +1,7 @@
-"""Tables over how many members of each kind there are: a dynamic programme's (min, +) products, and the way back.
+"""Tables over the number of members of each kind: a dynamic programme's (min, +) products, and the way back.
 
-A table has one axis per kind; entry `table[c]` is the least cost of having exactly `c[k]` members of every kind k. It
-reaches only as far as its domain has room.
+A table has one axis per kind. Entry `table[c]` is the least cost of exactly `c[k]` members of every kind k. A table is
+only as large as its domain has capacity.
 """
 
 import numpy as np
@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 
 Table = NDArray[np.int64]
 Vector = tuple[int, ...]
-"""How many members of each kind."""
+"""The number of members of each kind."""
 
 INFEASIBLE_COST = 1 << 60
-"""A cost of this or more: impossible."""
+"""Costs from this value on mean that a choice is impossible."""
 BITS = 59
-"""Of a cost: two of them can be added, and one to `INFEASIBLE_COST`, within 64 bits."""
+"""The bits of a cost. The sum of two costs, or of one and `INFEASIBLE_COST`, fits 64 bits."""
 
 
 _STEP = 2_000
-"""Additions that take as long as one step of a merge takes besides."""
+"""The overhead of one step of a merge, in additions."""
 _CALL = 30_000
-"""Additions that take as long as a merge or a split of the smallest tables."""
+"""The time of a merge or a split of the smallest tables, in additions."""
 
 
 def nothing(kinds: int) -> Table:
-    """The table of no room at all."""
+    """Return the table of a domain without capacity."""
     return np.zeros((1,) * kinds, dtype=np.int64)
 
 
 def reaching(table: Table) -> Table:
-    """The table as far as it says anything: without the numbers of a kind, from the largest down, that cannot be."""
+    """Return the table without trailing impossible numbers of each kind."""
     possible = np.nonzero(table < INFEASIBLE_COST)
     if not len(possible[0]):
         return table[(slice(1),) * table.ndim]
@@ -37,10 +37,11 @@ def reaching(table: Table) -> Table:
 
 
 def merged(one: Table, other: Table, most: Vector) -> Table:
-    """The best of both together, for up to `most` members of each kind.
+    """Return the best of two tables together, for up to `most` members of each kind.
 
     best[c] = min over d <= c of one[c - d] + other[d], for vectors c, d of counts: a (min, +) product in several axes.
-    All axes are laid out as one, so wide that sums do not run over into the next: adding counts is adding positions.
+    All axes are laid out as one, so wide that sums do not run over into the next one. Adding counts is adding
+    positions.
     """
     if np.count_nonzero(one < INFEASIBLE_COST) < np.count_nonzero(other < INFEASIBLE_COST):
         one, other = other, one
@@ -58,7 +59,7 @@ def merged(one: Table, other: Table, most: Vector) -> Table:
 
 
 def effort(one: Table, other: Table) -> int:
-    """What merging two tables takes, in the additions of single costs."""
+    """Return the effort of merging two tables, in additions of single costs."""
     wide = 1
     for a, b in zip(one.shape, other.shape, strict=True):
         wide *= a + b - 1
@@ -69,13 +70,13 @@ def effort(one: Table, other: Table) -> int:
 
 
 def splitting(table: Table) -> int:
-    """What all splits of one total take at most, in the same measure, where the larger table is this one."""
+    """Return a bound on the effort of `splits` for one total, in additions, if this is the larger table."""
     return table.size + _CALL
 
 
 def splits(one: Table, other: Table, goal: Vector, cost: int) -> list[tuple[Vector, Vector]]:
-    """All ways to make `goal` of a part of each table at exactly this cost."""
-    # one's part p runs from low to high; other's is whole - p, so its slice is read from the far end (flip).
+    """Return all pairs of a part of each table that make `goal` at exactly this cost."""
+    # one's part p runs from low to high; other's part is whole - p, so its slice is read from the far end (flip).
     low = [max(0, c - size + 1) for c, size in zip(goal, other.shape, strict=True)]
     high = [min(c, size - 1) for c, size in zip(goal, one.shape, strict=True)]
     own = one[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))]

@@ -1,4 +1,4 @@
-"""Which domains may hold a whole gang of alike members, and what that costs in each at best: bounds by counting."""
+"""Bounds by counting: which domains may hold a whole gang of alike members, and the least cost in each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,19 +13,18 @@ from solver.tree_dp.single_class_tables import DomainTables
 
 _LARGEST = np.iinfo(np.int64).max
 _FEW = 8
-"""So many domains are tried in all combinations, to learn in how few of a narrower level inside a gang can be."""
+"""The most domains that are tried in all combinations for a bound on the domains of a narrower level inside."""
 
 Score = tuple[int, ...]
-"""The goals of a domain in their order: the primary of its vector, the room of it and of those around it, the
-secondary.
+"""The goals of a domain in their order: the primary components of its vector, the capacity of the domain and of its
+parents, the secondary components.
 """
 
 
 def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, Score]]:
-    """The domains of a level (or ROOT) that have room for so many members and lie where the rules allow them, the best
-    bound first.
+    """Return the domains of a level (or ROOT) that may hold so many members, each with its bound, the best bound first.
 
-    The bound is the beginning of the score that a plan there has at best.
+    The bound is a lower bound on the beginning of a plan's score there.
     """
     tree, layout = tables.instance.tree, tables.layout
     rooms = _Rooms(tree, level, members, _room_by_level(tables, level))
@@ -59,8 +58,9 @@ def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int
 
 
 def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
-    """By level from `level` (or ROOT) to the node: for how many members each domain has room, within its rules about
-    numbers and those of all domains inside.
+    """Return, by level from `level` (or ROOT) to the node, how many members each domain holds.
+
+    Rules about numbers are respected: those of the domain and of all domains inside.
     """
     tree, rules = tables.instance.tree, tables.rules
     room = tables.instance.capacity[tables.kind.shape]
@@ -80,8 +80,10 @@ def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
 
 
 def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[np.bool_]:
-    """By domain of `level` (or ROOT): whether the rules of the domains around it, and of those that must have somebody,
-    allow so many members there and nobody elsewhere.
+    """Return, by domain of `level` (or ROOT), whether other domains' rules allow all `members` there and none
+    elsewhere.
+
+    The rules are those of the domains around it, and of domains that must have members.
     """
     tree, rules = tables.instance.tree, tables.rules
     allowed = tables.encloses(level, members)
@@ -95,7 +97,9 @@ def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class _Rooms:
-    """How few domains hold so many members inside each domain of `level`. `by_level`: for how many each has room."""
+    """Bounds on the domains that hold `members` inside each domain of `level`. `by_level`: the capacity of
+    each domain.
+    """
 
     tree: Tree
     level: int
@@ -103,8 +107,10 @@ class _Rooms:
     by_level: Mapping[int, Counts]
 
     def fewest(self, narrower: int) -> tuple[Counts, NDArray[np.bool_]]:
-        """By domain: the fewest of a narrower level that hold all members, and whether all of them together do. The
-        largest first are the fewest.
+        """Return, by domain, the fewest domains of a narrower level that hold all members, and whether all of them
+        together do.
+
+        The fewest are the largest ones.
         """
         count = self.tree.count(self.level)
         room, around = self.by_level[narrower], self.tree.around(narrower, self.level)
@@ -119,8 +125,10 @@ class _Rooms:
         return fewest, complete >= self.members
 
     def confine(self, fewest: Counts, narrower: int, wider: Counts) -> None:
-        """Raise `fewest` to what it is where the domains of the level around `narrower` are no more than they must be:
-        `wider` (0: not of interest, the bound stays). More of those would be worse, however few there are inside.
+        """Raise `fewest` to a bound that limits the domains of the level around `narrower` as well.
+
+        `wider`: the number of domains of that level; 0: the bound stays. A plan with more of those domains is worse,
+        however few domains of the narrower level it needs.
         """
         between = self.tree.around(narrower - 1, self.level)
         room = self.by_level[narrower]
@@ -132,8 +140,8 @@ class _Rooms:
 
 
 def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which of the fitting domains (the columns of `primary`) have the least primary so far: they are looked at
-    first.
+    """Return the fitting domains (columns of `primary`) with the least primary so far. They are the first to be
+    searched.
     """
     for word in primary:
         fitting = fitting & (word == word[fitting].min(initial=_LARGEST))
@@ -141,8 +149,9 @@ def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
-    """How few hold so many members, inside so many of the parts. No fewer than `least` do; often those inside the
-    largest parts are no more.
+    """Return the fewest children that hold so many members, inside `count` of the parts.
+
+    `least`: a lower bound. The children of the largest parts often reach it.
     """
     parts = sorted(parts, key=np.sum, reverse=True)
     fewest = sum(map(len, parts))
@@ -154,12 +163,12 @@ def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
 
 
 def _first_to_hold(room: Counts, members: int) -> int:
-    """How many of the largest hold so many members; more than there are, where all do not."""
+    """Return how many of the largest capacities hold so many members; more than there are if all do not."""
     return 1 + int(np.searchsorted(np.cumsum(-np.sort(-room)), members))
 
 
 def _min_penalty(tables: DomainTables, level: int) -> Counts:
-    """By domain of `level`: what its best node lacks of the best weight of node preferences."""
+    """Return, by domain of `level`, the difference between the best preference weight and that of its best node."""
     tree, preference_score = tables.instance.tree, tables.weights
     best = np.full(tree.count(level), preference_score.min(initial=0), dtype=np.int64)
     np.maximum.at(best, tree.domains(level), preference_score)
@@ -167,7 +176,9 @@ def _min_penalty(tables: DomainTables, level: int) -> Counts:
 
 
 def _least_terminating(tables: DomainTables, level: int, members: int) -> Counts:
-    """By domain of `level`: the least capacity of terminating pods that so many members use there, if they fit."""
+    """Return, by domain of `level`, the least capacity of terminating pods that so many members use there,
+    if they fit.
+    """
     instance, shape = tables.instance, tables.kind.shape
     request = instance.problem.shapes[shape].requests[instance.scarce]
     now = np.minimum(tables.now, instance.capacity[shape] * request)

@@ -1,9 +1,9 @@
-"""Gangs of one kind, exactly, by counting: dynamic programming over the domain tree, without CP-SAT.
+"""Exact plans for gangs of one kind by counting: dynamic programming over the domain tree, without CP-SAT.
 
-For every domain: the best that n members inside it can come to, for each n. "Best" is a vector of all goals that add
-up over domains (domains touched per level, preferences, terminating capacity, room of the touched domains, domains with
-room left), compared lexicographically; a domain's table is the (min, +) product of its children's (a tree
-knapsack). Children that are alike have one table, merged by doubling.
+A table holds, for every domain and each n, the best vector of goals with n members inside. The vector has all goals
+that are sums over domains. They are touched domains per level, preferences, terminating capacity, capacity of the
+touched domains, and domains with capacity left. Vectors are compared lexicographically. A domain's table is the (min,
++) product of its children's tables (a tree knapsack). Alike children have one table, merged by doubling.
 """
 
 from dataclasses import dataclass, field
@@ -15,23 +15,25 @@ from solver.capacity import Counts
 from solver.deadline import NO_DEADLINE, Deadline
 
 Table = NDArray[np.int64]
-"""Rows: the words of the vector; columns: how many members. A first word of `INFEASIBLE_COST` or more: impossible."""
+"""Rows: the words of the vector. Columns: the number of members. A first word from `INFEASIBLE_COST` on: impossible."""
 
 INFEASIBLE_COST = 1 << 60
 _WORST = np.iinfo(np.int64).max
 _NARROW, _AT_ONCE = 512, 32
-"""So wide tables are merged for so many numbers of members at a time: what numpy does costs less than telling it to."""
+"""Tables up to this width are merged for several numbers of members at once, because calls of numpy cost more than
+work.
+"""
 _FULL, _FEW = 64, 256
-"""Products so wide at most are always worked out as a whole; of wider ones, children for so many members at most are
-merged column by column.
+"""Products up to the first width are always computed whole. In wider products, a few children, for at most the second
+number of members, are merged column by column.
 """
 _WORD = 59
-"""Bits of a word: two words can be added, and a word to `INFEASIBLE_COST`, within 64 bits."""
+"""The bits of a word. The sum of two words, or of a word and `INFEASIBLE_COST`, fits 64 bits."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which bits of which word each component of the vector has; the first `primary` words are compared first."""
+    """The word and the bits of each component of the vector. The first `primary` words are compared first."""
 
     words: int
     primary: int
@@ -39,16 +41,16 @@ class Layout:
 
     @property
     def primary_alone(self) -> "Layout":
-        """The same places without the secondary."""
+        """The layout without the secondary words."""
         return Layout(
             self.primary, self.primary, {name: place for name, place in self.at.items() if place[0] < self.primary}
         )
 
 
 def layout_of(primary: list[tuple[str, int]], secondary: list[tuple[str, int]]) -> Layout | None:
-    """Pack components, each with the largest sum it can come to, most important first. None: one is too large.
+    """Pack components, each with its largest sum, most important first. None: one is too large.
 
-    `secondary` begins a new word, so that something else can be compared between primary and secondary.
+    `secondary` begins a new word, so that other values can be compared between primary and secondary.
     """
     at: dict[str, tuple[int, int]] = {}
     first = _pack(primary, 0, at)
@@ -59,7 +61,7 @@ def layout_of(primary: list[tuple[str, int]], secondary: list[tuple[str, int]]) 
 
 
 def _pack(components: list[tuple[str, int]], word: int, at: dict[str, tuple[int, int]]) -> int:
-    """Fill words from `word` on, from their upper bits down; the number of the next free word."""
+    """Fill words from `word` on, from their upper bits down. Return the number of the next free word."""
     left = _WORD
     for name, most in components:
         bits = most.bit_length()
@@ -71,15 +73,16 @@ def _pack(components: list[tuple[str, int]], word: int, at: dict[str, tuple[int,
 
 
 def nothing(words: int) -> Table:
-    """The table of no room at all: only 0 members."""
+    """Return the table of a domain without capacity: only 0 members."""
     return np.zeros((words, 1), dtype=np.int64)
 
 
 def merged(one: Table, other: Table, most: int) -> Table:
-    """The best of both together, for up to `most` members.
+    """Return the best of two tables together, for up to `most` members.
 
-    best[n] = min over i of one[n - i] + other[i], columns compared word by word from the first: the (min, +) product of
-    lexicographic vectors. Words are so narrow that the sum of two neither overflows nor carries into the next one.
+    best[n] = min over i of one[n - i] + other[i], columns compared word by word from the first. It is the (min, +)
+    product of lexicographic vectors. Words are so narrow that the sum of two neither overflows nor carries into the
+    next one.
     """
     if one.shape[1] < other.shape[1]:
         one, other = other, one
@@ -103,7 +106,7 @@ def merged(one: Table, other: Table, most: int) -> Table:
 
 
 def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table:
-    """By column, the least of what several numbers of members in the other domain come to (`offers`) with `one`."""
+    """Return, by column, the least sum of `one` and one of `offers`: columns of the other table for these counts."""
     pad = int(counts[-1])
     # one becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], impossible where that is negative.
     padded = np.full((one.shape[0], pad + max(width, one.shape[1])), INFEASIBLE_COST, dtype=np.int64)
@@ -121,7 +124,7 @@ def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table
 
 
 def merged_at(one: Table, other: Table, counts: Counts) -> Table:
-    """The columns of `merged` for these numbers of members alone."""
+    """Return the columns of `merged` for these numbers of members only."""
     # one becomes words x counts x other's columns: one[w, k, i] = one[w, counts[k] - i], impossible where it ends.
     places = counts[:, None] - np.arange(other.shape[1])
     there = (places >= 0) & (places < one.shape[1])
@@ -146,7 +149,7 @@ def _keep_better(best: Table, offer: Table) -> None:
 
 @dataclass(slots=True)
 class Products:
-    """Tables of many children together, each worked out once. `tables[key]` is that of one child."""
+    """Tables of many children together, each computed once. `tables[key]` is that of one child."""
 
     words: int
     most: int
@@ -156,7 +159,7 @@ class Products:
     _products: dict[tuple[tuple[int, int], ...], Table] = field(default_factory=dict)
 
     def power(self, key: int, times: int) -> Table:
-        """`times` children of one key together."""
+        """Return the table of `times` children of one key together."""
         if times == 0:
             return nothing(self.words)
         if times == 1:
@@ -173,7 +176,9 @@ class Products:
         return known
 
     def product(self, groups: tuple[tuple[int, int], ...]) -> Table:
-        """Children of several keys together: pairs of key and number. Ends that were seen before are reused."""
+        """Return the table of children of several keys: pairs of key and number. Known products of trailing pairs are
+        reused.
+        """
         start = next((place for place in range(len(groups)) if groups[place:] in self._products), len(groups))
         table = self._products[groups[start:]] if start < len(groups) else nothing(self.words)
         for place in range(start - 1, -1, -1):
@@ -184,8 +189,10 @@ class Products:
         return table
 
     def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> Table:
-        """The columns of `product` for these numbers of members. Of the first key all but a few children are merged,
-        the same ones for several numbers of them: whoever takes these one by one needs a whole table now and then only.
+        """Return the columns of `product` for these numbers of members.
+
+        All children of the first key except a few are merged into a whole table, which several numbers of children
+        share. So a caller that takes children one by one needs a new whole table only now and then.
         """
         if groups in self._products or self.width(groups) <= _FULL:
             return self.product(groups)[:, counts]
@@ -194,6 +201,6 @@ class Products:
         return merged_at(self.product(((key, times - few), *groups[1:])), self.power(key, few), counts)
 
     def width(self, groups: tuple[tuple[int, int], ...]) -> int:
-        """How many columns `product` has."""
+        """Return the number of columns of `product`."""
         columns: int = sum(times * (self.tables[key].shape[1] - 1) for key, times in groups)
         return min(columns, self.most) + 1

@@ -1,8 +1,8 @@
-"""Gangs of several kinds by counting: what each domain can hold of every kind together, and at what cost.
+"""Gangs of several kinds by counting: how many members of every kind each domain can hold together, and the cost.
 
-The goals from compactness to waste are sums over domains, and most rules bind the numbers in one domain, so a dynamic
-programme up the tree knows exactly how good a plan inside a domain can be, and which nodes have which numbers in the
-best ones (`solver.tree_dp.class_vectors`). CP-SAT is left with those: who among them comes first by rank and name.
+The goals from compactness to waste are sums over domains, and most rules bind the numbers in one domain. So a dynamic
+programme up the tree computes the exact cost of the best plans inside a domain. It also computes which nodes have which
+numbers of members in them (`solver.tree_dp.class_vectors`). CP-SAT then only decides ranks and names among these plans.
 """
 
 import math
@@ -26,22 +26,22 @@ from solver.tree_dp.multi_class_tables import NOTHING, Costs, TableEffort, Table
 from solver.tree_dp.spread_groups import SpreadWay, ways_to_spread
 
 _MIXTURES = 2_000
-"""Up to how many different numbers of members of every kind it is counted."""
+"""The most combinations of numbers of members of every kind that are counted."""
 
 _EFFORT = 2_000_000_000
-"""Additions of costs (about half a second) after which counting is given up."""
+"""The additions of costs (about half a second) after which counting is abandoned."""
 _AFTER_COMPACTNESS = 2
-"""Digits of a cost after those of compactness: preferences and terminating."""
+"""The digits of a cost after those of compactness: preferences and terminating."""
 _STATES = 100_000
-"""How many numbers of members in domains are compared by goals that a cost has no place for."""
+"""The most combinations of a domain and numbers of members that are compared by goals outside the cost."""
 
 
 @dataclass(frozen=True)
 class Best:
     """The first goals of the best plans that place all members inside a domain.
 
-    `spread`: the domains used, level by level. `preference_score`: the weight of node preferences. `terminating`: a
-    lower bound of the used capacity that terminating pods hold; exact where a cost has place for it.
+    `spread`: the used domains, by level. `preference_score`: the weight of node preferences. `terminating`: a lower
+    bound of the used capacity that terminating pods hold. It is exact if a cost has a digit for it.
     """
 
     spread: Spread
@@ -51,12 +51,13 @@ class Best:
 
 @dataclass(frozen=True)
 class Narrowed:
-    """What the best plans for everybody inside a domain can use, and come to, as far as goals go that do not tell
-    members apart.
+    """The nodes that the best plans inside a domain can use, and their goals as far as goals do not distinguish
+    members.
 
-    `capacity`: how many members of each shape the nodes have at most, shapes x nodes. Where several kinds share a
-    shape, what the nodes can hold of it, if they have any. Of nodes that only names tell apart, as many as there are
-    members: the first. `reached`: goals by name and part. `one`: one of these plans, the node of every member.
+    `capacity`: the most members of each shape on the nodes, shapes x nodes. If several kinds share a shape, it is the
+    node's capacity for the shape, or 0 if it gets none. Of nodes that differ in names only, only the first ones by name
+    remain: as many as there are members. `reached`: goals by name and part. `one`: one of these plans, the node of
+    every member.
     """
 
     capacity: Counts
@@ -66,21 +67,23 @@ class Narrowed:
 
 @dataclass(frozen=True)
 class _Term:
-    """A part of waste, (c) or (d), at a level, or capacity of terminating pods, and what it comes to at most."""
+    """A part of waste, (c) or (d), at a level, or capacity of terminating pods, with its largest value."""
 
     goal: str
     level: int
     most: int
 
     def part(self, levels: Sequence[str]) -> tuple[str, str]:
-        """The goal and the part that the plan reports."""
+        """Return the goal and the part as the plan reports them."""
         return (self.goal, "") if self.level == ROOT else ("waste", f"{self.goal}/{levels[self.level]}")
 
 
 @dataclass(frozen=True)
 class _Waste:
-    """Costs up to waste as far as a cost has place for them, the `later` ones, and the radices of the digits of both.
-    `parts`: the goals and parts that the digits after those of compactness are.
+    """Costs up to waste, in two groups: goals that fit a cost, and `later` ones, with the radices of the digits of
+    both.
+
+    `parts`: the goals and parts of the digits after those of compactness.
     """
 
     costs: Costs
@@ -91,8 +94,9 @@ class _Waste:
 
 
 def mixtures_of(instance: Instance) -> "Mixtures | None":
-    """The tables of an instance, of which everybody has to be placed. None where counting does not tell the whole
-    truth, or where there would be too much to count.
+    """Return the tables of an instance of which every member must be placed.
+
+    None if counting does not describe the instance exactly, or if there is too much to count.
     """
     problem = instance.problem
     if instance.evicting or instance.pinned or not instance.pending:
@@ -112,13 +116,13 @@ def mixtures_of(instance: Instance) -> "Mixtures | None":
 
 
 def _whole_slices(instance: Instance) -> bool:
-    """Whether slices only say that numbers in domains are multiples of their sizes."""
+    """Return whether slices only require that numbers in domains are multiples of their sizes."""
     sets = tuple(replace(pod_set, minimum=len(pod_set.members)) for pod_set in instance.problem.sets)
     return alike(replace(instance, problem=replace(instance.problem, sets=sets))) is not None
 
 
 class Mixtures:
-    """All that counting tells about the domains of an instance, worked out when asked for. Raises `TooMuchError`."""
+    """The results of counting for the domains of an instance, computed on demand. Raises `TooMuchError`."""
 
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], ways: Sequence[SpreadWay]) -> None:
         self.instance, self.kinds = instance, kinds
@@ -141,11 +145,11 @@ class Mixtures:
 
     @property
     def max_preference(self) -> int:
-        """No plan has more weight of node preferences."""
+        """An upper bound on the weight of node preferences."""
         return self.rules.max_preference
 
     def best(self, level: int, domain: int) -> Best | None:
-        """The best inside one domain; None where it cannot hold everybody."""
+        """Return the best first goals inside one domain; None if it cannot hold every member."""
         cost, _ = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
             return None
@@ -156,7 +160,9 @@ class Mixtures:
         return Best(tuple(spread), self.max_preference - disliked, waits)
 
     def narrowed(self, level: int, domain: int) -> Narrowed:
-        """What the best plans inside a domain that can hold everybody come to, and what they can use."""
+        """Return the goals of the best plans inside a domain that can hold every member, and the nodes that they can
+        use.
+        """
         cost, compact = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
             raise ValueError("this domain cannot hold everybody")
@@ -178,12 +184,12 @@ class Mixtures:
         )
 
     def _compared(self, paths: Sequence[BestPaths], level: int, domain: int) -> tuple[int, list[BestPaths]]:
-        """What everybody costs at best by the later goals, and the paths by which it is so. Raises `TooMuchError`."""
+        """Return the least later cost of all members, and the paths that reach it. Raises `TooMuchError`."""
         costs = [each.later(level, domain, self.full) for each in paths]
         return min(costs), [each for each, cost in zip(paths, costs, strict=True) if cost == min(costs)]
 
     def _capacity(self, counts: Iterable[tuple[int, Vector]]) -> Counts:
-        """How many members of each shape nodes have at most, of which these numbers of each kind are known."""
+        """Return the most members of each shape on nodes, given numbers of each kind there."""
         capacity = np.zeros_like(self.instance.capacity)
         owners = Counter(kind.shape for kind in self.kinds)
         for node, numbers in counts:
@@ -197,7 +203,7 @@ class Mixtures:
         return capacity
 
     def _seated(self, counts: Mapping[int, Vector]) -> Nodes:
-        """The members of each set on nodes that have so many of every kind."""
+        """Return the node of every member, given the numbers of every kind on each node."""
         rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in self.instance.problem.sets]
         in_order = sorted(counts, key=self.instance.tree.order.__getitem__)
         for place, kind in enumerate(self.kinds):
@@ -207,7 +213,7 @@ class Mixtures:
         return tuple(map(tuple, rows))
 
     def _compactness(self, digits: Sequence[int]) -> dict[tuple[str, str], int]:
-        """Compactness, level by level, preferences and terminating: the first digits of a cost."""
+        """Return compactness by level, preferences and terminating: the first digits of a cost."""
         of_level = ("gang", "sets") if len(self._filled) > 1 else ("gang",)
         parts = [(f"compactness/{name}", part) for name in self.instance.problem.levels for part in of_level]
         found = dict(zip(parts, digits, strict=False))
@@ -215,7 +221,10 @@ class Mixtures:
         return found | {("preferences", ""): disliked - self.max_preference, ("terminating", ""): waits}
 
     def _of_no_use(self, nodes: Positions) -> Positions:
-        """Those of some nodes before which by name come as many as there are members that only names tell apart."""
+        """Return the nodes that no best plan needs because of their names.
+
+        Each has as many equal nodes with smaller names as there are members.
+        """
         instance, every = self.instance, self.instance.problem.nodes
         columns: list[Sequence[int] | Positions] = [instance.potential, instance.tree.domains(instance.tree.depth - 2)]
         columns += [*every.free.T, *every.terminating.T, *instance.amounts.T, *instance.capacity, *self.rules.penalties]
@@ -227,8 +236,9 @@ class Mixtures:
         return last
 
     def _waste(self, level: int, reached: list[int]) -> _Waste:
-        """All goals up to the capacity left inside a domain. A goal that is known needs no more place in a cost than
-        what it comes to.
+        """Return the costs of all goals up to the capacity left inside a domain.
+
+        A goal with a known value needs only a digit that holds this value.
         """
         instance, depth = self.instance, self.instance.tree.depth
         step = (len(reached) - _AFTER_COMPACTNESS) // depth
@@ -253,7 +263,9 @@ class Mixtures:
         )
 
     def _costs(self, compact: Sequence[int], terms: Sequence[_Term], weights: Sequence[int]) -> Costs:
-        """Costs of these weights. `compact`: of compactness, level by level, then of preferences and terminating."""
+        """Return costs with these weights. `compact`: those of compactness by level, then of preferences and
+        terminating.
+        """
         depth = self.instance.tree.depth
         step = (len(compact) - _AFTER_COMPACTNESS) // depth
         *levels, disliked, waits = compact
@@ -273,8 +285,9 @@ class Mixtures:
 
 
 def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector) -> tuple[int | None, list[Tables]]:
-    """What so many members cost at best inside a domain by any of these tables, and those by which it is so; None and
-    none where they cannot be there.
+    """Return the least cost of so many members inside a domain by any of these tables, and the tables that reach it.
+
+    None and no tables if the members cannot be there.
     """
     costs = [(cost, each) for each in tables if (cost := each.cost(level, domain, counts)) is not None]
     best = min((cost for cost, _ in costs), default=None)
@@ -282,7 +295,7 @@ def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector)
 
 
 def _weights(radices: Sequence[int]) -> list[int]:
-    """What one of each digit is worth, the most important digit first."""
+    """Return the weight of one unit of each digit, the most important digit first."""
     weights = [1]
     for radix in reversed(radices[1:]):
         weights.append(weights[-1] * radix)
@@ -290,7 +303,7 @@ def _weights(radices: Sequence[int]) -> list[int]:
 
 
 def _digits(number: int, radices: Sequence[int]) -> list[int]:
-    """The digits of a number, the most important first."""
+    """Return the digits of a number in a mixed radix, the most important first."""
     found = []
     for radix in reversed(radices):
         number, digit = divmod(number, radix)

@@ -1,7 +1,7 @@
-"""The way back down from the tables to the nodes of the best plans, and what is best among these by further goals.
+"""The way back from the tables to the nodes of the best plans, and the best among these by further goals.
 
-The tables hold as many goals as a cost has place for. Plans that are equal by them are compared here, by numbers of any
-size, along those ways alone that lead to such plans.
+The tables hold as many goals as fit a cost. Plans that are equal by them are compared here by numbers of any size. Only
+the ways that lead to such plans are followed.
 """
 
 from collections import Counter
@@ -19,8 +19,8 @@ _Split = tuple[Vector, Vector]
 class BestPaths:
     """The best ways to have so many members in a domain, by the costs of the tables and then by the later ones.
 
-    `states`: so many numbers of members may be compared by the later ones; None: they are not heeded. Raises
-    `TooMuchError` where they are more.
+    `states`: how many numbers of members may be compared by later costs; None: later costs are ignored. Raises
+    `TooMuchError` if there are more.
     """
 
     def __init__(self, tables: Tables, states: int | None) -> None:
@@ -29,18 +29,20 @@ class BestPaths:
         self._last = self._instance.tree.depth - 1
         self._comparing = states is not None and tables.later is not NOTHING
         self._states = TableEffort(states or 0, tables.effort.deadline)
-        # The least later cost of so many members: in a domain, by its key, and in the children up to one, by its step.
+        # The least later cost of so many members: in a domain, by its key; in the children up to one, by its step.
         self._in_domain: dict[tuple[int, Vector], int] = {}
         self._up_to: dict[tuple[int, Vector], int] = {}
 
     def later(self, level: int, number: int, counts: Vector) -> int:
-        """What so many members in a domain cost at best by the later goals, among the best ways to have them there."""
+        """Return the least later cost of so many members in a domain, among the best ways to have them there."""
         key = self.tables.key(level, number)
         return 0 if key is None or not self._comparing else self._least(key, counts)
 
     def nodes(self, level: int, number: int, counts: Vector) -> Iterator[tuple[int, Vector]]:
-        """The nodes of a domain with the numbers that they have in the best ways to have so many members there. Of
-        nodes, and of domains of nodes, that only names tell apart as many as can be used, those with the first names.
+        """Yield the nodes of a domain with their numbers in the best ways to have so many members there.
+
+        Of nodes that differ in names only, as many as can be used are yielded: those with the first names. That also
+        holds for domains of nodes.
         """
         wanted = {number: {counts}}
         for each in range(level, self._last):
@@ -53,8 +55,9 @@ class BestPaths:
                 yield node, total
 
     def one(self, level: int, number: int, counts: Vector) -> dict[int, Vector]:
-        """The nodes of a domain with the numbers that they have in one of the best ways to have so many members there;
-        of nodes that are alike the first by name.
+        """Return the nodes of a domain with their numbers in one of the best ways to have so many members there.
+
+        Of alike nodes, those with the first names are used.
         """
         wanted = {number: counts}
         for each in range(level, self._last):
@@ -65,8 +68,9 @@ class BestPaths:
         return wanted
 
     def _trace(self, level: int, number: int, totals: set[Vector], inside: dict[int, set[Vector]]) -> None:
-        """Add to `inside` what the children of a domain have when it has one of `totals`. Of children that are alike,
-        each can have what the last can.
+        """Add to `inside` the numbers in the children of a domain, if the domain has one of `totals`.
+
+        Each of several alike children can have every number that the last one can have.
         """
         key = self.tables.key(level, number)
         if key is None:
@@ -85,9 +89,12 @@ class BestPaths:
             totals = rests
 
     def _first_by_name(self, level: int, alike: list[int], used: int) -> list[int]:
-        """Those of some domains that are alike which a plan with the first names can use, where it uses so many of them
-        at most: all but those to which so many others are preferred. That is one whose names all come before those of
-        the other's nodes of the same sort, the first before the first, and so on.
+        """Return the domains, of some alike ones, that a plan with the first names can use. It uses at most `used` of
+        them.
+
+        A domain is left out if `used` others are preferred to it. A domain is preferred to another if its names come
+        before the other's, sort by sort. The names of each sort are compared in order: the first with the first, and so
+        on.
         """
         if level < self._last - 1 or len(alike) <= used or not self.tables.tells_nodes_apart:
             return alike
@@ -100,7 +107,7 @@ class BestPaths:
         return [alike[place] for place in sorted(kept)]
 
     def _names(self, level: int, domain: int) -> list[int]:
-        """The places in natural order of a node, or of those nodes of a domain that can be used, sort by sort."""
+        """Return the places in natural order of a node, or of a domain's nodes that can be used, sort by sort."""
         rank, key = self._instance.name_rank, self.tables.key(level, domain)
         if level == self._last or key is None:
             return [rank[domain]]
@@ -109,7 +116,7 @@ class BestPaths:
         return [place for sort in used for place in sorted(rank[node] for node in of_sort[sort])[: used[sort]]]
 
     def _take(self, level: int, number: int, total: Vector, inside: dict[int, Vector]) -> None:
-        """Add to `inside` what the children of a domain have in one of the best ways that it has so many."""
+        """Add to `inside` the numbers in the children of a domain, in one of the best ways to have `total`."""
         key = self.tables.key(level, number)
         if key is None:
             return
@@ -124,7 +131,7 @@ class BestPaths:
                 inside[alike[step.key].pop(0)] = part
 
     def _best(self, step: MergeStep, total: Vector) -> Sequence[_Split]:
-        """The best ways to have so many members in the children up to one."""
+        """Return the best ways to have so many members in the children up to one."""
         ways = self._ways(step, total)
         if not self._comparing:
             return ways
@@ -132,18 +139,18 @@ class BestPaths:
         return [way for way in ways if self._cost(step, way) == least]
 
     def _ways(self, step: MergeStep, total: Vector) -> list[_Split]:
-        """As `_best`, by the costs of the tables alone."""
+        """Return the best ways to have so many members in the children up to one, by the costs of the tables only."""
         self.tables.effort.spend(splitting(step.before))
         return splits(step.before, self.tables.known[step.key].table, total, int(step.after[total]))
 
     def _cost(self, step: MergeStep, way: _Split) -> int:
-        """The least later cost of a way. Expects that of the children before to be known."""
+        """Return the least later cost of a way. That of the children before must be known."""
         rest, part = way
         before = self._up_to[step.previous, rest] if step.previous else 0
         return before + self._least(step.key, part)
 
     def _least(self, key: int, counts: Vector) -> int:
-        """The least later cost of so many members in domains of a sort."""
+        """Return the least later cost of so many members in a domain of a sort."""
         if (key, counts) not in self._in_domain:
             self._states.spend(1)
             sort = self.tables.known[key]
@@ -152,7 +159,7 @@ class BestPaths:
         return self._in_domain[key, counts]
 
     def _inside(self, steps: Sequence[MergeStep], counts: Vector) -> int:
-        """The least later cost of so many members in all children of a domain."""
+        """Return the least later cost of so many members in all children of a domain."""
         wanted, ways = {counts}, list[tuple[MergeStep, dict[Vector, list[_Split]]]]()
         for step in reversed(steps):
             unknown = [total for total in wanted if (step.place, total) not in self._up_to]

@@ -1,4 +1,4 @@
-"""What all tables of a count share: what an instance allows and asks for, over all numbers of members of every kind."""
+"""The arrays that all tables of a count share: requests and rules of an instance for all numbers of members."""
 
 from functools import cached_property
 
@@ -14,11 +14,11 @@ Allowed = NDArray[np.bool_]
 
 
 class MultiClassRules:
-    """What all tables of an instance share: arrays with one axis per kind, over all numbers of members.
+    """Arrays that all tables of an instance share, with one axis per kind, over all numbers of members.
 
-    `asked[resource]`, `used`: what so many ask for, of the scarcest resource; `in_set[place]`: how many of a filled
-    set; `allowed[level]`: whether so many may be in one domain. `penalties[kind, node]`: what the node lacks of the
-    best weight of node preferences.
+    `asked[resource]`: the requests of so many members; `used`: those of the scarcest resource. `in_set[place]`: the
+    members of a filled set among them. `allowed[level]`: whether so many may be in one domain. `penalties[kind, node]`:
+    the best weight of node preferences minus the node's weight.
     """
 
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], filled: list[int]) -> None:
@@ -26,8 +26,8 @@ class MultiClassRules:
         shapes = [instance.problem.shapes[kind.shape] for kind in kinds]
         full = [len(kind.ranks) for kind in kinds]
         self.full: Vector = tuple(full)
-        # counts: kinds x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have its axes but
-        # the first.
+        # counts: kinds x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have the same axes
+        # except the first one.
         self.counts = np.indices([count + 1 for count in full], dtype=np.int64)
         requests = np.array([shape.requests for shape in shapes], dtype=np.int64)
         # asked[resource][c] = sum over kinds of requests[k, resource] * c[k]
@@ -36,7 +36,7 @@ class MultiClassRules:
         owners = np.array([[kind.pod_set == each for kind in kinds] for each in filled], dtype=np.int64)
         self.in_set = np.tensordot(owners, self.counts, axes=1)
         self.allowed = [self._allowed(level) for level in range(instance.tree.depth)]
-        # capacity, amounts: nodes x kinds, nodes x resources; of each no more than all members together could use.
+        # capacity, amounts: nodes x kinds, nodes x resources; each is no more than all members together could use.
         self.capacity = np.minimum(instance.capacity[[kind.shape for kind in kinds]].T, full)
         self.amounts = np.minimum(np.maximum(instance.amounts, 0), self.capacity @ requests)
         preference_score = np.zeros((len(kinds), len(instance.problem.nodes)), dtype=np.int64)
@@ -48,7 +48,7 @@ class MultiClassRules:
         self.penalties = best[:, None] - preference_score
 
     def _allowed(self, level: int) -> Allowed:
-        """Whether the rules of a level allow so many members in one of its domains."""
+        """Return, by numbers of members, whether the rules of a level allow them in one of its domains."""
         problem = self.instance.problem
         fine = np.ones(self.used.shape, dtype=np.bool_)
         for place, position in enumerate(self.filled):
@@ -74,25 +74,25 @@ class MultiClassRules:
 
     @cached_property
     def most_terminating(self) -> int:
-        """An upper bound of the capacity of terminating pods that a plan uses: on a node, at most what they hold."""
+        """An upper bound of the capacity of terminating pods that a plan uses: on each node, at most what they hold."""
         held = self.instance.problem.nodes.terminating[self.capacity.any(axis=1), self.instance.scarce]
         return min(int(np.maximum(held, 0).sum()), int(self.used.max()))
 
     @cached_property
     def present(self) -> Table:
-        """1 where anybody is there."""
+        """1 for numbers with at least one member."""
         present: Table = np.any(self.in_set > 0, axis=0).astype(np.int64)
         return present
 
     @cached_property
     def sets_present(self) -> Table:
-        """How many sets are there."""
+        """The number of sets with at least one member."""
         present: Table = np.sum(self.in_set > 0, axis=0, dtype=np.int64)
         return present
 
 
 def _allowed_of(pod_set: PodSet, level: int, counts: Table) -> Allowed:
-    """Whether the rules of a set allow so many of it in one domain of a level."""
+    """Return, by number of its members, whether a set's rules allow them in one domain of a level."""
     fine = np.ones(counts.shape, dtype=np.bool_)
     if pod_set.required == level:
         fine &= (counts == 0) | (counts == len(pod_set.members))

@@ -1,4 +1,4 @@
-"""One table for every sort of domain, from the nodes up."""
+"""The tables for gangs of several kinds: one table for every sort of domain, from the nodes up."""
 
 from dataclasses import dataclass, field
 
@@ -19,22 +19,24 @@ from solver.tree_dp.multi_class_rules import MultiClassRules
 from solver.tree_dp.spread_groups import SpreadWay
 
 _KEPT = 200
-"""Additions that every cost that is kept counts for: memory is bounded with the time."""
+"""How many additions each stored cost counts for: a limit of time is a limit of memory, too."""
 
 
 class TooMuchError(Exception):
-    """Counting would take too long."""
+    """Counting would take too long, so the caller tries another method."""
 
 
 @dataclass
 class TableEffort:
-    """Additions of costs that may still be made, before the deadline."""
+    """The remaining additions of costs, and the deadline."""
 
     left: int
     deadline: Deadline = NO_DEADLINE
 
     def spend(self, additions: int) -> None:
-        """Take them off. Raises `TooMuchError` where there are not so many left, `OutOfTimeError` where the time is."""
+        """Subtract additions. Raises `TooMuchError` if too few are left, `OutOfTimeError` if the deadline
+        has passed.
+        """
         self.deadline.look()
         self.left -= additions
         if self.left < 0:
@@ -43,7 +45,7 @@ class TableEffort:
 
 @dataclass(frozen=True)
 class Costs:
-    """What each goal weighs in a cost; 0: not heeded. By level, but for `disliked` and `terminating`."""
+    """The weight of each goal in a cost; 0: the goal is ignored. By level, except `disliked` and `terminating`."""
 
     gang: tuple[int, ...]
     sets: tuple[int, ...]
@@ -58,13 +60,14 @@ class Costs:
 
 
 NOTHING = Costs((), (), 0, (), ())
-"""No goal is heeded."""
+"""All goals are ignored."""
 
 
 @dataclass(frozen=True)
 class MergeStep:
-    """Another child, by its key, to those before it. `place`: a number of its own, from 1; `previous`: that of the step
-    before, 0 if there is none.
+    """One step of a merge: another child, by its key, joins those before it.
+
+    `place`: the number of the step, from 1. `previous`: the number of the step before; 0: there is none.
     """
 
     place: int
@@ -76,8 +79,9 @@ class MergeStep:
 
 @dataclass(frozen=True)
 class SortOfDomain:
-    """The table of domains that are alike, of which one is `number` of `level`. `steps`: child by child, without those
-    that surely stay empty because so many alike ones are not needed.
+    """The table of alike domains, of which one is `number` of `level`.
+
+    `steps`: child by child. Alike children that certainly stay empty, because fewer are enough, have no step.
     """
 
     level: int
@@ -88,9 +92,11 @@ class SortOfDomain:
 
 @dataclass
 class Tables:
-    """One table per sort of domain, for certain costs and one way to keep topology spread. Domains that are alike share
-    a key: `known[key]`. `later`: costs that are compared where those of the tables are equal; they are not in them, but
-    domains that are alike are so by these, too. `tells_nodes_apart`: both are all goals before names.
+    """One table per sort of domain, for given costs and one way to keep topology spread.
+
+    Alike domains share a key: `known[key]`. `later`: costs that decide between plans with equal costs in the tables.
+    The tables do not contain them, but alike domains are equal in them, too. `tells_nodes_apart`: both together are all
+    goals before names.
     """
 
     rules: MultiClassRules
@@ -105,7 +111,10 @@ class Tables:
     _key_of: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def cost(self, level: int, number: int, counts: Vector) -> int | None:
-        """What so many members inside a domain cost at best; None where they cannot be there, with nobody elsewhere."""
+        """Return the least cost of so many members inside a domain, with no member elsewhere.
+
+        None if they cannot be there.
+        """
         if not self.way.allows(level, number, counts):
             return None
         key = self.key(level, number)
@@ -118,7 +127,9 @@ class Tables:
         return int(table[counts])
 
     def children(self, level: int, number: int) -> dict[int, list[int]]:
-        """The children of a domain that have room, by key in ascending order: those that are alike together."""
+        """Return the children of a domain that have capacity, by key in ascending order, so that alike children are
+        together.
+        """
         found: dict[int, list[int]] = {}
         for child in self.rules.instance.tree.children(level, number):
             key = self.key(level + 1, child)
@@ -127,7 +138,7 @@ class Tables:
         return dict(sorted(found.items()))
 
     def key(self, level: int, number: int) -> int | None:
-        """The key of a domain; None where it has no room."""
+        """Return the key of a domain; None if it has no capacity."""
         if (level, number) not in self._key_of:
             last = self.rules.instance.tree.depth - 1
             self._key_of[level, number] = self._node(number) if level == last else self._domain(level, number)
@@ -150,14 +161,16 @@ class Tables:
         return self._keys[sign]
 
     def _of_use(self, key: int) -> int | None:
-        """How many domains of one sort can have anybody at the same time; None where each must have somebody."""
+        """Return how many alike domains can have members at the same time; None if each of them must have members."""
         table = self.known[key].table
         if table.flat[0] >= INFEASIBLE_COST:
             return None
         return sum(most for most, size in zip(self.rules.full, table.shape, strict=True) if size > 1)
 
     def _step(self, previous: MergeStep | None, key: int) -> MergeStep:
-        """One more child; the first of them are often the same as elsewhere, and then already known."""
+        """Return the step that adds one more child. The first steps of different domains are often the same, and are
+        shared.
+        """
         sign = (previous.place if previous else 0, key)
         if sign not in self._steps:
             before = previous.after if previous else nothing(len(self.rules.full))
@@ -194,12 +207,12 @@ class Tables:
         return self._keys[sign]
 
     def _potential(self, level: int, number: int) -> int:
-        """The potential of a domain, where the costs depend on it."""
+        """Return the potential of a domain if the costs depend on it; else 0."""
         heeded = self.costs.heeds_potential(level) or self.later.heeds_potential(level)
         return self.rules.instance.domain_potential(level, number) if heeded else 0
 
     def _with_own(self, level: int, number: int, inside: Table) -> Table:
-        """What a domain costs itself once a member is in it, and what its rules forbid."""
+        """Add the domain's own cost once a member is in it, and exclude the numbers that its rules forbid."""
         if level == ROOT:
             return inside
         rules, costs = self.rules, self.costs
@@ -212,7 +225,7 @@ class Tables:
         return reaching(np.where(allowed, np.minimum(inside + own, INFEASIBLE_COST), INFEASIBLE_COST))
 
     def own_later(self, sort: SortOfDomain, counts: Vector) -> int:
-        """What so many members cost a domain itself by the later goals, whatever it looks like inside."""
+        """Return the domain's own later cost for so many members, which does not depend on their places inside."""
         level, rules, costs = sort.level, self.rules, self.later
         if level == ROOT or not any(counts):
             return 0
@@ -224,5 +237,5 @@ class Tables:
 
 
 def _weighed(amounts: Table, weight: int) -> Table:
-    """Amounts times a weight, at most `INFEASIBLE_COST`: more does not fit into 64 bits, and is no best plan's."""
+    """Return amounts times a weight, at most `INFEASIBLE_COST`. More would not fit 64 bits, and no best plan has it."""
     return np.where(amounts > INFEASIBLE_COST // weight, INFEASIBLE_COST, amounts * weight)

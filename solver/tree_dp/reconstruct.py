@@ -1,8 +1,8 @@
-"""Ties by name where members are alike and the tables are known: the first of all best plans, rank by rank.
+"""Ties by name for alike members with known tables: the first of all best plans, rank by rank.
 
-The next member stays on its predecessor's node or moves on to the smallest name that still allows a best plan. Which
-numbers of members a domain may end with is carried along; whether a child can be used at all follows from the tables
-of the children that nobody has touched yet.
+The next member stays on its predecessor's node or moves on to the smallest name that still allows a best plan. The
+search keeps the numbers of members that each open domain may end with. The tables of the untouched children decide
+whether a child can be used at all.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from solver.tree_dp.min_plus import INFEASIBLE_COST, Table, nothing
 from solver.tree_dp.single_class_tables import Domain, DomainTables
 
 Totals = NDArray[np.bool_]
-"""Which numbers of members are possible; position 0 is 0 members."""
+"""Flags: whether a number of members is possible. Position 0 is 0 members."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A domain in which members are being seated. `count` and `sum`: the children that are finished.
+    """A domain in which members are being placed. `count` and `sum`: those of the finished children.
 
     `totals`: the numbers that the domain may end with in a best plan. `waiting`: untouched children by key.
     """
@@ -34,9 +34,11 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A way on: the place in natural order of the node it leads to, and the domains to be opened on the way there,
-    each with the numbers it may end with. `depth`: how many open domains stay open. `unusable`: keys of children
-    that are in no best plan once this move has been weighed.
+    """The next step to a node.
+
+    `name`: the node's place in natural order. `path`: the domains to open on the way there, each with the numbers it
+    may end with. `depth`: how many open domains stay open. `unusable`: keys of children that no best plan uses after
+    this step.
     """
 
     name: int
@@ -46,7 +48,7 @@ class _Move:
 
 
 def first_node(tables: DomainTables, domain: Domain, members: int) -> int:
-    """The place in natural order of the first node of the first best plan inside `domain`."""
+    """Return the place in natural order of the first node of the first best plan inside `domain`."""
     move = _Seating(tables).enter(domain, _exactly(members), bound=None)
     if move is None:
         raise ValueError("no plan to be seated")
@@ -54,7 +56,7 @@ def first_node(tables: DomainTables, domain: Domain, members: int) -> int:
 
 
 def seated(tables: DomainTables, domain: Domain, members: int) -> list[int]:
-    """The nodes of all members in order of rank."""
+    """Return the nodes of all members in order of rank, in the first best plan."""
     seating = _Seating(tables)
     move = seating.enter(domain, _exactly(members), bound=None)
     nodes: list[int] = []
@@ -72,7 +74,7 @@ def _exactly(members: int) -> Totals:
 
 
 class _Seating:
-    """The open domains from the widest to the node, and the moves that are possible."""
+    """The open domains from the widest one to the node, and the possible moves."""
 
     def __init__(self, tables: DomainTables) -> None:
         self.tables = tables
@@ -80,11 +82,11 @@ class _Seating:
         self.fresh: dict[tuple[int, bytes, int], Totals] = {}
 
     def node(self) -> int:
-        """The node of the member that was seated last."""
+        """Return the node of the member that was placed last."""
         return self.open[-1].domain.number
 
     def make(self, move: _Move) -> None:
-        """Leave what has to be left, then open the way to the node and seat one member there."""
+        """Close domains that the move leaves, open those on the way to the node, and place one member there."""
         while len(self.open) > move.depth:
             left = self.open.pop()
             if self.open:
@@ -103,7 +105,7 @@ class _Seating:
         self.open[-1].count += 1
 
     def next_move(self) -> _Move | None:
-        """The way on to the smallest name."""
+        """Return the move to the smallest name; None if there is none."""
         node = self.open[-1]
         best: _Move | None = None
         if node.totals[node.count + 1 :].any():
@@ -123,7 +125,7 @@ class _Seating:
         return best
 
     def enter(self, domain: Domain, totals: Totals, bound: int | None) -> _Move | None:
-        """The way to the smallest name inside a domain that is to be opened; None where none is below `bound`."""
+        """Return the move to the smallest name inside a domain to be opened; None if none is below `bound`."""
         if not domain.groups:
             smaller = bound is None or domain.first_name < bound
             return _Move(domain.first_name, 0, ((domain, totals),)) if smaller else None
@@ -132,7 +134,7 @@ class _Seating:
         return None if move is None else _Move(move.name, 0, ((domain, totals), *move.path))
 
     def _into(self, around: _Open, count: int, done: Table, bound: int | None) -> _Move | None:
-        """The way to the smallest name in an untouched child, if it is below `bound`."""
+        """Return the move to the smallest name in an untouched child; None if it is not below `bound`."""
         best: _Move | None = None
         unusable: list[int] = []
         kept: list[int] = []
@@ -152,7 +154,7 @@ class _Seating:
         return _Move(best.name, 0, best.path, tuple(unusable))
 
     def _ways(self, children: tuple[Domain, ...], totals: Totals, bound: int | None) -> Iterator[_Move]:
-        """Better and better ways into children that are alike."""
+        """Yield moves into alike children, each with a smaller name than the one before."""
         for child in children:
             if bound is not None and child.first_name >= bound:
                 return
@@ -162,9 +164,9 @@ class _Seating:
                 yield move
 
     def _usable(self, around: _Open, count: int, done: Table, key: int, kept: list[int]) -> Totals:
-        """The numbers that one untouched child of a key may end with; none of them: it is in no best plan.
+        """Return the numbers that one untouched child of a key may end with; none of them: no best plan uses it.
 
-        Children with a smaller first name that are not in `kept` have been found to be in none.
+        Children with a smaller first name that are not in `kept` are known to be in no best plan.
         """
         first = around.waiting[key][0].first_name
         later = [each for each, children in around.waiting.items() if children[0].first_name > first]
@@ -189,14 +191,14 @@ class _Seating:
         return bool((done == self.tables.raw[around.domain.key][:, count : count + 1]).all())
 
     def _must_have(self, key: int) -> bool:
-        """Whether somebody must be in a child."""
+        """Return whether a child must have members."""
         return bool(self.tables.products.tables[key][0, 0] >= INFEASIBLE_COST)
 
     def _opened(self, domain: Domain, totals: Totals) -> _Open:
         return _Open(domain, totals, nothing(self.tables.layout.words), 0, dict(domain.groups))
 
     def _take(self, around: _Open, child: Domain) -> None:
-        """A child is no longer untouched."""
+        """Remove a child from the untouched ones."""
         rest = tuple(each for each in around.waiting[child.key] if each is not child)
         if rest:
             around.waiting[child.key] = rest
@@ -204,5 +206,5 @@ class _Seating:
             del around.waiting[child.key]
 
     def _finished(self, left: _Open, count: int) -> Table:
-        """What a finished domain adds to the one around it."""
+        """Return what a finished domain adds to its parent's table."""
         return self.tables.table(left.domain)[:, count : count + 1]

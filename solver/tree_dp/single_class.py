@@ -1,4 +1,4 @@
-"""An instance whose members are all alike, solved by dynamic programming over its tree, with a proof of every goal."""
+"""Dynamic programming over the tree for an instance whose members are all alike, with a proof of every goal."""
 
 from operator import itemgetter
 
@@ -15,11 +15,13 @@ from solver.tree_dp.single_class_counts import holds, members_of
 from solver.tree_dp.single_class_tables import Domain, DomainTables, domain_tables_of, ways_to_count
 
 _MANY = 512
-"""From so many members on, the tables of many domains take so long that what is compared first is looked at alone."""
+"""From this number of members on, full tables are slow. So the primary components are compared first, alone."""
 
 
 def solve_tree_dp(instance: Instance) -> Solved | Found | None:
-    """The best plan, or the proof that there is none; None where counting does not tell the whole truth."""
+    """Return the best plan, or the proof that there is none; None if counting does not describe the
+    instance exactly.
+    """
     ways = ways_to_count(instance)
     if ways is None:
         return None
@@ -39,7 +41,7 @@ def solve_tree_dp(instance: Instance) -> Solved | Found | None:
 
 
 def _best_plan(tables: DomainTables) -> Nodes | None:
-    """The best plan by these tables that places anybody, and no fewer than must be; None where there is none."""
+    """Return the best plan by these tables with at least one and the needed members; None if there is none."""
     members, needed = len(tables.kind.ranks), needed_members(tables.instance.problem)
     domain = _best_domain(tables, members)
     if domain is None:
@@ -49,14 +51,15 @@ def _best_plan(tables: DomainTables) -> Nodes | None:
 
 
 def _key(instance: Instance, nodes: Nodes) -> tuple[tuple[int, ...], ...]:
-    """The goals of a plan in their order, each with its parts, smaller being better, and its names."""
+    """Return the goals of a plan in their order, each with its parts, and its names. Smaller is better."""
     names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)
     return (*(comparison_key(goal) for goal in goals_of(instance, nodes, ())), names)
 
 
 def _best_domain(tables: DomainTables, members: int) -> Domain | None:
-    """The narrowest domain that holds everybody at best; between equals the one whose plan begins with the first name.
-    None where there is none.
+    """Return the narrowest domain with the best plan for so many members; None if there is none.
+
+    Among equally good domains, it is the one whose plan begins with the first name.
     """
     for level in range(tables.instance.tree.depth - 1, tables.rules.required - 1, -1):
         best = _best_of_level(tables, level, members)
@@ -66,9 +69,10 @@ def _best_domain(tables: DomainTables, members: int) -> Domain | None:
 
 
 def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domain]:
-    """The equally good domains of a level, looked at in order of what they cost at best until that is too much.
+    """Return the equally good domains of a level. Candidates are solved in order of their bounds, until a bound is too
+    high.
 
-    The rules around a domain allow all candidates: what is known of one counts for those that are alike inside.
+    The rules around a domain allow all candidates. So a result for one domain holds for domains that are alike inside.
     """
     best: list[Domain] = []
     best_score: Score | None = None
@@ -95,7 +99,10 @@ def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domai
 def _best_heads(
     tables: DomainTables, level: int, possible: list[tuple[int, Score]], members: int
 ) -> list[tuple[int, Score]]:
-    """Those candidates whose plans are as good as any in what is compared first; their bounds then tell it exactly."""
+    """Return the candidates with the best primary components of all.
+
+    Their bounds then contain the exact primary components.
+    """
     heads, words = tables.primary, tables.layout.primary
     kept: list[tuple[int, Score]] = []
     best: Score | None = None
@@ -114,7 +121,7 @@ def _best_heads(
 
 
 def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) -> Domain:
-    """Domains of one level share no node, so the first member decides."""
+    """Return the domain whose plan begins with the first name. Domains of one level share no node."""
     chosen, first = domains[0], None
     for domain in sorted(domains, key=lambda each: each.first_name):
         if first is not None and domain.first_name > first:
@@ -126,7 +133,9 @@ def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) ->
 
 
 def _score(tables: DomainTables, domain: Domain, members: int) -> Score:
-    """The whole vector of goals: what adds up inside, with the room of the domain and of those around it between."""
+    """Return the whole vector of goals: sums inside the domain, and between them the capacity of the domain and its
+    parents.
+    """
     instance, primary = tables.instance, tables.layout.primary
     words = tables.table(domain)[:, members].tolist()
     node = instance.tree.nodes(domain.level, domain.number)[0]

@@ -1,4 +1,4 @@
-"""What a gang of one class of members can hold by counting: no search, and nothing of CP-SAT is loaded for it."""
+"""How many members a gang of one class can place, by counting: no search, and CP-SAT is not loaded."""
 
 from solver.bounds.eviction_closure import cleared
 from solver.capacity import needed_members
@@ -9,9 +9,9 @@ from solver.tree_dp.single_class_tables import Domain, DomainTables, countable, 
 
 
 def no_room(instance: Instance) -> bool:
-    """Whether counting proves that the minimum has no place, even if everybody goes who may. False: it may have one.
+    """Return whether counting proves that the minimum does not fit, even if all useful victims go. False: it may fit.
 
-    Expects that there is room enough for it, rules about numbers apart.
+    The capacity must suffice for the minimum if rules about numbers are ignored.
     """
     room = cleared(instance)
     found = countable(room)
@@ -22,7 +22,7 @@ def no_room(instance: Instance) -> bool:
 
 
 def has_room(instance: Instance) -> bool | None:
-    """Whether the minimum has a place without evictions; None where counting does not tell."""
+    """Return whether the minimum fits without evictions; None if counting does not describe the gang exactly."""
     answers = [
         None if tables is None else members_of(tables) >= needed_members(instance.problem)
         for tables in (domain_tables_of(instance, *way) for way in ways_to_count(instance) or ())
@@ -31,8 +31,9 @@ def has_room(instance: Instance) -> bool | None:
 
 
 def members_by_domain(instance: Instance, level: int) -> dict[int, int] | None:
-    """How many members each domain of `level` (or ROOT) can hold without evictions, where counting can tell. Domains
-    without room are left out.
+    """Return how many members each domain of `level` (or ROOT) can hold without evictions.
+
+    None if counting does not describe the gang exactly. Domains without capacity have no entry.
     """
     found = countable(instance)
     tables = None if found is None else domain_tables_of(instance, *found)
@@ -42,15 +43,17 @@ def members_by_domain(instance: Instance, level: int) -> dict[int, int] | None:
 
 
 def members_of(tables: DomainTables) -> int:
-    """As many members as one allowed domain can hold; 0 where that is none. What fits into a narrower domain fits into
-    the allowed one around it.
+    """Return the most members that one allowed domain can hold; 0 if there is none.
+
+    Members that fit a narrower domain fit the allowed domain around it.
     """
     return max(_most(tables, tables.rules.required).values(), default=0)
 
 
 def _most(tables: DomainTables, level: int) -> dict[int, int]:
-    """How many members each domain of `level` (or ROOT) can hold within the rules of those around it; domains without
-    room are left out.
+    """Return how many members each domain of `level` (or ROOT) can hold within the rules of its parents.
+
+    Domains without capacity have no entry.
     """
     if not tables.rules.numbers:
         room = tables.instance.tree.summed(level, tables.instance.capacity[tables.kind.shape])
@@ -64,7 +67,7 @@ def _most_in(tables: DomainTables, domain: Domain) -> int:
 
 
 def holds(tables: DomainTables, domain: Domain, count: int) -> bool:
-    """Whether so many members fit into a domain and into the rules of those around it."""
+    """Return whether so many members fit a domain and the rules of its parents."""
     table, rules = tables.table(domain), tables.rules
     if count >= table.shape[1] or table[0, count] >= INFEASIBLE_COST:
         return False

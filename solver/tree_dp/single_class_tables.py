@@ -1,5 +1,6 @@
-"""The dynamic programme where members are all alike: the recurrence up the tree, the best of every domain for every
-number of members; and which gangs can be counted so.
+"""The dynamic programme for alike members: the recurrence up the tree, and the gangs that it describes exactly.
+
+The tables hold the best goals of every domain for every number of members.
 """
 
 import itertools
@@ -25,10 +26,11 @@ _LARGE = 1 << 62
 
 @dataclass(frozen=True)
 class CountingRules:
-    """What binds the one kind of a gang besides room, level by level.
+    """The rules of a gang of one kind besides capacity, level by level.
 
-    `required`: the narrowest level of which one domain must hold everybody. `multiple[level]`: counts per domain are
-    multiples of it. `caps[level]`: the most members for a domain, and `least[level]` the fewest; absent: no limit.
+    `required`: the narrowest level of which one domain must hold all members. `multiple[level]`: the number in a domain
+    is a multiple of each of these. `caps[level]`: the most members by domain. `least[level]`: the fewest. A domain
+    without an entry has no limit.
     """
 
     required: int
@@ -38,13 +40,13 @@ class CountingRules:
 
     @property
     def numbers(self) -> bool:
-        """Whether something binds the number of members in a domain besides room."""
+        """Whether a rule binds the number of members in a domain, besides capacity."""
         return any(self.caps) or any(self.multiple) or any(self.least)
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupLimits:
-    """The most members for groups of nodes, and the fewest."""
+    """The most members by group of nodes, and the fewest."""
 
     most: Mapping[str, int]
     least: Mapping[str, int]
@@ -52,9 +54,9 @@ class _GroupLimits:
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain that has room. `groups`: its children by key, each sorted by the first name inside.
+    """A domain that has capacity. `groups`: its children by key, each sorted by the first name inside.
 
-    `first_name`: the smallest place in natural order of a node inside that has room.
+    `first_name`: the smallest place in natural order of a node inside that has capacity.
     """
 
     level: int
@@ -65,18 +67,20 @@ class Domain:
 
 
 def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
-    """The one kind of the gang, where counting tells the whole truth about it at once and no domain must have somebody;
-    None where it does not.
+    """Return the one kind of the gang with its rules, if counting describes it exactly with one set of rules; else
+    None.
+
+    Also None if a domain must have members.
     """
     ways = ways_to_count(instance)
     return ways[0] if ways is not None and len(ways) == 1 and not any(ways[0][1].least) else None
 
 
 def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]] | None:
-    """The one kind of the gang with rules of which each plan keeps at least one, and none breaks the gang's own; None
-    where counting does not tell the whole truth.
+    """Return the one kind of the gang with alternative sets of rules; None if counting does not describe it exactly.
 
-    They differ in how many pods the emptiest group of a topology spread ends with.
+    Every valid plan keeps at least one of the sets, and a plan that keeps one breaks no rule of the gang. The sets
+    differ in the number of pods that the emptiest group of a topology spread ends with.
     """
     kinds = alike(instance)
     if instance.evicting or kinds is None or len(kinds) != 1 or instance.problem.multiples:
@@ -100,12 +104,13 @@ def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]]
 
 
 _ByLevel = tuple[dict[int, int], ...]
-"""A number for some domains of each level."""
+"""By level, a number for some domains."""
 
 
 def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByLevel, _ByLevel]] | None:
-    """Caps, exclusions and topology spread as the most members of domains and the fewest, in all ways; None where that
-    is not the whole truth, or where there are too many.
+    """Return caps, exclusions and topology spread as the most and the fewest members of domains, in all alternatives.
+
+    None if that does not describe the rules exactly, or if there are too many alternatives.
     """
     caps: list[dict[int, int]] = [{} for _ in instance.problem.levels]
     for cap in instance.problem.sets[kind.pod_set].caps:
@@ -135,7 +140,7 @@ def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByL
 def _bounded(
     caps: Sequence[dict[int, int]], places: Sequence[tuple[int, Mapping[str, int]]], limits: Sequence[_GroupLimits]
 ) -> tuple[_ByLevel, _ByLevel]:
-    """One way to bind domains. `places`: for each rule the level of its groups and the domain that is each group."""
+    """Return one alternative. `places`: for each rule the level of its groups, and the domain of each group."""
     most: _ByLevel = tuple(map(dict, caps))
     least: _ByLevel = tuple({} for _ in caps)
     for (level, domains), limit in zip(places, limits, strict=True):
@@ -148,8 +153,9 @@ def _bounded(
 
 
 def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupLimits] | None:
-    """Topology spread as limits for each group, once for each number that the emptiest may end with; None where that
-    is not the whole truth.
+    """Return topology spread as limits of groups, once for each possible number of pods in the emptiest group.
+
+    None if that does not describe the rule exactly.
     """
     if kind.shape not in rule.shapes or binds_nobody(rule):
         return [_GroupLimits({}, {})]
@@ -175,15 +181,15 @@ def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupL
 
 
 def domain_tables_of(instance: Instance, kind: MemberClass, rules: CountingRules) -> "DomainTables | None":
-    """The tables of a gang. None where amounts are too large to be packed."""
+    """Return the tables of a gang; None if amounts are too large to be packed."""
     layout = layout_of(*components(instance, kind))
     return None if layout is None else DomainTables(instance, kind, rules, layout)
 
 
 def components(instance: Instance, kind: MemberClass) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """The sums that are compared before the room around a domain, and those after it, each with its largest value.
+    """Return the sums compared before the capacity around a domain, and those after it, each with its largest value.
 
-    A node's `terminating` sum is at most what terminating pods hold there: members never use more than `free`.
+    A node's `terminating` sum is at most what terminating pods hold there, because members never use more than `free`.
     """
     members, depth = len(kind.ranks), instance.tree.depth
     shape = instance.problem.shapes[kind.shape]
@@ -201,7 +207,7 @@ def components(instance: Instance, kind: MemberClass) -> tuple[list[tuple[str, i
 
 
 def _weights(instance: Instance, kind: MemberClass) -> Counts:
-    """The weight of the node preferences that each node fulfils; 0 where the gang cannot run."""
+    """Return, by node, the weight of the node preferences that it fulfils; 0 if the gang cannot run there."""
     shape = instance.problem.shapes[kind.shape]
     weights = np.zeros(len(instance.problem.nodes), dtype=np.int64)
     for node, weight in shape.preferences.items():
@@ -211,11 +217,11 @@ def _weights(instance: Instance, kind: MemberClass) -> Counts:
 
 
 class DomainTables:
-    """The tables of a gang, each written when it is first asked for; domains that are alike share one key and table.
-    What the layout has no place for is not counted.
+    """The tables of a gang, each computed at its first use. Alike domains share one key and table.
 
-    `raw[key]`: the children's product, before what the domain itself adds. `weights[node]`: of the node preferences.
-    `now[node]`: the free capacity of the scarcest resource that no terminating pod holds.
+    Sums without a place in the layout are left out. `raw[key]`: the children's product, before the domain's own part.
+    `weights[node]`: of the node preferences. `now[node]`: the free capacity of the scarcest resource that no
+    terminating pod holds.
     """
 
     def __init__(self, instance: Instance, kind: MemberClass, rules: CountingRules, layout: Layout) -> None:
@@ -237,28 +243,29 @@ class DomainTables:
 
     @cached_property
     def primary(self) -> "DomainTables":
-        """The gang's tables of the primary components alone. Far fewer domains differ in them: of a node's free
-        capacity, only the part that terminating pods hold counts.
+        """The gang's tables with the primary components only.
+
+        Far fewer domains differ in them: of a node's free capacity, only the part that terminating pods hold counts.
         """
         return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 
     def table(self, domain: Domain) -> Table:
-        """The best of a domain for each number of members."""
+        """Return the best vectors of a domain by number of members."""
         return self.products.tables[domain.key]
 
     def domains(self, level: int) -> list[Domain]:
-        """All domains of a level (or ROOT) that have room."""
+        """Return all domains of a level (or ROOT) that have capacity."""
         found = (self.domain(level, number) for number in range(self.instance.tree.count(level)))
         return [domain for domain in found if domain is not None]
 
     def domain(self, level: int, number: int) -> Domain | None:
-        """A domain of a level (or ROOT); None where it has no room."""
+        """Return a domain of a level (or ROOT); None if it has no capacity."""
         if (level, number) not in self._domains:
             self._domains[level, number] = self._written(level, number)
         return self._domains[level, number]
 
     def _written(self, level: int, number: int) -> Domain | None:
-        """Raises `OutOfTimeError`."""
+        """Compute a domain and its table; None if it has no capacity. Raises `OutOfTimeError`."""
         self.instance.deadline.look()
         if level == self.instance.tree.depth - 1:
             most = self._capacity[number]
@@ -301,10 +308,11 @@ class DomainTables:
         return key
 
     def _with_own(self, level: int, potential: int, limits: tuple[int, int], inside: Table) -> Table:
-        """What a domain adds once a member is in it, and what its rules forbid.
+        """Return the table with the domain's own part once a member is in it, without the numbers that its rules
+        forbid.
 
         table[:, n] = inside[:, n] + own(n), own(0) = 0: a domain without a member costs nothing. `inside` is the
-        children's product, words x (n + 1); the node's own table is where the recurrence begins.
+        children's product, words x (n + 1). The recurrence begins with the nodes' own tables.
         """
         table = inside.copy()
         if level == ROOT:
@@ -331,14 +339,15 @@ class DomainTables:
         return 0 if self._primary_only else self.instance.domain_potential(level, number)
 
     def _limits(self, level: int, number: int) -> tuple[int, int]:
-        """The fewest members for a domain, and the most."""
+        """Return the fewest members for a domain, and the most."""
         if level == ROOT:
             return 0, _LARGE
         return self.rules.least[level].get(number, 0), self.rules.caps[level].get(number, _LARGE)
 
     def encloses(self, level: int, members: int) -> NDArray[np.bool_]:
-        """By domain of `level` (or ROOT): whether all domains that have a fewest number of members get it, if so many
-        are in this one and nobody elsewhere.
+        """Return, by domain of `level` (or ROOT), whether it can have all members although other domains require some.
+
+        Every domain with a fewest number of members must reach it if all `members` are in this domain.
         """
         tree = self.instance.tree
         found = np.ones(tree.count(level), dtype=np.bool_)

@@ -1,5 +1,7 @@
-"""Topology spread by counting: once it is known how many pods the emptiest group ends with, hard spread says no more
-than how many members each group may get. There are few such numbers, so each is a count of its own.
+"""Topology spread by counting.
+
+If the final number of pods in the emptiest group is given, hard spread only limits how many members each group may get.
+There are few such numbers, so each one is a count of its own.
 """
 
 import itertools
@@ -18,15 +20,16 @@ from solver.tree_dp.class_vectors import Table, Vector
 from solver.tree_dp.multi_class_rules import Allowed
 
 MOST_WAYS = 16
-"""Rules that could be kept in more ways are CP-SAT's: each way is a dynamic programme of its own."""
+"""The most alternatives that are counted; CP-SAT solves rules with more. Each alternative is a dynamic programme."""
 
 
 @dataclass(frozen=True)
 class SpreadGroups:
-    """One rule, whose groups are domains of a level.
+    """One spread rule whose groups are domains of a level.
 
     `held`: by domain that is a group, the pods that count there now. `counting[c]`, `bound[c]`: of `c[k]` members of
-    each kind k, those who count and those who are bound. `emptiest`: how many pods the emptiest group may end with.
+    each kind k, the number that the rule counts and the number that it limits. `emptiest`: how many pods the emptiest
+    group may end with.
     """
 
     level: int
@@ -37,32 +40,37 @@ class SpreadGroups:
     emptiest: range
 
     def within(self, held: int, emptiest: int) -> Allowed:
-        """Whether a group that holds so many pods may get so many members of each kind and more, one axis per kind."""
+        """Return, by numbers of members of each kind, whether a group that holds `held` pods may get them."""
         within: Allowed = (self.bound == 0) | (held + self.counting <= emptiest + self.skew)
         return within
 
     def filled(self, held: int, emptiest: int) -> Allowed:
-        """Whether so many members are enough for such a group, one axis per kind."""
+        """Return, by numbers of members of each kind, whether they fill such a group to at least `emptiest` pods."""
         filled: Allowed = held + self.counting >= emptiest
         return filled
 
 
 @dataclass(frozen=True)
 class SpreadWay:
-    """One way to keep the rules: how many pods the emptiest group of each ends with. `tree`: that of the domains."""
+    """One alternative to keep the rules: how many pods the emptiest group of each ends with. `tree`: that of the
+    domains.
+    """
 
     tree: Tree
     rules: tuple[SpreadGroups, ...]
     emptiest: tuple[int, ...]
 
     def sign(self, level: int, domain: int) -> tuple[int, ...]:
-        """What is equal for domains of a level that may get the same: by rule, the pods that the group around holds;
-        -1: it is in no group.
+        """Return a key that is equal for domains of a level that may get the same members.
+
+        It has, by rule, the pods that the group around the domain holds; -1: the domain is in no group.
         """
         return tuple(rule.held.get(self._group(rule, level, domain), -1) for rule in self.rules)
 
     def allowed(self, level: int, domain: int, allowed: Allowed) -> Allowed:
-        """What is allowed in a domain by these rules, too: if it is a group, or lies in one that must not get more."""
+        """Return which of the `allowed` numbers these rules also allow in a domain: one that is a group, or inside a
+        group.
+        """
         part = tuple(map(slice, allowed.shape))
         for rule, emptiest in zip(self.rules, self.emptiest, strict=True):
             held = rule.held.get(self._group(rule, level, domain))
@@ -73,8 +81,9 @@ class SpreadWay:
         return allowed
 
     def allows(self, level: int, domain: int, counts: Vector) -> bool:
-        """Whether so many members in one domain and nobody elsewhere are allowed, as far as that is not a question of
-        where they are inside.
+        """Return whether the rules allow so many members in one domain and none elsewhere.
+
+        Rules that depend on places inside the domain are not checked.
         """
         for rule, emptiest in zip(self.rules, self.emptiest, strict=True):
             empty = {group for group, held in rule.held.items() if held < emptiest}
@@ -89,13 +98,17 @@ class SpreadWay:
         return True
 
     def _group(self, rule: SpreadGroups, level: int, domain: int) -> int:
-        """The domain of a rule's level around a domain of a level, or itself; -1: it is wider than that."""
+        """Return the domain of a rule's level around a domain, or itself; -1: the domain is wider than the rule's
+        level.
+        """
         return self.tree.domain(rule.level, self.tree.nodes(level, domain)[0]) if rule.level <= level else -1
 
 
 def ways_to_spread(instance: Instance, kinds: Sequence[MemberClass]) -> tuple[SpreadWay, ...] | None:
-    """All ways to keep the topology spread of members who are all pending and all placed, of which each plan keeps at
-    least one; None where counting does not tell the whole truth, or where there are too many.
+    """Return all alternatives to keep the topology spread of members that are all pending and all placed.
+
+    Each valid plan keeps at least one. None if counting does not describe the rules exactly, or if there are too many
+    alternatives.
     """
     rules: list[SpreadGroups] = []
     for spread in instance.spreads:
@@ -112,7 +125,7 @@ def ways_to_spread(instance: Instance, kinds: Sequence[MemberClass]) -> tuple[Sp
 
 
 def _groups_of(instance: Instance, kinds: Sequence[MemberClass], spread: Spread) -> SpreadGroups | None:
-    """One rule as limits of domains; None where its groups are none."""
+    """Return one rule as limits of domains; None if its groups are not domains of a level."""
     place = level_of_groups(instance, np.flatnonzero(instance.usable).tolist(), spread.group)
     if place is None:
         return None
@@ -136,7 +149,7 @@ def _groups_of(instance: Instance, kinds: Sequence[MemberClass], spread: Spread)
 
 
 def binds_nobody(spread: Spread) -> bool:
-    """Whether there are no groups, or but one, which is then the emptiest as well."""
+    """Return whether a rule has no groups, or one group only, which is then the emptiest as well."""
     return len(spread.counts) < (1 if spread.from_zero else 2)
 
 
@@ -147,11 +160,14 @@ def possible_emptiest(
     most: int,
     counts: Mapping[str, int] | None = None,
 ) -> range:
-    """How many pods the emptiest group may end with: for more there are too few members, or one of the groups has no
-    room for any; with fewer the others cannot take all that must be placed.
+    """Return how many pods the emptiest group may end with.
 
-    `opened`: the groups with room for members that count; `least`, `most`: how many of these come, who are bound too;
-    `counts`: the pods that are there now, if they are not those of the rule.
+    The upper end is reached if members are too few for more, or if a group has no capacity for another. Below the lower
+    end, the other groups cannot take all members that must be placed.
+
+    `opened`: the groups with capacity for members that count. `least`: how many members certainly come that the rule
+    both counts and limits. `most`: how many members that count come at most. `counts`: the present pods by group; None:
+    the counts of the rule.
     """
     counts = spread.counts if counts is None else counts
     if spread.from_zero:
@@ -170,7 +186,9 @@ def possible_emptiest(
 def level_of_groups(
     instance: Instance, nodes: Sequence[int], group: Sequence[str | None]
 ) -> tuple[int, dict[str, int]] | None:
-    """The level of which the groups with these nodes are domains, and the domain of each; None: there is none."""
+    """Return the level of which the groups of these nodes are domains, and the domain of each; None if
+    there is none.
+    """
     for level in range(instance.tree.depth - 1, -1, -1):
         pairs = {(group[node], instance.tree.domain(level, node)) for node in nodes}
         domains = {name: domain for name, domain in pairs if name is not None}

@@ -22,7 +22,7 @@ _Positions = NDArray[np.int64]
 
 
 class Count(NamedTuple):
-    """A goal by its name, its value, its parts where it has several. `more_is_better`: the value is what is had."""
+    """A goal by its name, its value, and its parts if it has several. `more_is_better`: the value is a gain."""
 
     name: str
     value: int
@@ -31,15 +31,15 @@ class Count(NamedTuple):
 
 
 def recounted(picture: PlanView) -> Iterator[Count]:
-    """The goals in decision 2's order."""
+    """Yield the goals in the order of decision 2."""
     recount = Recount(picture)
     return (goal for count in IN_ORDER for goal in count(recount))
 
 
 class Recount:
-    """What the goals have in common.
+    """Values that several goals need.
 
-    `potentials`: by node, what the gang could have had of the scarcest resource there. `used`: what it takes of it.
+    `potentials`: by node, how much of the scarcest resource the gang could use there. `used`: how much it uses.
     """
 
     def __init__(self, picture: PlanView) -> None:
@@ -54,19 +54,19 @@ class Recount:
         self.potentials = self._potentials({member.shape for member in pending})
 
     def price(self) -> Iterator[Count]:
-        """Goals 1: what evicting costs."""
+        """Goal 1: the cost of evictions."""
         tiers = self._victims()
         yield Count("victims", sum(tiers.values()), tiers)
         yield Count("gangsBroken", self._broken(), {})
         yield Count("evicted", sum(victim.requests[self.scarce] for victim in self.picture.evicted), {})
 
     def extras(self) -> Iterator[Count]:
-        """Goal 2: how many are placed beyond the minimum."""
+        """Goal 2: the members placed beyond the minimum."""
         least = max(self.problem.minimum, sum(pod_set.minimum for pod_set in self.problem.sets))
         yield Count("extras", len(self.picture.placed) - least, {}, more_is_better=True)
 
     def compactness(self) -> Iterator[Count]:
-        """Goal 3: in how few domains, level by level."""
+        """Goal 3: the number of domains, level by level."""
         for level, name in enumerate(self.problem.levels):
             spread = self._spread(level)
             yield Count(f"compactness/{name}", spread["gang"], spread)
@@ -76,21 +76,21 @@ class Recount:
         yield Count("preferences", self._preferences(), {}, more_is_better=True)
 
     def terminating(self) -> Iterator[Count]:
-        """Goal 3, its last part: the capacity that terminating pods still hold."""
+        """The last part of goal 3: the used capacity that terminating pods still hold."""
         yield Count("terminating", self._terminating(), {})
 
     def waste(self) -> Iterator[Count]:
-        """Goal 4: how little is left behind."""
+        """Goal 4: the free capacity that remains."""
         waste = self._waste()
         yield Count("waste", waste["a"], waste)
 
     def ranks(self) -> Iterator[Count]:
-        """Goal 5: neighbours by rank that are apart."""
+        """Goal 5: pairs of consecutive ranks in different domains."""
         crossings = {name: self._crossings(level) for level, name in enumerate(self.problem.levels)}
         yield Count("ranks", crossings[self.problem.levels[0]], crossings)
 
     def ties(self) -> Iterator[Count]:
-        """Goal 6: start times and names decide it, and no number is reported for it."""
+        """Goal 6: start times and names decide it. No number is reported for it."""
         yield Count("ties", 0, {})
 
     def _scarcest(self, pending: list[Member]) -> int:
@@ -108,8 +108,10 @@ class Recount:
         return best
 
     def _potentials(self, shapes: set[int]) -> _Positions:
-        """With evictions, all that could go from a node counts as well; without, nodes where somebody would have to go
-        do not.
+        """Return, by node, how much of the scarcest resource these shapes could use.
+
+        If the plan evicts, the capacity of all victims on a node counts as well. If it does not, nodes that need an
+        eviction first count as 0.
         """
         free = self.problem.nodes.free[:, self.scarce].copy()
         if self.picture.evicted:
@@ -175,7 +177,7 @@ class Recount:
         return parts | {f"d/{levels[level]}": sum(room > 0 for room in left[level]) for level in below}
 
     def _left(self, level: int) -> list[int]:
-        """The room left in each domain of `level` (-1: the cluster) that is touched."""
+        """Return the free capacity that remains in each touched domain of `level` (-1: the cluster)."""
         if not self.picture.placed:
             return []
         if level < 0:
@@ -212,12 +214,12 @@ IN_ORDER: list[Callable[[Recount], Iterator[Count]]] = [
     Recount.ranks,
     Recount.ties,
 ]
-"""Decision 2's order, written down a second time on purpose."""
+"""The order of decision 2, written independently of `solver.objective` on purpose."""
 
 
 @lru_cache(maxsize=4)
 def _inside(layout: NodeLayout) -> Mapping[Path, _Positions]:
-    """The nodes in every domain above the node."""
+    """Return the nodes in every domain above the node."""
     found: dict[Path, list[int]] = {}
     for node, path in enumerate(layout.paths):
         for depth in range(1, len(path) + 1):

@@ -22,7 +22,7 @@ def _quotas(picture: PlanView) -> Iterator[str]:
 
 
 def _quota(picture: PlanView, quota: Quota) -> Iterator[str]:
-    """As Kueue admits a workload: what is available to its queue, level by level upward, after the plan."""
+    """Yield violated quotas. As in Kueue's admission, a queue's available quota is computed level by level upward."""
     direct = [share.used for share in quota.shares]
     entered = set()
     for charge in quota.charges:
@@ -37,7 +37,9 @@ def _quota(picture: PlanView, quota: Quota) -> Iterator[str]:
 
 
 def _available(quota: Quota, direct: list[int], position: int) -> int:
-    """What is left at a share; negative where more is used than may be. `direct`: what is charged to each share."""
+    """Return the remaining quota of a share; negative if it is exceeded. `direct`: what is charged to each share
+    directly.
+    """
     share, used = quota.shares[position], _used(quota, direct, position)
     if share.parent is None:
         return share.quota - used

@@ -1,6 +1,6 @@
-"""A plan with its members listed, for whoever checks it.
+"""A plan with its members listed, for the checks of a plan.
 
-Shares no code with the model that made the plan.
+This module shares no code with the model that made the plan.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from solver.problem import Member, Problem
 
 @dataclass(frozen=True, slots=True)
 class PlacedMember:
-    """A member that has a node; `new` where this plan gave it."""
+    """A member that has a node. `new`: this plan gave it the node."""
 
     pod_set: int
     rank: int
@@ -24,9 +24,9 @@ class PlacedMember:
 
 
 class PlanView:
-    """A plan of the right form with its members listed: `placed`, and by set `of_set`, in order of set and rank.
+    """A plan of valid form with its members listed: `placed`, and by set `of_set`, in order of set and rank.
 
-    `evicted`: the victims. `leaving`: what those of each node ask for.
+    `evicted`: the victims. `leaving`: by node, the requests of its victims.
     """
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
@@ -52,11 +52,11 @@ class PlanView:
         return self._paths[node][: level + 1]
 
     def domains(self, level: int, placed: Iterable[PlacedMember]) -> Counter[Path]:
-        """How many of these members each domain of `level` (-1: the cluster) has."""
+        """Return, by domain of `level` (-1: the cluster), the number of these members."""
         return Counter(self._paths[each.node][: level + 1] for each in placed)
 
     def asks(self, each: PlacedMember) -> tuple[int, ...]:
-        """What a member requests."""
+        """Return a member's requests."""
         return self.problem.shapes[each.member.shape].requests
 
     def level(self, level: int) -> str:

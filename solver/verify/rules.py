@@ -15,7 +15,7 @@ from solver.verify.plan_view import PlacedMember, PlanView
 
 
 def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
-    """The faults of a plan as sentences; empty where it is fine."""
+    """Return the faults of a plan as sentences; empty if it has none."""
     shape = tuple(_wrong_form(problem, plan))
     if shape:
         return shape
@@ -24,7 +24,7 @@ def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
 
 
 def broken_rules(problem: Problem, plan: Plan) -> tuple[str, ...]:
-    """The hard rules that a plan breaks, as sentences; its goals are not looked at."""
+    """Return the hard rules that a plan breaks, as sentences. Its goals are not checked."""
     shape = tuple(_wrong_form(problem, plan))
     if shape:
         return shape
@@ -36,7 +36,7 @@ def _broken(picture: PlanView) -> Iterator[str]:
 
 
 def _wrong_form(problem: Problem, plan: Plan) -> Iterator[str]:
-    """What would make the other checks meaningless."""
+    """Yield faults of form, which would make the other checks meaningless."""
     if [len(row) for row in plan.nodes] != [len(pod_set.members) for pod_set in problem.sets]:
         yield "the plan does not list every member of every set"
         return
@@ -66,7 +66,7 @@ def _eligible(picture: PlanView) -> Iterator[str]:
 
 
 def _room(picture: PlanView) -> Iterator[str]:
-    """A resource that nobody new asks for may be overcommitted already."""
+    """Yield overcommitted nodes. A resource that no new member requests may be overcommitted already."""
     new: dict[int, list[tuple[int, ...]]] = {}
     for each in picture.placed:
         if each.new:
@@ -178,7 +178,10 @@ def _affinities(picture: PlanView) -> Iterator[str]:
 
 
 def _providers(picture: PlanView, rule: Affinity) -> Iterator[int]:
-    """The nodes of those whom others may be near to: who runs there and stays, and who comes without minding."""
+    """Yield the nodes of pods that satisfy an affinity rule for others.
+
+    They are victims that stay, pinned members, and new members that the rule does not limit.
+    """
     for victim in rule.victims.difference(picture.plan.victims):
         yield picture.problem.victims[victim].node
     for each in picture.placed:
@@ -204,7 +207,7 @@ def _spreads(picture: PlanView) -> Iterator[str]:
 
 
 def _evicted_of(picture: PlanView, rule: Spread) -> Counter[str]:
-    """By group, the victims that the rule has counted."""
+    """Return, by group, the evicted pods that the rule counts."""
     nodes = picture.problem.victims.node[[each for each in picture.plan.victims if each in rule.victims]].tolist()
     return Counter(name for node in nodes if (name := rule.group[node]) is not None)
 
@@ -255,7 +258,7 @@ CHECKS: tuple[Callable[[PlanView], Iterator[str]], ...] = (
 
 
 def _wrong_goals(picture: PlanView) -> Iterator[str]:
-    """Goals that are missing, wrongly counted, or whose bound contradicts the proof."""
+    """Yield goals that are missing, wrongly counted, or whose bound contradicts the proof."""
     claimed, counted = picture.plan.goals, list(recounted(picture))
     if [goal.name for goal in claimed] != [each.name for each in counted]:
         yield "the goals are not those of decision 2, in its order"

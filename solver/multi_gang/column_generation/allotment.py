@@ -1,6 +1,6 @@
-"""How many members of each gang each domain of a wide level takes, as a choice of its own.
+"""How many members of each gang each domain of a wide level takes, as a problem of its own.
 
-Wide domains are few, and how they are filled inside is left out, so CP-SAT mostly proves the best choice at once:
+Wide domains are few, and the model ignores how they are filled inside. So CP-SAT mostly proves the best choice at once:
 
     min   sum of touched[g, d]                            over gangs and the domains of one level
     s.t.  sum over d of x[g, d] = members of g
@@ -8,8 +8,9 @@ Wide domains are few, and how they are filled inside is left out, so CP-SAT most
           sum over g of members that x[g, d] displaces <= room, for each shape in each domain
           the sums of touched domains of the wider levels <= what they are held at
 
-What is left out only makes plans worse, so the least sum is a bound; unlike that of column generation it knows that
-members are whole and a domain has one room for all gangs. Where all fits inside, too, the choice is a plan.
+The rules that the model ignores can only make plans worse, so the least sum is a lower bound. Unlike the bound of
+column generation, it respects that members are whole and that all gangs share a domain's capacity. If all members fit
+inside the domains, too, the choice is a plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +25,9 @@ from solver.cp_sat.lexicographic import TimeBudget, single_worker
 from solver.multi_gang.column_generation.pricing import GangDemand, PricingProblem
 
 _CELLS = 1_200
-"""Gangs times domains up to which a level is wide."""
+"""The largest product of gangs and domains of a level that counts as wide."""
 _SHARE = 0.1
-"""The share of the time that is left which one choice may take."""
+"""The share of the remaining time that one choice may take."""
 
 Parts = Sequence[Mapping[int, int]]
 """By gang, its members by domain of one level."""
@@ -34,15 +35,19 @@ Parts = Sequence[Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """`bound`: the least sum of domains of the level that is possible where the wider sums are held."""
+    """A choice of domains. `bound`: the least possible sum of domains of the level, with the sums of wider levels
+    fixed.
+    """
 
     parts: Parts
     bound: int
 
 
 class AllottingProblem:
-    """Which domains take whom, on any level. `own` and `offered`, shapes x classes: the members that may be on a class,
-    and those that it has room for; `displaced[one, other]`: how many members of shape `other` one of `one` displaces.
+    """The division of gangs among the domains of a level.
+
+    `own` and `offered`, shapes x classes: the members that may run on a class, and those that fit there.
+    `displaced[one, other]`: how many members of shape `other` a member of shape `one` displaces.
     """
 
     def __init__(
@@ -62,8 +67,9 @@ class AllottingProblem:
     def least(
         self, level: int, held: Sequence[int], budget: TimeBudget, least: int = 0, known: Parts | None = None
     ) -> Allotment | None:
-        """The choice with the fewest domains of a level that was found. `held`: the sums of the wider levels; `least`:
-        what the sum is at least; `known`: a choice that is possible. None where no choice was found.
+        """Return the choice with the fewest domains of a level that was found; None if none was found.
+
+        `held`: the sums of the wider levels. `least`: a lower bound of the sum. `known`: a feasible choice.
         """
         cp, flags = CpModel(), dict[tuple[int, int], IntVar]()
         members = self._members(cp, level, flags)
@@ -92,7 +98,7 @@ class AllottingProblem:
         return Allotment(parts, sum(map(len, parts)) if status == OPTIMAL else least)
 
     def _members(self, cp: CpModel, level: int, flags: dict[tuple[int, int], IntVar]) -> dict[tuple[int, int], IntVar]:
-        """How many members of each gang are in each domain where some may be; `flags` learns whether any is."""
+        """Create the variables for members by gang and domain. `flags` gets one for whether the domain has any."""
         members: dict[tuple[int, int], IntVar] = {}
         own = self._summed(level, self._own)
         for gang, demand in enumerate(self._demands):
@@ -110,8 +116,9 @@ class AllottingProblem:
         return members
 
     def _possible(self, level: int, demand: GangDemand) -> NDArray[np.bool_]:
-        """By domain of a level, whether members of a gang may be there: within one domain of the gang's own level that
-        holds them all.
+        """Return, by domain of a level, whether members of a gang may run there.
+
+        They may if one domain of the gang's own level around it holds all of them.
         """
         holding = self._summed(demand.level, self._own)[demand.shape] >= demand.members
         possible = np.zeros(self._tree.count(level), dtype=np.bool_)
@@ -120,7 +127,7 @@ class AllottingProblem:
         return possible
 
     def _limit_room(self, cp: CpModel, level: int, members: Mapping[tuple[int, int], IntVar]) -> None:
-        """No domain takes more than it has room for."""
+        """Limit the members in every domain to its capacity."""
         offered = self._summed(level, self._offered)
         takes = self._displaced[[demand.shape for demand in self._demands]]
         for domain in range(self._tree.count(level)):
@@ -131,7 +138,7 @@ class AllottingProblem:
                 cp.add(asked <= int(offered[shape, domain]))
 
     def _around(self, cp: CpModel, flags: Mapping[tuple[int, int], IntVar], level: int, wider: int) -> list[IntVar]:
-        """The flags of gangs in the domains of a wider level, or of this one."""
+        """Return the flags of gangs in the domains of a wider level, or of this one."""
         if wider == level:
             return [*flags.values()]
         around = self._tree.around(level, wider)

@@ -1,7 +1,8 @@
-"""What a mixture of columns may not do, because each is taken whole or not at all: Chvátal-Gomory cuts.
+"""Chvátal-Gomory cuts: rows that hold for whole columns, but that a mixture of shares of columns may break.
 
-In a domain there is room for so many members. Divide what each taken column puts there by any number and round down:
-the sum is no more than the room, divided and rounded down. Of columns for more than half of the room, one is taken.
+A domain has capacity for a number of members. Divide what each taken column puts there by any number and round down.
+The sum is at most the capacity, divided and rounded down. Of columns for more than half of the capacity, one at most is
+taken.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,13 +11,15 @@ from dataclasses import dataclass
 from solver.capacity import Counts
 
 _SLIGHT = 0.02
-"""A cut that a mixture breaks by no more is not worth a row."""
+"""A cut is added only if the mixture exceeds it by more than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """In this domain above the node, members of `shape` that have no room for those who are there, divided by `by`, are
-    at most `most`. `each[shape]`: for how many of them a member of another shape takes the room.
+    """A limit in one domain above the node.
+
+    Columns count there as members of `shape` that they displace, divided by `by` and rounded down. The sum is at most
+    `most`. `each[shape]`: how many of these members a member of another shape displaces.
     """
 
     domain: int
@@ -26,7 +29,7 @@ class Cut:
     each: tuple[int, ...]
 
     def taken(self, shape: int, members: int) -> int:
-        """What so many members of one gang in the domain come to."""
+        """Return how much `members` members of one gang in the domain count in the cut."""
         return self.each[shape] * members // self.by
 
 
@@ -41,8 +44,9 @@ class ColumnShare:
 
 
 def broken_cuts(parts: Iterable[ColumnShare], displaced: Counts, room: Counts) -> list[Cut]:
-    """For every domain and shape the cut that a mixture breaks most. `room[shape, domain]`: members that fit there;
-    `displaced`: as in `generation`.
+    """Return, for every domain and shape, the cut that a mixture breaks most.
+
+    `room[shape, domain]`: members that fit there. `displaced`: as in `generation`.
     """
     inside: dict[int, list[ColumnShare]] = {}
     for part in parts:

@@ -1,5 +1,7 @@
-"""From shares of columns to one column for each gang: the largest share of the relaxation is fixed at one, and further
-columns are generated for the others. A dive, as in branch and price, without a way back.
+"""Diving heuristic: from shares of columns to one column for each gang.
+
+The largest share of the relaxation is fixed at one, and further columns are generated for the other gangs. It is a dive
+as in branch and price, without backtracking.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,17 +12,18 @@ from solver.multi_gang.column_generation.restricted_master import Column, LpSolu
 _ROUNDS = 4
 """Rounds of pricing after each choice."""
 _WHOLE = 0.999
-"""A share that is as good as all."""
+"""From this share on, a column counts as taken whole."""
 
 Regenerate = Callable[[LpSolution, Counts, Sequence[int]], bool]
-"""Generates columns of these gangs under the duals of a relaxation, for what is left by shape and class; whether any is
-new.
+"""Generates columns of these gangs under the duals of a relaxation, for the remaining capacity by shape and class.
+Returns whether any column is new.
 """
 
 
 def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: int, most: int) -> list[Column] | None:
-    """One column for every gang, with fewer than `most` domains of a level; None where it does not end so. `bound`: the
-    least that is possible; with a relaxation of no more, no further column is needed.
+    """Return one column for every gang, with fewer than `most` domains of a level; None if the dive fails.
+
+    `bound`: a lower bound of the number of domains. A relaxation that does not exceed it needs no further columns.
     """
     left = master.offered.copy()
     chosen: dict[int, Column] = {}
@@ -42,7 +45,7 @@ def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: i
 def _settled(
     master: RestrictedMaster, left: Counts, waiting: Sequence[int], regenerate: Regenerate, *, level: int, bound: int
 ) -> LpSolution | None:
-    """The relaxation after some rounds of further columns."""
+    """Return the relaxation after some rounds of further columns; None if it cannot be solved."""
     relaxation = master.solve_relaxation(level)
     for _ in range(_ROUNDS):
         if relaxation is None or relaxation.cost <= bound or not regenerate(relaxation, left, waiting):
@@ -52,7 +55,10 @@ def _settled(
 
 
 def _taken(master: RestrictedMaster, relaxation: LpSolution, chosen: dict[int, Column], left: Counts) -> list[Column]:
-    """The columns that are taken as good as whole, or the one of the largest share; `left` becomes what they leave."""
+    """Return the columns with a share of nearly one, or else the column with the largest share.
+
+    Their capacity is subtracted from `left`.
+    """
     took: list[Column] = []
     for column, share in sorted(relaxation.shares, key=lambda each: -each[1]):
         if took and share < _WHOLE:

@@ -1,11 +1,11 @@
 """The most compact plans of many gangs at once, level by level, with a bound: column generation.
 
-A column is one plan of one gang. The restricted master problem mixes the columns that are known so that no class of
-nodes is given out twice (`restricted_master`); its duals are prices, under which the pricing problem finds the best
-further columns of every gang (`pricing`; Dantzig and Wolfe, 1960). Any prices at all give a dual bound: what all gangs
-cost at least under them, less what the room is worth (Lagrangian duality). It is worked out in whole numbers, so that
-no rounding of the linear programme can make it too high. CP-SAT then chooses one column for each gang. Where domains
-are few, it also says what halves of plans hide from the linear programme (`allotment`).
+A column is one plan of one gang. The restricted master problem mixes the columns found so far, without exceeding the
+capacity of any class of nodes (`restricted_master`). Its duals are prices. Under these prices the pricing problem finds
+the best further columns of every gang (`pricing`; Dantzig and Wolfe, 1960). Any prices give a dual bound: the least
+cost of all gangs under them, minus the value of the capacity (Lagrangian duality). It is computed in whole numbers, so
+that no rounding of the linear programme makes it too high. CP-SAT then chooses one column for each gang. On levels with
+few domains, `allotment` gives a tighter bound than the linear programme, which may split plans.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,23 +25,24 @@ from solver.multi_gang.column_generation.restricted_master import Column, Genera
 from solver.tree import ROOT
 
 _SCALE = 1 << 10
-"""Prices are multiples of one part in so many of a domain."""
+"""Prices are whole multiples of one domain divided by this number."""
 _ROUNDS = 200
-"""Rounds of pricing for one level."""
+"""The most rounds of pricing for one level."""
 _PERTURBED = 12
-"""Rounds under duals that are perturbed at random: columns to choose from where the others do not do."""
+"""Rounds under duals with random perturbations. They add columns if the others do not suffice."""
 _TRIES = 4
-"""So often it is chosen, the first time from the columns that there are."""
+"""The most choices for one level. The first choice is among the columns found so far."""
 _BEST = 2
-"""Domains of a gang's level whose best columns are kept in a round."""
+"""How many domains of a gang's level contribute their best columns in a round."""
 _SHARE = 0.25
-"""The share of the time that is left which choosing for one level may take."""
+"""The share of the remaining time that the choice for one level may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenColumns:
-    """One column for every gang. `bounds[level]`: the least sum of touched domains that is possible where the sums of
-    the wider levels are what they are here, as far as is known.
+    """One column for every gang.
+
+    `bounds[level]`: a lower bound of the sum of touched domains, given the sums that the wider levels have here.
     """
 
     columns: tuple[Column, ...]
@@ -50,9 +51,11 @@ class ChosenColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Duals:
-    """The duals in whole numbers, parts of `_SCALE`: `weights[level]` of a domain, `unit[shape, class]` of a member,
-    `within[members, shape, inner domain]` of all members in a domain (the cuts'). `offered_value`: the right-hand
-    sides times their duals, which the Lagrangian bound takes off.
+    """The duals in whole numbers, in parts of `_SCALE`.
+
+    `weights[level]`: of a domain. `unit[shape, class]`: of a member. `within[members, shape, inner domain]`: of all
+    members in a domain, from the cuts. `offered_value`: the right-hand sides times their duals, which the Lagrangian
+    bound subtracts.
     """
 
     weights: Sequence[int]
@@ -63,8 +66,10 @@ class _Duals:
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """What duals led to. `lagrangian`: the Lagrangian bound, in parts of `_SCALE`: the sum of what each gang costs at
-    least, less the right-hand sides times their duals. `unit`: what a member costs by shape and class.
+    """The result of pricing under given duals.
+
+    `lagrangian`: the Lagrangian bound, in parts of `_SCALE`. It is the summed lower bounds of the gangs' costs, minus
+    the right-hand sides times their duals. `unit`: the cost of a member by shape and class.
     """
 
     prices: LpSolution
@@ -73,16 +78,17 @@ class _Priced:
 
     @property
     def bound(self) -> int:
-        """The least sum of domains that is possible."""
+        """A lower bound of the sum of domains."""
         return -(-self.lagrangian // _SCALE)
 
 
 @dataclass
 class ColumnGeneration:
-    """The gangs and the columns that are known of each. `displaced[one, other]`: how many members of shape `other` have
-    certainly no room where one member of shape `one` is. `effort`: what is left for solves and tables together.
+    """The gangs and the columns found for each.
 
-    `own` and `offered`, shapes x classes: the members that may be on a class, and those that it has room for.
+    `displaced[one, other]`: how many members of shape `other` certainly do not fit where one member of shape `one` is.
+    `effort`: the remaining effort for solves and tables together. `own` and `offered`, shapes x classes: the members
+    that may run on a class, and those that fit there.
     """
 
     pricing: PricingProblem
@@ -99,8 +105,10 @@ class ColumnGeneration:
         self.allotting = AllottingProblem(self.pricing, self.demands, self.displaced, self.own, self.offered)
 
     def solve(self, budget: TimeBudget, over: DeadlineCheck = no_deadline_check) -> ChosenColumns | None:
-        """The best choice that was found until the time is `over`; None where no place for all is found one after the
-        other, nor wide domain by wide domain, or where that alone is too much effort.
+        """Return the best choice of columns that is found until the time is `over`.
+
+        None if the first choice fails: gangs placed one after the other, or divided among wide domains, do not all fit,
+        or that alone is too much effort.
         """
         chosen = self._in_turn(np.zeros_like(self.own), 0) or self._first_allotted(budget)
         if chosen is None:
@@ -125,7 +133,7 @@ class ColumnGeneration:
         return ChosenColumns(tuple(chosen), tuple(bounds))
 
     def _column(self, gang: int, use: Use) -> Column:
-        """The column of a plan, which is kept."""
+        """Return the column of a plan, and keep it."""
         key = (gang, *sorted(use.items()))
         if key not in self.columns:
             self.columns[key] = Column(
@@ -134,8 +142,9 @@ class ColumnGeneration:
         return self.columns[key]
 
     def _in_turn(self, unit: Counts, level: int) -> list[Column] | None:
-        """Each gang where it is the most compact after those before it, those with the largest members first. None
-        where one finds no place, or where so much effort is not left.
+        """Place each gang where it is the most compact after those before it, gangs with the largest members first.
+
+        None if a gang does not fit, or if the remaining effort is too small.
         """
         work = len(self.demands) * self.pricing.work(1)
         if not self.effort.affords(work):
@@ -155,7 +164,7 @@ class ColumnGeneration:
         return [chosen[gang] for gang in range(len(self.demands))]
 
     def _first_allotted(self, budget: TimeBudget) -> list[Column] | None:
-        """A choice as the wide levels part the gangs, the narrowest of them that can be; None where none is found."""
+        """Return a choice that divides the gangs as the narrowest wide level allows; None if none is found."""
         held: list[int] = []
         parts: Parts = []
         for level in range(self.depth):
@@ -167,7 +176,7 @@ class ColumnGeneration:
         return self._in_parts(parts, len(held) - 1) if held else None
 
     def _allotted(self, chosen: list[Column], level: int, bound: int, budget: TimeBudget) -> tuple[list[Column], int]:
-        """A choice with fewer domains of a wide level where one is found, and the bound that is known then."""
+        """Return a choice with fewer domains of a wide level if one is found, and the bound known then."""
         domain = self.allotting.domain(level).tolist()
         known: list[dict[int, int]] = [{} for _ in chosen]
         for column in chosen:
@@ -183,8 +192,10 @@ class ColumnGeneration:
         return found or chosen, max(bound, allotment.bound)
 
     def _in_parts(self, parts: Parts, level: int) -> list[Column] | None:
-        """Each gang's members in the domains of a level as they are parted, the largest first, where they are the most
-        compact. None where they do not fit so, or where so much effort is not left.
+        """Place each gang's members in the domains of a level as `parts` divides them, the largest members first.
+
+        Within a domain they are as compact as possible. None if they do not fit, or if the remaining effort is too
+        small.
         """
         work = sum(map(len, parts)) * self.pricing.work(1)
         if not self.effort.affords(work):
@@ -208,7 +219,9 @@ class ColumnGeneration:
     def _compact(
         self, demand: GangDemand, left: Counts, weights: Sequence[int], unit: Counts | None = None
     ) -> Use | None:
-        """The most compact plan for so many members in what is left of every shape; `unit`: what a member costs."""
+        """Return the most compact plan of a gang on the remaining capacity `left`. `unit`: the cost of a member; None:
+        0.
+        """
         price = np.zeros(left.shape[1], dtype=np.int64) if unit is None else unit[demand.shape]
         limit = self._fitting(demand.shape, left)
         prices = self.pricing.prices(weights, price[None], limit[None], shape=demand.shape)
@@ -216,15 +229,17 @@ class ColumnGeneration:
         return uses[0] if uses else None
 
     def _fitting(self, shape: int, left: Counts) -> Counts:
-        """By class, for how many members of a shape there is room in what is left of every shape."""
+        """Return, by class, how many members of a shape fit on the remaining capacity `left`."""
         takes = self.displaced[shape]
         rows = takes > 0
         fitting: Counts = np.minimum((left[rows] // takes[rows, None]).min(axis=0), self.own[shape])
         return fitting
 
     def weights(self, level: int) -> list[int]:
-        """The costs of domains where those of `level` cost `_SCALE`, those of wider levels more than all inside
-        or, with many members on many levels, as much more as keeps what a gang costs apart from what is impossible.
+        """Return the costs of domains by level. A domain of `level` costs `_SCALE`.
+
+        A domain of a wider level costs more than all domains inside it. With many members on many levels, the factor
+        between levels is smaller, so that a gang's cost stays below that of an impossible plan.
         """
         touched = [min(self.pricing.most, self.pricing.tree.count(each)) for each in range(self.depth)]
         base = self.pricing.most + 1
@@ -238,11 +253,10 @@ class ColumnGeneration:
             base = (base + 1) // 2
 
     def _bound(self, master: RestrictedMaster, level: int, reached: int) -> tuple[int, Counts]:
-        """The least sum of touched domains of a level, by the best prices that were found, and these prices by shape
-        and class. `reached`: a sum that is possible.
+        """Return a lower bound of the sum of touched domains of a level, and its prices by shape and class.
 
-        Prices half way to the best so far lead to columns that stay good (smoothing, Wentges, 1997); where these bring
-        none, the duals of the relaxation itself are used.
+        `reached`: a sum that is feasible. Prices half way to the best ones so far lead to columns that stay good
+        (smoothing, Wentges, 1997). If they bring no new column, the duals of the relaxation itself are used.
         """
         best: _Priced | None = None
         for _ in range(_ROUNDS):
@@ -264,14 +278,14 @@ class ColumnGeneration:
         return (0, np.zeros_like(self.own)) if best is None else (max(0, best.bound), best.unit)
 
     def _priced(self, master: RestrictedMaster, prices: LpSolution, level: int) -> _Priced:
-        """The bound under these prices; the best columns of all gangs under them are kept."""
+        """Return the bound under these prices, and keep the best columns of all gangs under them."""
         duals = self._duals(master, prices, level)
         return _Priced(
             prices, duals.unit, self._generated(duals, range(len(self.demands)), self.own) - duals.offered_value
         )
 
     def _duals(self, master: RestrictedMaster, relaxation: LpSolution, level: int) -> _Duals:
-        """The duals of a relaxation, rounded to parts of `_SCALE`."""
+        """Return the duals of a relaxation, rounded to parts of `_SCALE`."""
         room = np.maximum(np.rint(relaxation.room * _SCALE), 0).astype(np.int64)
         weights = [max(0, round(each * _SCALE)) for each in relaxation.held]
         offered_value = int((room * self.offered).sum())
@@ -290,8 +304,9 @@ class ColumnGeneration:
         return _Duals(weights, self.displaced @ room, within, offered_value)
 
     def _generated(self, duals: _Duals, gangs: Iterable[int], limit: Counts) -> int:
-        """What these gangs cost at least under such duals, and no more members than `limit` by shape and class; their
-        best plans become columns.
+        """Return a lower bound of the gangs' cost under these duals, and keep their best plans as columns.
+
+        `limit`: the most members by shape and class.
         """
         self.effort.look(self.pricing.work(len(limit)))
         prices = self.pricing.prices(duals.weights, duals.unit, limit, within=duals.within)
@@ -304,7 +319,7 @@ class ColumnGeneration:
         return cost
 
     def _dived(self, master: RestrictedMaster, level: int, bound: int, most: int) -> list[Column] | None:
-        """A choice with fewer than `most` domains of `level`, as `diving` finds it."""
+        """Return a choice with fewer than `most` domains of `level` by diving; None if the dive fails."""
 
         def regenerate(relaxation: LpSolution, left: Counts, gangs: Sequence[int]) -> bool:
             limit = np.stack([self._fitting(shape, left) for shape in range(len(self.own))])
@@ -318,7 +333,9 @@ class ColumnGeneration:
     def _better(
         self, chosen: list[Column], level: int, bound: int, unit: Counts, budget: TimeBudget, *, tries: int
     ) -> list[Column]:
-        """A choice with fewer domains of `level` and no more of any wider one, where one is found."""
+        """Return a choice with fewer domains of `level`, and no more of any wider level, if one is found; else
+        `chosen`.
+        """
         in_turn = self._in_turn(unit, level)
         if in_turn is not None and _totals(in_turn, level) < _totals(chosen, level):
             chosen = in_turn
@@ -336,7 +353,7 @@ class ColumnGeneration:
         return chosen
 
     def _chosen(self, known: list[Column], level: int, bound: int, budget: TimeBudget) -> list[Column]:
-        """The choice of CP-SAT, or the one that is known."""
+        """Return CP-SAT's choice of columns, or `known` if CP-SAT finds none."""
         cp, columns = CpModel(), list(self.columns.values())
         takes = [cp.new_bool_var("") for _ in columns]
         at = dict(zip(map(id, columns), takes, strict=True))
@@ -362,7 +379,7 @@ class ColumnGeneration:
         return [column for column, take in zip(columns, takes, strict=True) if solver.value(take)]
 
     def _rows(self, columns: Iterable[Column]) -> Mapping[tuple[int, int], list[tuple[int, int]]]:
-        """By shape and class, which columns displace how many members there."""
+        """Return, by shape and class, the columns that displace members there, with how many."""
         rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for position, column in enumerate(columns):
             takes = self.displaced[self.demands[column.gang].shape].tolist()

@@ -1,6 +1,6 @@
-"""A linear programme that grows between solves, each of which begins where the last one ended (GLOP).
+"""A linear programme that grows between solves. Each solve starts from the result of the last one (GLOP).
 
-Its numbers are small and whole, so they are neither scaled nor presolved: that takes longer than it saves.
+Its coefficients are small whole numbers, so it uses neither scaling nor presolve: they take longer than they save.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,9 @@ from ortools.linear_solver.linear_solver_pb2 import MPSolutionResponse  # type: 
 
 @dataclass(frozen=True, slots=True)
 class PrimalDual:
-    """`cost`: what was minimised. `values` by column; `duals` by row: what one more of it would change the cost by."""
+    """The primal and dual solution. `cost`: the minimum. `values` by column. `duals` by row: change of cost
+    per unit.
+    """
 
     cost: float
     values: NDArray[np.float64]
@@ -31,30 +33,30 @@ class LinearProgramme:
         self._rows: list[pywraplp.Constraint] = []
 
     def column(self, cost: float) -> int:
-        """A new column, in no row yet."""
+        """Add a column that is in no row yet. Return its number."""
         self._columns.append(self._lp.NumVar(0.0, self._lp.infinity(), ""))
         self.price(len(self._columns) - 1, cost)
         return len(self._columns) - 1
 
     def row(self, most: float, least: float | None = None) -> int:
-        """A new row, with no columns yet."""
+        """Add a row without columns. Return its number."""
         self._rows.append(self._lp.Constraint(-self._lp.infinity() if least is None else least, float(most)))
         return len(self._rows) - 1
 
     def price(self, column: int, cost: float) -> None:
-        """What one of a column costs."""
+        """Set the cost of one unit of a column."""
         self._goal.SetCoefficient(self._columns[column], float(cost))
 
     def put(self, row: int, column: int, amount: float) -> None:
-        """What one of a column adds to a row."""
+        """Set the amount that one unit of a column adds to a row."""
         self._rows[row].SetCoefficient(self._columns[column], float(amount))
 
     def set_least(self, column: int, least: float) -> None:
-        """No less of a column than this."""
+        """Set the lower bound of a column."""
         self._columns[column].SetLb(least)
 
     def solved(self) -> PrimalDual | None:
-        """The best; None where GLOP does not find it, even from the beginning."""
+        """Return the optimum; None if GLOP does not find it, even in a solve from scratch."""
         if not any(self._lp.Solve(_parameters(again=again)) == pywraplp.Solver.OPTIMAL for again in (False, True)):
             return None
         response = MPSolutionResponse()
@@ -63,7 +65,9 @@ class LinearProgramme:
 
 
 def _parameters(*, again: bool) -> pywraplp.MPSolverParameters:
-    """`again`: from the beginning, as rounding may have led astray."""
+    """Return GLOP's parameters. `again`: solve from scratch, because rounding errors may have misled the
+    first solve.
+    """
     found = pywraplp.MPSolverParameters()
     found.SetIntegerParam(found.PRESOLVE, found.PRESOLVE_ON if again else found.PRESOLVE_OFF)
     found.SetIntegerParam(found.SCALING, found.SCALING_ON if again else found.SCALING_OFF)

@@ -1,12 +1,12 @@
-"""The pricing problem: where each of many gangs is the most compact when room has a price, for all gangs at once.
+"""The pricing problem: each gang's most compact plan when capacity has a price, for all gangs at once.
 
-Nodes of one narrowest domain that are alike are a class. What one member costs on a class is its price there; what a
-gang costs besides is a weight for every domain that it touches. By dynamic programming over the tree,
+Alike nodes of one narrowest domain are a class. A class has a price per member. In addition, a gang pays a weight for
+every domain that it touches. By dynamic programming over the tree,
 
     table[class][m]  = m * price + weight of a node * nodes that m members touch
     table[domain][m] = min over m1 + m2 + ... = m of the sum of its children's tables, + weight of the domain if m > 0
 
-The minimum over divisions is a (min, +) product, which is made two children at a time, of all domains at once. Arrays
+The minimum over divisions is a (min, +) product. It is computed two children at a time, for all domains at once. Arrays
 are members x shapes x positions.
 """
 
@@ -19,10 +19,10 @@ from solver.capacity import Counts
 from solver.tree import ROOT, Tree
 
 INFEASIBLE_COST = 1 << 50
-"""The cost of what is impossible."""
+"""The cost of an impossible plan."""
 
 _OVERHEAD = 64
-"""Additions that take as long as it takes to begin with a row of them."""
+"""The overhead of one row of additions, in additions."""
 
 Use = Mapping[int, int]
 """Members by class."""
@@ -30,7 +30,7 @@ Use = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class GangDemand:
-    """A gang of alike members. `level`: the one of which one domain must hold them all, or ROOT."""
+    """A gang of alike members. `level`: the level of which one domain must hold all of them, or ROOT."""
 
     shape: int
     members: int
@@ -39,9 +39,11 @@ class GangDemand:
 
 @dataclass(frozen=True)
 class NodeClasses:
-    """Classes of alike nodes. By class: `domain` around it, `nodes` in it; `holds[shape]`: members that may run on one
-    of its nodes; `room[shape]`: members that would fit there if they all might. `node_class[node]`: -1 where nobody can
-    run.
+    """Classes of alike nodes.
+
+    By class: `domain` around it, and the number of its `nodes`. `holds[shape]`: members that may run on one of its
+    nodes. `room[shape]`: members that would fit there if every node were eligible for them. `node_class[node]`: the
+    class of a node; -1 if no member can run there.
     """
 
     domain: Counts
@@ -52,7 +54,7 @@ class NodeClasses:
 
 
 def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
-    """`holds` and `room`: shapes x nodes."""
+    """Return the classes of nodes of a tree. `holds` and `room`: shapes x nodes."""
     around = tree.domains(tree.depth - 2)
     usable = np.flatnonzero(holds.max(axis=0) > 0)
     rows = np.concatenate([around[usable, None], holds[:, usable].T, room[:, usable].T], axis=1)
@@ -71,7 +73,7 @@ def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
 
 @dataclass(frozen=True)
 class _Round:
-    """Tables `left` and `right` are merged pair by pair; -1: there is no other, the table stays."""
+    """Merge the tables `left` and `right` pair by pair; -1: the table has no partner and stays."""
 
     left: Counts
     right: Counts
@@ -79,7 +81,7 @@ class _Round:
 
 @dataclass(frozen=True)
 class _Closing:
-    """Tables in the order of their domains, which are what `level` has."""
+    """Sort the tables in the order of their domains, which are those of `level`."""
 
     level: int
     order: Counts
@@ -87,20 +89,22 @@ class _Closing:
 
 @dataclass(frozen=True)
 class PriceTables:
-    """Tables under certain prices. `after[step]`: members x shapes x positions after so many steps; `at[level]`: the
-    step after which the positions are those of the domains that have room on that level.
+    """Tables under given prices.
+
+    `after[step]`: members x shapes x positions after that many steps. `at[level]`: the step after which the positions
+    are the domains of that level that have capacity.
     """
 
     after: tuple[Counts, ...]
     at: Mapping[int, int]
 
     def least(self, demand: GangDemand) -> int:
-        """What the gang costs at least, from its own level inward."""
+        """Return the least cost of the gang, from its own level inward."""
         return int(self.after[self.at[demand.level]][demand.members, demand.shape].min())
 
 
 class PricingProblem:
-    """Tables for any prices; made once for a cluster and its gangs. `most`: the largest gang's members."""
+    """Tables for any prices, created once for a cluster and its gangs. `most`: the largest gang's number of members."""
 
     def __init__(self, tree: Tree, classes: NodeClasses, most: int) -> None:
         self.tree, self.classes, self.most = tree, classes, most
@@ -111,11 +115,11 @@ class PricingProblem:
         self._touched: Counts = -(-self._members // np.maximum(classes.holds, 1))
 
     def cells(self, shapes: int) -> int:
-        """Numbers in the first of the tables for so many shapes."""
+        """Return the size of the first table for so many shapes."""
         return shapes * len(self.classes.domain) * (self.most + 1)
 
     def work(self, shapes: int) -> int:
-        """Additions that `prices` for so many shapes takes, about: every class is merged once."""
+        """Return about how many additions `prices` takes for so many shapes: every class is merged once."""
         return self.cells(shapes) * (self.most + 1 + _OVERHEAD)
 
     def prices(
@@ -127,9 +131,11 @@ class PricingProblem:
         shape: int | None = None,
         within: Counts | None = None,
     ) -> PriceTables:
-        """`weights[level]`: the cost of a domain that is touched, a node at last. By shape and class, `unit` is the
-        price of a member and `limit` the most members there. `shape`: the only one, then row 0, that is looked at.
-        `within`: what members cost besides by number, shape and narrowest domain above the node (as in `inner`).
+        """Return the tables under given prices.
+
+        `weights[level]`: the cost of a touched domain; the last one is that of a node. By shape and class, `unit` is
+        the price of a member and `limit` the most members there. `shape`: the only shape to price, as row 0; None: all.
+        `within`: the additional cost of members by number, shape and narrowest domain above the node (as in `inner`).
         """
         touched = self._touched if shape is None else self._touched[:, shape : shape + 1]
         table = unit * self._members
@@ -150,21 +156,21 @@ class PricingProblem:
         return PriceTables(tuple(tables), at)
 
     def best(self, prices: PriceTables, demand: GangDemand, most: int = 1) -> list[Use]:
-        """Plans of least cost, one for each of so many best domains of the gang's level. `demand.shape`: the row of the
-        tables.
+        """Return plans of least cost, one for each of the `most` best domains of the gang's level. `demand.shape`: the
+        tables' row.
         """
         costs = prices.after[prices.at[demand.level]][demand.members, demand.shape]
         order = np.argsort(costs, kind="stable")[:most]
         return [self._use(prices, demand, position) for position in order.tolist() if costs[position] < INFEASIBLE_COST]
 
     def spread(self, demand: GangDemand, use: Use) -> tuple[int, ...]:
-        """The domains that a plan touches, level by level."""
+        """Return the number of domains that a plan touches, by level."""
         inner = {int(self.classes.domain[each]) for each in use}
         wide = [len({int(around[each]) for each in inner}) for around in self._around.values()]
         return (*wide, sum(-(-count // int(self.classes.holds[demand.shape, each])) for each, count in use.items()))
 
     def inside(self, use: Use) -> Mapping[int, int]:
-        """A plan's members by narrowest domain above the node."""
+        """Return a plan's members by narrowest domain above the node."""
         members: dict[int, int] = {}
         for where, count in use.items():
             domain = int(self.classes.domain[where])
@@ -172,7 +178,7 @@ class PricingProblem:
         return members
 
     def _use(self, prices: PriceTables, demand: GangDemand, position: int) -> Use:
-        """Back from a table to the classes."""
+        """Return the members by class of the plan at a position of a table."""
         counts = {position: demand.members}
         for step in range(prices.at[demand.level], 0, -1):
             done, before = self._steps[step - 1], prices.after[step - 1][:, demand.shape]
@@ -184,7 +190,7 @@ class PricingProblem:
 
 
 def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
-    """Merge what lies in one domain, level by level from the narrowest domains out to the root."""
+    """Return the steps that merge tables of one domain, level by level from the narrowest domains to the root."""
     steps: list[_Round | _Closing] = []
     inside = domain
     for level in range(tree.depth - 2, ROOT - 1, -1):
@@ -218,7 +224,7 @@ def _merged(table: Counts, step: _Round) -> Counts:
 
 
 def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int, int]:
-    """How the members of merged tables are divided."""
+    """Return how the members of merged tables are divided between the pair."""
     parted: dict[int, int] = {}
     for position, count in counts.items():
         left, right = int(step.left[position]), int(step.right[position])

@@ -1,12 +1,12 @@
-"""The restricted master problem: how much of each column is taken so that no class of nodes is given out twice.
+"""The restricted master problem: the share of each column, so that no class of nodes exceeds its capacity.
 
-    min   sum of x[c] * domains of one level that c touches, over all columns c that are known, x >= 0
+    min   sum of x[c] * domains of one level that c touches, over all columns c found so far, x >= 0
     s.t.  sum of x[c] = 1                                over the columns of each gang
           sum of x[c] * members that c displaces <= room  for each shape on each class of nodes
-          sum of x[c] * domains that c touches   <= value for each wider level, whose sum is settled
+          sum of x[c] * domains that c touches   <= value for each wider level, whose sum is fixed
           the cuts (`cuts`)
 
-Rows of room are added when a solution violates them for the first time.
+A capacity row is added when a solution violates it for the first time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,20 +23,23 @@ from solver.multi_gang.column_generation.linear_programme import LinearProgramme
 from solver.multi_gang.column_generation.pricing import Use
 
 _DEAR = 6.0
-"""What it costs to leave a gang out, in domains for each of its members. Not more than needed: the first prices are of
-that height.
+"""The cost of a gang that is left out, in domains for each of its members. It is no higher than needed, because the
+first prices are of the same height.
 """
 _TINY = 1e-6
 _EFFORT = 65_000
-"""Columns, summed over all solves, after which no more is asked: about a second. What can be settled takes less."""
+"""The columns of all solves together, after which no more solves run: about a second. Problems that can be solved take
+less.
+"""
 _CELLS = 20_000
-"""Additions in the pricing problem's tables that take the time of one column in a solve."""
+"""How many additions in the pricing problem's tables take as long as one column in a solve."""
 
 
 @dataclass
 class GenerationEffort:
-    """What may be spent on column generation, in columns that a solve of the linear programme has to do with: answers
-    do not depend on the machine unless it is so slow, or so busy, that the time is `over` first.
+    """The remaining effort for column generation, in columns of the linear programme's solves.
+
+    Results do not depend on the machine, unless it is so slow or busy that the time is `over` first.
     """
 
     left: int = _EFFORT
@@ -44,27 +47,25 @@ class GenerationEffort:
 
     @property
     def spent(self) -> bool:
-        """Whether no more is to be asked."""
+        """Whether no effort or time is left."""
         return self.left < 0 or self.over()
 
     def solve(self, columns: int) -> None:
-        """A solve is paid for."""
+        """Subtract the effort of a solve."""
         self.left -= columns
 
     def look(self, cells: int) -> None:
-        """So many additions in tables are paid for."""
+        """Subtract the effort of additions in tables."""
         self.left -= -(-cells // _CELLS)
 
     def affords(self, cells: int) -> bool:
-        """Whether so many additions do not spend it."""
+        """Return whether the remaining effort suffices for so many additions."""
         return not self.spent and -(-cells // _CELLS) <= self.left
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A plan of one gang: members by class and by narrowest domain, domains touched by level. `gang`: the gang's
-    position.
-    """
+    """A plan of one gang: members by class and by narrowest domain, touched domains by level. `gang`: its position."""
 
     gang: int
     use: Use
@@ -74,9 +75,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class LpSolution:
-    """How much of each column is taken, and the duals: `room[shape, class]` of one member's room, `held[level]` of one
-    domain of a level whose sum is constrained, and of the cuts. `cost`: a whole number that the sum of touched domains
-    cannot be below, if all columns were known and nothing rounded.
+    """The share of each column, and the duals.
+
+    `room[shape, class]`: the dual of one member's capacity. `held[level]`: of one domain of a level whose sum is
+    constrained. `cuts`: of each cut. `cost`: the rounded-up optimum. It would be a lower bound of the sum of touched
+    domains if all columns were known and nothing were rounded.
     """
 
     room: NDArray[np.float64]
@@ -86,7 +89,7 @@ class LpSolution:
     shares: Sequence[tuple[Column, float]]
 
     def smoothed(self, other: "LpSolution") -> "LpSolution":
-        """With duals half way to those of another relaxation."""
+        """Return this solution with duals half way to those of another one."""
         return replace(
             self,
             room=(self.room + other.room) / 2,
@@ -97,8 +100,9 @@ class LpSolution:
 
 @dataclass(frozen=True, slots=True)
 class _RowUsage:
-    """How many members a column displaces in which rows. A place is a shape and a class in one number, as in
-    `offered.ravel()`.
+    """The rows in which a column displaces members, and how many.
+
+    A place is a shape and a class in one number, as in `offered.ravel()`.
     """
 
     places: Counts
@@ -107,9 +111,11 @@ class _RowUsage:
 
 @dataclass
 class RestrictedMaster:
-    """`offered[shape, class]`: members of a shape that a class has room for; `domain[class]`: the narrowest one around
-    it; `shapes` and `members`: those of each gang; `effort`: what is left for solving. `values`: the sums that levels
-    are held at, the widest first.
+    """The restricted master problem over the columns found so far.
+
+    `offered[shape, class]`: members of a shape that fit on a class. `domain[class]`: the narrowest domain around it.
+    `shapes` and `members`: those of each gang. `effort`: the remaining effort for solves. `values`: the sums at which
+    levels are fixed, the widest first.
     """
 
     displaced: Counts
@@ -138,7 +144,7 @@ class RestrictedMaster:
         np.add.at(self._inside.T, self.domain, self.offered.T)
 
     def extend(self, columns: Iterable[Column]) -> None:
-        """Learn those of all columns that are new; the ones that are known come first, in the order of before."""
+        """Add the new ones of all columns. The columns already added come first, in the same order."""
         for column in list(columns)[len(self._columns) :]:
             variable = self._lp.column(column.spread[self._level])
             self._lp.put(self._one[column.gang], variable, 1.0)
@@ -156,7 +162,7 @@ class RestrictedMaster:
             self._usages.append(usage)
 
     def constrain_level(self, level: int, value: int) -> None:
-        """From now on no more than so many domains of this level are touched; levels come in their order."""
+        """Limit the touched domains of a level from now on. Levels must come in order, the widest first."""
         held = self._lp.row(value)
         for column in self._columns:
             self._lp.put(held, self._variable[id(column)], column.spread[level])
@@ -164,7 +170,7 @@ class RestrictedMaster:
         self.values.append(value)
 
     def solve_relaxation(self, level: int) -> LpSolution | None:
-        """Shares that touch the fewest domains of a level; None where GLOP does not find them, or all is spent."""
+        """Return shares that touch the fewest domains of a level; None if GLOP fails, or no effort is left."""
         if self.effort.spent:
             return None
         if level != self._level:
@@ -184,7 +190,7 @@ class RestrictedMaster:
         return self._lp_solution(solution)
 
     def cut(self, relaxation: LpSolution) -> bool:
-        """Forbid what these shares do and no choice of whole columns can; whether anything was found."""
+        """Add cuts that these shares break and that no choice of whole columns breaks. Return whether any was found."""
         parts = (
             ColumnShare(domain, self.shapes[column.gang], members, share)
             for column, share in relaxation.shares
@@ -198,12 +204,12 @@ class RestrictedMaster:
         return bool(found)
 
     def fix(self, column: Column) -> None:
-        """This column is taken whole, until `release`."""
+        """Take this column whole, until `unfix`."""
         self._lp.set_least(self._variable[id(column)], 1.0)
         self._fixed.append(self._variable[id(column)])
 
     def unfix(self) -> None:
-        """No column need be taken."""
+        """Undo all `fix` calls."""
         for variable in self._fixed:
             self._lp.set_least(variable, 0.0)
         self._fixed.clear()
@@ -222,7 +228,7 @@ class RestrictedMaster:
         )
 
     def _shares(self, solution: PrimalDual) -> NDArray[np.float64]:
-        """How much of each column is taken; the columns before theirs leave gangs out."""
+        """Return the share of each column. The first variables, one per gang, are those that leave the gang out."""
         return solution.values[len(self.shapes) :]
 
     def _count(self, cut: Cut, row: int, column: Column, variable: int) -> None:
@@ -231,7 +237,7 @@ class RestrictedMaster:
             self._lp.put(row, variable, count)
 
     def _violated(self, solution: PrimalDual) -> list[int]:
-        """Places without a row of their own of which the shares take more than there is."""
+        """Return places without a row whose capacity the shares exceed."""
         shares = self._shares(solution)
         some = np.flatnonzero(shares > _TINY).tolist()
         if not some:
@@ -247,7 +253,7 @@ class RestrictedMaster:
             self._lp.put(self._rows[place], variable, count)
 
     def _usage(self, column: Column) -> _RowUsage:
-        """What a column displaces."""
+        """Return the members that a column displaces, by row."""
         takes = self.displaced[self.shapes[column.gang]]
         shapes = np.flatnonzero(takes)
         where, counts = np.array([*column.use]), np.array([*column.use.values()])
