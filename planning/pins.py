@@ -108,7 +108,7 @@ def made_again(pod: Pod) -> bool:
 
 
 def left_behind(gang: Gang) -> tuple[Pod, ...]:
-    """Return the members that are pinned to a domain although no sibling is bound or released any more."""
+    """Return the members that are pinned to a domain although no member of the gang holds a node any more."""
     if any(held_node(member.pod) for member in gang.members):
         return ()
     return tuple(member.pod for member in gang.members if pinned_domain(member.pod))

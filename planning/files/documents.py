@@ -19,7 +19,7 @@ _BLANKS = re.compile(r"\s*")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]")
 """JSON's way to write a character in two halves. One half alone is a text that cannot be written anywhere."""
 _OFTEN = 256
-"""Objects of a JSON text that are read between two looks at the clock."""
+"""Number of objects of a JSON text that are read between two checks of the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Mistake:
     field: str = ""
 
     def __str__(self) -> str:
-        """One line: file, object, field path, what is wrong. What breaks or hides a line is escaped."""
+        """One line: file, object, field path, problem. Characters that would break or hide the line are escaped."""
         text = ": ".join(part for part in (self.origin, self.object, self.field, self.problem) if part)
         if text.isprintable():
             return text
