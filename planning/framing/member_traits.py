@@ -116,8 +116,7 @@ def _name_of(term: AffinityTerm) -> bytes:
 
 
 def _wishes(like: Mapping[bytes, Pod], namespaces: Namespaces) -> Iterable[tuple[set[bytes], set[bytes]]]:
-    """Yield for each distinct affinity the marks of the pods that have it, and of the pods that all its terms select.
-    """
+    """Yield for each distinct affinity the marks of the pods that have it, and of the pods that it selects."""
     having: dict[tuple[bytes, ...], set[bytes]] = {}
     terms: dict[tuple[bytes, ...], tuple[AffinityTerm, ...]] = {}
     for mark, pod in like.items():

@@ -1,5 +1,4 @@
-"""Budgets for pods that must not all be evicted, because the pod affinity of an unbound planned pod needs one of them.
-"""
+"""Budgets for pods that must not all be evicted, because an unbound planned pod's affinity needs one of them."""
 
 from collections.abc import Collection, Iterator, Sequence
 

@@ -1,6 +1,6 @@
-"""Who finds no room, and what is short: members that a plan leaves out, members that no node could ever hold.
+"""Finds members without a node, and why: members that a plan leaves out, and members that no node could ever hold.
 
-Reasons are in the scheduler's words where it has some (noderesources/fit.go: "Insufficient cpu").
+Reasons have the scheduler's text if there is one (noderesources/fit.go: "Insufficient cpu").
 """
 
 from collections import Counter
@@ -15,14 +15,14 @@ from solver.plan import NearDomain, Plan
 from solver.problem import Problem
 
 NOT_FOUND = "no better plan found in the time given"
-"""Why a node with room for a member takes none, although the gang has no rules."""
+"""The reason for a node that has free capacity for a member but takes none, although the gang has no rules."""
 Reasons = Mapping[str, int]
-"""Nodes by what keeps members off them, the most frequent reason first."""
+"""Number of nodes by the reason that excludes members from them, the most frequent reason first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misfits:
-    """Pods that no node could hold, whoever were evicted, and why each node cannot."""
+    """Pods that no node could hold, whatever pods were evicted, and why each node cannot."""
 
     pods: tuple[str, ...]
     reasons: Reasons
@@ -154,8 +154,10 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
 
 
 def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Running gangs of which too many pods are in these domains, on nodes that members may use, and not all of which
-    may be evicted: they cannot go as a whole.
+    """Return the running gangs that block these domains: too many of their pods are on nodes that members may use.
+
+    Evicting these pods would leave such a gang below its minimum, and not all of its pods may be evicted. So it cannot
+    be evicted as a whole.
     """
     problem = framing.problem
     usable = frozenset[int]().union(*(shape.nodes for shape in problem.shapes))
@@ -174,7 +176,7 @@ def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, .
 
 
 def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
-    """The nodes of the domains that miss members."""
+    """Return the positions of the nodes in the domains that cannot hold all needed members."""
     paths = [each.path for each in nearest if each.fits < each.needed]
     return {
         position
@@ -209,7 +211,7 @@ def _counted(reasons: Iterable[str]) -> Reasons:
 
 
 def _order(problem: Problem) -> list[int]:
-    """The resources, the gang's scarcest first: the one that people are told of."""
+    """Return the resource positions, the gang's scarcest first: messages name the first one that is short."""
     scarce = scarcest(problem)
     return [scarce, *(each for each in range(len(problem.resources)) if each != scarce)]
 

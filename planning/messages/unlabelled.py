@@ -1,5 +1,6 @@
-"""Nodes outside the topology that would give a gang its place, had they the label that they lack: a change that helps,
-found by a plan for the cluster in which they have it.
+"""Finds node labels that would help a gang: nodes outside the topology could hold the gang if they had the label.
+
+Each label is tried by planning the gang on a snapshot in which the nodes have the label.
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ from planning.messages import wording
 from solver.plan import Answer, NoPlan, Plan
 
 _LABELS = 3
-"""How many labels are tried: those first that most nodes lack."""
+"""Number of labels that are tried, in the order of how many nodes lack them."""
 
 
 def labels_that_help(
@@ -30,8 +31,9 @@ def labels_that_help(
     answer: NoPlan,
     planned_on: Callable[[Snapshot], tuple[Framing, Answer]],
 ) -> tuple[str, ...]:
-    """Changes after which there is a plan, as ends of a sentence, no two for one label. `answer`: the gang's on this
-    picture, `planned_on`: on another one.
+    """Return the label changes after which the gang has a plan, as ends of a sentence, at most one for each label.
+
+    `answer`: the gang's rejection on this snapshot. `planned_on`: plans the gang on another snapshot.
     """
     near = answer.nearest[0].path if answer.nearest else ()
     requests = list({(*sorted(each.items()),): each for each in map(pod_requests, _unbound(gang))}.values())

@@ -1,4 +1,4 @@
-"""What is known of a gang, and the lines that tell it: whoever shows them, a terminal or the page."""
+"""The known facts about a gang, and the lines that show them in a terminal or on the page."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from planning.stories.line import PlaceInLine, place
 
 @dataclass(frozen=True, slots=True)
 class GangFacts:
-    """What is known of a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
+    """The facts about a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
 
-    `leader` is None where there is no lease, and empty where it could not be read. `place`: in the line of those that
-    wait for room; None where it does not stand in it, or where that may not be read.
+    `leader` is None if there is no lease, and empty if the lease could not be read. `place`: the gang's position among
+    the gangs that wait for capacity; None if the gang does not wait, or if the other gangs may not be read.
     """
 
     manifest: Manifest
@@ -31,12 +31,12 @@ class GangFacts:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """The Gang's status, empty before the first."""
+        """The status of the Gang object; empty if it has none yet."""
         return self.manifest.get("status") or {}
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """What the gang asks for."""
+        """The spec of the Gang object."""
         return self.manifest.get("spec") or {}
 
 
@@ -48,7 +48,7 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
 
 
 def asked_by(manifest: Manifest) -> str:
-    """Which object asked for a gang, and in whose words; "" for a Gang that is its own."""
+    """Return the object that asked for a gang, and its dialect; "" for a Gang that a user created."""
     key = mirrored_key(manifest)
     if key is None:
         return ""
@@ -58,7 +58,7 @@ def asked_by(manifest: Manifest) -> str:
 
 
 def wants(spec: Mapping[str, Any]) -> str:
-    """What a gang asks for, in a line."""
+    """Return the request of a gang in one line: its pods and its levels."""
     sets = spec.get("podSets") or ()
     count = sum(each["count"] for each in sets)
     least = spec.get("minMember")

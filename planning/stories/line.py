@@ -1,6 +1,7 @@
-"""A gang's place in the line of those that wait for room: higher priority first, then the older, then by name.
+"""A gang's position among the gangs that wait for capacity: higher priority first, then the older gang, then by name.
 
-As the controller plans them (`planning.gang_order.in_order`), as far as Gang objects and their pods tell.
+This is the order in which the controller plans gangs (`planning.gang_order.in_order`), as far as it can be read from
+Gang objects and their pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,12 +14,14 @@ from planning.decision import Refusal, WaitReason
 
 _SHOWN = 3
 _LAST = "~"
-"""After every RFC 3339 time: a gang whose time is over comes after those of its priority."""
+"""A text that sorts after every RFC 3339 time: a timed-out gang comes after the other gangs of its priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInLine:
-    """Who comes before, the first first (`namespace/name`), and how many wait in all."""
+    """A gang's position. `before`: the gangs ahead of it (`namespace/name`) in order; `waiting`: the number of all
+    waiting gangs.
+    """
 
     before: tuple[str, ...]
     waiting: int
@@ -41,7 +44,7 @@ def in_line(gang: Manifest) -> bool:
 
 
 def place(gang: Manifest, gangs: Iterable[Manifest], priority: Mapping[str, int]) -> PlaceInLine:
-    """The gang's place. `priority`: of gangs by the uid of their Gang objects, 0 where it is not told."""
+    """Return the gang's position. `priority`: priorities by the uid of the Gang object; 0 if it is missing."""
 
     def turn(each: Manifest) -> tuple[int, str, object]:
         meta = each["metadata"]
