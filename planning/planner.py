@@ -60,8 +60,8 @@ def plan_gang(
     """Return the decision for one gang: its nodes and victims, or the reason for the rejection and what would help.
 
     `topologies`: all topologies of the cluster; the gang's own is chosen from them. `weighed` False: other gangs
-    compete. The best plan of this gang need not be the best for all gangs, so the decision claims only the bounds that
-    hold however the other gangs are placed. `known`: answers to problems of other gangs.
+    compete, and the best plan of this gang need not be the best for all gangs. The decision then claims only the bounds
+    that hold however the other gangs are placed. `known`: answers to problems of other gangs.
     No request of a gang makes this function raise.
     """
     if options.deadline.over:

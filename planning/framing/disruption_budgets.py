@@ -40,8 +40,9 @@ def budgets_of(candidates: EvictablePods, snapshot: Snapshot) -> tuple[Disruptio
 
 
 def overdrawn(gone: AbstractSet[str], snapshot: Snapshot) -> str:
-    """Return a message about a budget that does not allow the eviction of all these pods (`namespace/name`) in addition
-    to the victims of other plans; "" if every budget allows it.
+    """Return a message about a budget that does not allow the eviction of all pods in `gone` (`namespace/name`).
+
+    The victims of other plans are charged first. The message is "" if every budget allows the evictions.
     """
     going = [each for state in snapshot.holding_any(gone) for each in state.tenants if each.pod.key in gone]
     if not going:

@@ -1,9 +1,8 @@
 """Turns a gang, a snapshot and a topology into the solver's problem, and maps its positions back to pods and nodes.
 
 Amounts are in units of the problem (`planning.framing.amounts`). Resources: cpu and memory first, then the other
-requested resources by name, "pods" last. Nodes outside the topology are not in the problem, with one exception: the
-node of a bound member, or of a victim's sibling, is in the problem as a guest. A guest has no free capacity, and
-domains of its own.
+requested resources by name, "pods" last. Nodes outside the topology are not in the problem. The only exceptions are
+nodes of bound members and of victims' siblings: they are guests, without free capacity and in domains of their own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

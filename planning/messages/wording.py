@@ -309,8 +309,7 @@ def no_room(count: int, reasons: Reasons) -> str:
 
 
 def stranded(members: Sequence[Stranded]) -> str:
-    """Return the message about members that were released to nodes that can no longer take them; "" if there are none.
-    """
+    """Return the message about members that were released to nodes that can no longer take them; "" for none."""
     if not members:
         return ""
     first, rest = members[0], len(members) - _STRANDED_SHOWN

@@ -246,8 +246,7 @@ def _in_turn(gang: Gang) -> list[Member]:
 
 
 def _short(balance: QuotaBalance, need: int, left: int, usage: Usage) -> _Tried:
-    """Return why the quota does not cover the gang, with nominal, borrowable and used quota, and the gangs that use it.
-    """
+    """Return why the quota does not cover the gang, with nominal, borrowable and used quota, and its users."""
     everything, name = balance.left(NO_USAGE), balance.resource
     wanted, where = f"{written(name, need)} {name}", f"flavor {balance.flavor} of ClusterQueue {balance.queue.name}"
     if need > everything:

@@ -43,8 +43,8 @@ NO_USAGE = Usage()
 def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
     """Return the quota that all gangs hold.
 
-    Charged are members that are bound, released or nominated, expected pods with a placeholder, and lost members that
-    are being recreated, because their quota was in use a moment ago.
+    Charged are members that are bound, released or nominated, and expected pods with a placeholder. Lost members that
+    are being recreated are charged, too, because their quota was in use a moment ago.
     """
     charged = [gang for gang in gangs if gang.account is not None]
     if not charged:
@@ -166,7 +166,7 @@ class QuotaBalance:
 
         The count follows Kueue (pkg/cache/scheduler/resource_node.go). A queue or a cohort keeps the quota that it does
         not lend. It lends the rest to its parent cohort, which pools what its children lend. Each child may use its
-        own part of the pool, and more up to its borrowing limit. The same rule holds up to the topmost cohort.
+        own part of the pool, and more up to its borrowing limit. This rule holds on every level up to the topmost cohort.
         """
         return self._left(self._share_of_queue(self.queue, usage), self.queue.cohort, usage)
 

@@ -181,8 +181,7 @@ class Workers:
         return self._idle.take() or Worker(self._command)
 
     def _back(self, worker: Worker, *, sound: bool, stays: bool) -> None:
-        """Keep a sound worker; replace a faulty or large one. If `stays` is False, the pool was closed: end the worker.
-        """
+        """Keep a sound worker; replace a faulty or large one. `stays` False: the pool was closed, so end the worker."""
         if stays and sound and worker.peak <= GROWN_BYTES:
             self._idle.put(worker)
             return

@@ -28,8 +28,7 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """One worker process. It must not be used by two threads at a time. Raises `WorkerError` if it cannot be started.
-    """
+    """One worker process. Two threads must not use it at a time. Raises `WorkerError` if it cannot be started."""
 
     def __init__(self, command: Sequence[str]) -> None:
         environment = {
