@@ -289,8 +289,7 @@ def tenant_of(
 
 
 def _shows_release(pod: Pod) -> bool:
-    """Whether the pod has the annotation and the pin of a release. A user cannot add the pin to a pod without a gate.
-    """
+    """Whether the pod has the annotation and the pin of a release. The pin cannot be added to a pod without a gate."""
     return keys.RELEASED in pod.metadata.annotations and chooses(pod)
 
 

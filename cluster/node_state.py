@@ -114,8 +114,7 @@ class NodeState:
 
     @cached_property
     def evictable_columns(self) -> tuple[tuple[Any, ...], ...]:
-        """The `namespace/name`s, namespaces, requests, priorities and start times (seconds) of `evictable`, in order.
-        """
+        """The `namespace/name`s, namespaces, requests, priorities and start times (seconds) of `evictable`."""
         pods = [tenant.pod for tenant in self.evictable]
         return (
             tuple([pod.key for pod in pods]),

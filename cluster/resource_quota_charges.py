@@ -28,8 +28,7 @@ class Charge:
 
 
 def charge(quota: ResourceQuota, pods: Iterable[Pod]) -> Charge:
-    """Return the charge to a quota for the pods in its scopes. Raises ValueError for a quantity that cannot be parsed.
-    """
+    """Return the charge to a quota for the pods in its scopes. Raises ValueError for an unparsable quantity."""
     counted = [pod for pod in pods if all(_in_scope(pod, each) for each in quota.spec.all_scopes)]
     total: Counter[str] = Counter()
     for alike in (list(each) for _, each in groupby(counted, _charged_by)):

@@ -44,8 +44,7 @@ class SchedulerIndex:
                 del self._uses[name]
 
     def tried(self) -> Mapping[str, str]:
-        """Return for each scheduler the last time at which it tried a pod. The object stays the same until one changes.
-        """
+        """Return for each scheduler the last time that it tried a pod. The object stays the same until one changes."""
         return self._latest
 
     def waiting(self) -> Mapping[str, int]:

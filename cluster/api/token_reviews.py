@@ -46,7 +46,7 @@ class AccessCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The HTTP answer to somebody who may not: its status, one line for a person, and its headers."""
+    """The HTTP response to a request that is denied: its status, one line for a person, and its headers."""
 
     status: int
     text: str
@@ -54,7 +54,8 @@ class Refusal:
 
 
 def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Refusal | None:
-    """Why this request is not answered; None for one that is. `authorization` is the header, "" where it is absent."""
+    """Return the response that denies this request; None if it is allowed. `authorization`: the header, "" if absent.
+    """
     if not (token := token_in(authorization)):
         return Refusal(401, "a bearer token is needed", _BEARER)
     try:

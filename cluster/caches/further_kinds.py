@@ -1,6 +1,7 @@
-"""Kinds that objects of another kind name: watched as these objects come, and no longer when they go.
+"""Watches of user-defined kinds, which objects of another kind name. A watch starts and ends with its naming object.
 
-Such a kind may not be served yet, or not be for us to read. Nothing else waits for it then, and `troubles` says why.
+Such a kind may not be served yet, or Phalanx may not be allowed to read it. No other watch waits for it then, and
+`troubles` reports the reason.
 """
 
 import threading
@@ -39,15 +40,15 @@ class GroupKind(Protocol):
 class _Watched:
     kind: GroupKind
     said: Any
-    """What the objects said that name it, to see when that changes."""
+    """The description of the kind by the objects that name it, to detect a change."""
     sink: ManifestsOfKind
     door: "_Door"
     reflector: Reflector[Object]
 
 
 class _Door:
-    """A `Sink` of one watch, until that is stopped: it may be in the middle of something then, and its successor writes
-    to the same place.
+    """A `Sink` of one watch that can be closed. A stopped watch may still be writing, while its successor already writes
+    to the same sink.
     """
 
     def __init__(self, sink: Sink[Object]) -> None:
@@ -56,7 +57,7 @@ class _Door:
         self._closed = False
 
     def close(self) -> None:
-        """Nothing comes in any more once this has returned."""
+        """Close the sink: after the return of this call no object is passed on any more."""
         with self._lock:
             self._closed = True
 
@@ -129,8 +130,8 @@ class FurtherKinds:
             return [each.reflector for each in self._watched.values()]
 
     def troubles(self) -> Mapping[tuple[str, str], str]:
-        """By group and kind: why its objects are not here, or which are not ("except ..."); "" where they are. Those of
-        which nobody knows yet are left out.
+        """Return by group and kind why its objects are missing, or which objects are missing ("except ..."); "" if none
+        is. A kind whose watch has no result yet is left out.
         """
         with self._lock:
             watched = {at: (each.reflector, each.sink) for at, each in self._watched.items()}

@@ -166,7 +166,7 @@ class QuotaBalance:
 
         The count follows Kueue (pkg/cache/scheduler/resource_node.go). A queue or a cohort keeps the quota that it does
         not lend. It lends the rest to its parent cohort, which pools what its children lend. Each child may use its
-        own part of the pool, and more up to its borrowing limit. This rule holds on every level up to the topmost cohort.
+        own part of the pool, and more up to its borrowing limit. This holds on every level up to the topmost cohort.
         """
         return self._left(self._share_of_queue(self.queue, usage), self.queue.cohort, usage)
 
