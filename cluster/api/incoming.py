@@ -1,7 +1,7 @@
 """An HTTP response that can report, without waiting, whether more data has arrived.
 
-The duration of a read is no sign of that: each read releases the interpreter lock, and beside a busy thread it takes
-5 ms to get the lock back. For the same reason the response is read in large pieces.
+The duration of a read does not show it: each read releases the interpreter lock. Beside a busy thread it takes 5 ms to
+get the lock back. For the same reason the response is read in large pieces.
 """
 
 import contextlib
@@ -27,8 +27,7 @@ class Incoming(http.client.HTTPResponse):
         self.fp = io.BufferedReader(self._raw, _PIECE)
 
     def at_hand(self) -> bool:
-        """Whether data, or the end of the response, can be read without waiting. Only the reading thread may call it.
-        """
+        """Whether data or the end of the response can be read without waiting. Only the reading thread may call it."""
         if self.fp is None:
             return False
         return bool(self._buffered()) or _readable(self._socket)
@@ -69,7 +68,7 @@ class _Raw(io.RawIOBase):
 
 
 def _readable(sock: socket.socket) -> bool:
-    """Whether a connection has data to read. True if that is unknown: waiting could make the reader fall behind."""
+    """Whether a connection has data to read. True if that is unknown, because waiting could delay the reader."""
     if not isinstance(sock, socket.socket):  # TLS within TLS, as a proxy may want it
         return True
     if isinstance(sock, ssl.SSLSocket) and sock.pending():

@@ -1,6 +1,6 @@
-"""May the bearer of a token use a path? Asked of the API server, as the stock components do for their own endpoints.
+"""Checks whether the bearer of a token may use a path, by the API server, as the stock components do.
 
-TokenReview says who it is, SubjectAccessReview on a non-resource path whether he may:
+TokenReview identifies the user. SubjectAccessReview on a non-resource path returns whether the user may use it:
 https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
 """
 
@@ -26,7 +26,7 @@ _BEARER = {"WWW-Authenticate": "Bearer"}
 
 
 class Access(Enum):
-    """The answers."""
+    """The result of an access check."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
@@ -34,7 +34,7 @@ class Access(Enum):
 
 
 class AccessError(Exception):
-    """The API server could not be asked."""
+    """The API server did not answer the access check."""
 
 
 class AccessCheck(Protocol):
@@ -54,8 +54,7 @@ class Refusal:
 
 
 def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Refusal | None:
-    """Return the response that denies this request; None if it is allowed. `authorization`: the header, "" if absent.
-    """
+    """Return the response that denies this request; None if it is allowed. `authorization`: the header, else ""."""
     if not (token := token_in(authorization)):
         return Refusal(401, "a bearer token is needed", _BEARER)
     try:
@@ -72,7 +71,7 @@ def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Ref
 
 
 class AccessReviewer:
-    """Asks the API server and keeps each answer for a minute. Safe to share between threads."""
+    """Asks the API server and caches each answer for `KEEP_SECONDS`. Threads may share a reviewer."""
 
     def __init__(self, transport: Transport, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._transport = transport

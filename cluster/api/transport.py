@@ -1,7 +1,7 @@
 """Requests to the API server over the official client: its authentication, TLS and connection pool, none of its models.
 
-The client's typed decoding costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON. The
-client's processing of parameters and bodies costs as much as sending them, so requests use its connection pool directly.
+The client's typed decoding costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON. Its
+processing of parameters and bodies costs as much as sending them, so requests use its connection pool directly.
 """
 
 import threading

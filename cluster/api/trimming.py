@@ -30,8 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def trim_pod(pod: Pod) -> Pod:
-    """Return the pod without the volumes, conditions and annotations that Phalanx does not read; equal parts are shared.
-    """
+    """Return the pod without volumes, conditions and annotations that Phalanx does not read; equal parts are shared."""
     return Pod(metadata=_metadata(pod.metadata), spec=_spec(pod.spec), status=_pod_status(pod))
 
 

@@ -2,7 +2,7 @@
 
 An event that is read alone needs its own system call, lock and thread wake-up, and finds the processor's cache cold. It
 costs 0.2 to 0.3 ms; an event in a batch costs 0.03 to 0.05 ms. So during a burst the reader pauses to let events
-gather. It pauses only after it has read all events that had arrived, so even in a busy process it does not fall behind
+gather. It pauses only after it has read all events that had arrived, so even in a busy process no backlog builds up
 (docs/decisions/0029).
 """
 

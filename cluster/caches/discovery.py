@@ -46,8 +46,8 @@ class Discovery:
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
     def start(self, patience: float = _FIRST_SECONDS) -> None:
-        """Start the thread, and wait up to `patience` seconds for the first request. A kind that a caller looks up
-        after that cannot appear without a call of `on_change`.
+        """Start the thread, and wait up to `patience` seconds for the first request. If a caller misses a kind after
+        that, `on_change` is called when the kind appears.
         """
         self._thread.start()
         self._clock.wait(self._asked, patience)

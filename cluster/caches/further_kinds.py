@@ -47,8 +47,8 @@ class _Watched:
 
 
 class _Door:
-    """A `Sink` of one watch that can be closed. A stopped watch may still be writing, while its successor already writes
-    to the same sink.
+    """A `Sink` of one watch that can be closed. A stopped watch may still be writing while its successor already writes
+    to the underlying sink.
     """
 
     def __init__(self, sink: Sink[Object]) -> None:
@@ -81,11 +81,11 @@ class _Door:
 
 
 class FurtherKinds:
-    """A `Sink` of the objects that name kinds; hands them on to the sink where they are kept.
+    """A `Sink` of the objects that name user-defined kinds. It passes the objects on, and watches the named kinds.
 
-    :param taught: the kinds that these objects name.
-    :param sink_of: where the objects of a kind are kept.
-    :param watching: a watch of a kind, not started yet, that writes there.
+    :param taught: returns the kinds that these objects name.
+    :param sink_of: returns the sink for the objects of a kind.
+    :param watching: returns a watch of a kind, not started yet, that writes to the given sink.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class FurtherKinds:
             self._follow()
 
     def reflectors(self) -> Sequence[Reflector[Object]]:
-        """The watches that there are."""
+        """Return the current watches of user-defined kinds."""
         with self._lock:
             return [each.reflector for each in self._watched.values()]
 
@@ -142,7 +142,7 @@ class FurtherKinds:
         }
 
     def stop(self) -> Iterator[Reflector[Object]]:
-        """End all watches, and begin no other."""
+        """End all watches and start no other. Yield the reflectors of the ended watches."""
         with self._lock:
             self._over = True
             for each in self._watched.values():

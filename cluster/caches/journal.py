@@ -32,8 +32,7 @@ class News:
 
 
 class Journal:
-    """Records the changes of a cache. The cache calls it within its lock. A new journal reports everything as changed.
-    """
+    """Records the changes of a cache, which calls it within its lock. A new journal reports everything as changed."""
 
     def __init__(self) -> None:
         self._pods: set[tuple[str, str]] = set()

@@ -247,7 +247,7 @@ Readable = TypeVar("Readable")
 
 
 def _readable(what: str, put: Callable[[Readable], None], thing: Readable) -> None:
-    """Pass an object to the capture, and log an unreadable one. An unreadable node offers no capacity, and an unreadable
+    """Pass an object to the capture, and log an unreadable one. An unreadable node offers no capacity; an unreadable
     pod holds none. The other objects are not affected.
     """
     try:

@@ -64,7 +64,7 @@ def left_out_beside(
 
 
 def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[list[int], int]:
-    """The shapes of the members without a node, each once, and how many such members there are."""
+    """Return the shapes of the members without a node, each once, and the number of these members."""
     waiting = [
         member.shape
         for pod_set, row in zip(problem.sets, nodes, strict=True)
@@ -77,7 +77,7 @@ def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[
 def _free_after(
     problem: Problem, nodes: Sequence[Sequence[int | None]], victims: Iterable[int]
 ) -> Sequence[Sequence[int]]:
-    """By node and resource, the capacity that is free once the victims are gone and the members are placed."""
+    """Return the free capacity by node and resource after the victims are evicted and the members are placed."""
     free: list[list[int]] = problem.nodes.free.tolist()
     for victim in (problem.victims[each] for each in victims):
         _add(free[victim.node], victim.requests, 1)
@@ -89,7 +89,7 @@ def _free_after(
 
 
 def _own_rule(problem: Problem, plan: Plan) -> str:
-    """Why a node with room for a member takes none."""
+    """Return why a node with free capacity for a member takes none."""
     if _required_domain(problem, plan):
         return f"outside the gang's {problem.levels[problem.required or 0]}"
     between_members = (
@@ -106,7 +106,7 @@ def _own_rule(problem: Problem, plan: Plan) -> str:
 
 
 def misfits(framing: Framing) -> list[Misfits]:
-    """Of unlike members, those that no node could hold; nothing of a gang whose members are all alike."""
+    """Return the members that no node could hold, by shape; nothing for a gang whose members share one shape."""
     problem = framing.problem
     wanting = [
         (member.shape, whose.pod.metadata.name)
@@ -131,7 +131,7 @@ def misfits(framing: Framing) -> list[Misfits]:
 
 
 def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Disruption budgets that keep some of the victims in these domains from being evicted."""
+    """Return the disruption budgets that do not allow the eviction of all candidates in these domains."""
     problem, names = framing.problem, dict[str, None]()
     places = _places(framing, nearest)
     for budget in problem.budgets:
@@ -143,8 +143,8 @@ def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[s
 
 
 def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Disruption budgets of which two are over pods in these domains, on nodes that members may use: the Eviction API
-    answers with an error for those pods.
+    """Return the disruption budgets that overlap on pods in these domains, on nodes that members may use. The Eviction
+    API answers with an error for a pod under two budgets.
     """
     if not framing.overruled:
         return ()

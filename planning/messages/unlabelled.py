@@ -60,13 +60,13 @@ def _unbound(gang: Gang) -> list[Pod]:
 
 
 def _has_room(gang: Gang, state: NodeState, requests: Iterable[Amounts]) -> bool:
-    """Whether any member would fit there, whatever else keeps it off. `requests`: what members ask for, each once."""
+    """Whether the free capacity of the node is enough for a member. `requests`: the members' different requests."""
     free, _ = room(state, priority=gang.priority)
     return any(all(amount <= free.get(name, 0) for name, amount in asked.items()) for asked in requests)
 
 
 def _labelled(snapshot: Snapshot, names: set[str], label: str, topology: Topology, near: Sequence[str]) -> Snapshot:
-    """The picture in which these nodes have the label: with the value of the nearest domain."""
+    """Return the snapshot in which these nodes have the label, with the value of the nearest domain."""
     key, _, value = label.partition("=")
     value = value or next(iter(_domain(topology, [label], near)[-1:]), "") or "one"
     return replace(
@@ -85,7 +85,7 @@ def _with_label(state: NodeState, key: str, value: str) -> NodeState:
 
 
 def _domain(topology: Topology, labels: Sequence[str], near: Sequence[str]) -> tuple[str, ...]:
-    """The part of the nearest domain's path that the labels name; () where they name no level of it."""
+    """Return the part of the nearest domain's path down to the level of the labels; () if they belong to no level."""
     for position, level in reversed([*enumerate(topology.levels[:-1])]):
         if not {*labels}.isdisjoint(level.label_keys) and len(near) > position:
             return tuple(near[: position + 1])

@@ -109,13 +109,15 @@ def settled(gang: Gang, planned: Sequence[str] = ()) -> Gang:
 
 
 def choice_in_use(account: Account, resources: Iterable[str]) -> Choice | None:
-    """How the plan in force takes the resources; None where that is not known."""
+    """Return the choice of flavors of the plan in force for the resources; None if it is not known."""
     used = set(account.used)
     return next((each for each in choices(account.queue, resources) if set(each.values()) <= used), None)
 
 
 def choice_on(account: Account, labels: Mapping[str, str], resources: Iterable[str]) -> Choice | None:
-    """The first choice whose nodes carry such labels: what a pod on one of them is taken to use."""
+    """Return the first choice of flavors whose node labels match; None for no match. A pod on a node with these labels
+    is assumed to use it.
+    """
     known = {each.name: each for each in account.flavors}
     for choice in choices(account.queue, resources):
         flavors = [known[name] for name in names_of(choice) if name in known]
