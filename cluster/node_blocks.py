@@ -25,7 +25,7 @@ class NodeBlock:
 
     @cached_property
     def evictable(self) -> EvictablePods:
-        """The block's pods that may be evicted for a pod of higher priority; nodes by their place in the block."""
+        """The block's pods that may be evicted for a pod of higher priority; nodes by their position in the block."""
         return evictable_on(self.states)
 
     @cached_property
@@ -46,7 +46,7 @@ class NodeBlock:
 
     @cached_property
     def with_pods_of(self) -> Mapping[str, Sequence[int]]:
-        """For each namespace, the places in the block of the nodes with its pods."""
+        """For each namespace, the positions in the block of the nodes with its pods."""
         found: dict[str, list[int]] = {}
         for place, state in enumerate(self.states):
             for namespace in state.by_namespace:

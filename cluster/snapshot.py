@@ -35,7 +35,7 @@ class Snapshot:
     """ResourceQuotas by namespace."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Mapping[str, Claim] = field(default_factory=dict)
-    """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""
+    """PersistentVolumeClaims by `namespace/name`, with their node constraints if these are known."""
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     device_classes: Mapping[str, str] = field(default_factory=dict)
     """By extended resource, the name of the DeviceClass that provides it (spec.extendedResourceName)."""
@@ -59,7 +59,7 @@ class Snapshot:
         return {state.name: position for position, state in enumerate(self.nodes)}
 
     def state(self, name: str) -> NodeState | None:
-        """The node of that name, None where there is none."""
+        """Return the node of that name; None if there is none."""
         position = self.positions.get(name)
         return None if position is None else self.nodes[position]
 

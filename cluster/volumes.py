@@ -20,7 +20,7 @@ _GENERAL = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Labels that place a volume or a node, the old names mapped to the present ones."""
+"""Zone and region labels of volumes and nodes: each old name with its current name."""
 _ZONE_LABELS = (*_GENERAL, *_GENERAL.values())
 
 
@@ -124,7 +124,7 @@ def claims_of(
     volumes: Iterable[PersistentVolume],
     classes: Iterable[StorageClass],
 ) -> dict[str, Claim]:
-    """Every claim by `namespace/name`, resolved through its volume or its class."""
+    """Return every claim by `namespace/name`, resolved through its volume or its class."""
     by_name = {each.metadata.name: each for each in volumes}
     class_by_name = {each.metadata.name: each for each in classes}
     return {
@@ -164,7 +164,7 @@ def _bound(volume: PersistentVolume, unmodelled: str) -> Claim:
 
 
 def claim_names(pod: Pod) -> tuple[str, ...]:
-    """`namespace/name` of every claim that the pod's volumes name, those of ephemeral volumes included."""
+    """Return the `namespace/name` of every claim that the pod's volumes name, including ephemeral volumes."""
     if not pod.spec.volumes:
         return ()
     return tuple(

@@ -10,12 +10,12 @@ from planning.decision import Assignment, Decision
 
 
 def after(decision: Decision, snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the plan's members in their places, as reservations, and without its victims."""
+    """Return the snapshot with reservations for the plan's members on their nodes, and without its victims."""
     return after_all((decision,), snapshot)
 
 
 def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
-    """The snapshot as it is after the plans have been carried out one after the other."""
+    """Return the snapshot as it is after the plans have been carried out one after the other."""
     new = [each for decision in decisions for each in decision.assignments if not each.held]
     evictions = [each for decision in decisions for each in decision.evictions]
     if not new and not evictions:
@@ -56,7 +56,7 @@ def _tenant(assignment: Assignment) -> Tenant:
 
 
 def _changed(state: NodeState, arriving: dict[str, list[Tenant]], leaving: set[str]) -> NodeState:
-    """The node after the plan; a member's older reservation leaves wherever it was."""
+    """Return the node after the plan. An older reservation of a member is removed from any node."""
     stay = tuple(tenant for tenant in state.tenants if tenant.pod.key not in leaving)
     come = tuple(arriving.get(state.name, ()))
     if not come and len(stay) == len(state.tenants):

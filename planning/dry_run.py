@@ -90,7 +90,7 @@ def dry_run(
 
     `live`: plan on this cluster, as if the documents had just been applied to it. The other gangs of the cluster are
     not planned. None: the documents describe their own cluster. `comparing`: explain for each plan why another domain
-    is worse. `deadline`: the end of the whole call. Gangs that are not planned by then are not planned at all.
+    is worse. `deadline`: the end of the whole call. A gang whose turn comes later is not planned.
     `what_if`: changes that are made to the cluster before planning.
 
     Raises `OutOfTimeError` if the deadline passes before the objects have been read, and `UnknownNodeError` if
@@ -321,7 +321,7 @@ def _invalid(faults: Sequence[Fault], sources: Sources, pods: _Pods) -> list[Dec
 
 def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
     """The gang that an object asks for: the gang that a pod names, or the own gang of a group or a workload.
-    None for topologies, user-defined kinds and pods without a gang.
+    None for topologies, WorkloadKinds and pods without a gang.
     """
     if ref.kind == "Pod":
         pod = pods.get(("", "Pod", ref.namespace, ref.name))

@@ -144,7 +144,7 @@ def plan_all(
     topologies: Sequence[Topology],
     options: PlanningOptions = DEFAULT_OPTIONS,
 ) -> list[Decision]:
-    """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow.
+    """Return the decisions for all `gangs`, in planning order; each plan's capacity is taken from later gangs.
 
     Gangs of one priority that compete are planned together. A gang whose turn comes after the deadline is not planned,
     and its decision says so.

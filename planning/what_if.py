@@ -62,8 +62,8 @@ class WhatIf:
 
     `added`: the number of copies to add of each node, by the node's name; only DaemonSet pods run on a copy.
     `cordoned`: nodes that take no new pods. `drained`: cordoned nodes that also lose their pods, except the pods of
-    DaemonSets and static pods; gang members are planned again, other pods are gone. `relaxed`: levels, by name or node
-    label, that become preferred where they are required. `gangs`: `namespace/name` of gangs of the live cluster that
+    DaemonSets and mirror pods; gang members are planned again, other pods are gone. `relaxed`: levels, by name or node
+    label, that become preferred if they are required. `gangs`: `namespace/name` of gangs of the live cluster that
     are planned, too.
     """
 
@@ -169,7 +169,7 @@ def _made_again(pod: Pod) -> Pod:
 
 
 def _stays(pod: Pod) -> bool:
-    """Whether a drain leaves the pod where it is. A DaemonSet or static pod would return to the same node
+    """Whether a drain leaves the pod on its node. A DaemonSet or mirror pod would return to the same node
     (kubectl drain --ignore-daemonsets).
     """
     return _of_a_daemon_set(pod) or any(owner.kind == "Node" for owner in pod.metadata.owner_references)

@@ -24,7 +24,7 @@ def read_one(
     name: str,
     seconds: float,
 ) -> Mapping[str, Any] | None:
-    """Return one object; None if it does not exist. It is listed by name, because the accounts may list but not get.
+    """Return one object; None if it does not exist. It is listed by name, because the accounts have permission to list.
 
     :param seconds: to connect, and between bytes. Raises `UnreadError`.
     """

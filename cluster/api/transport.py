@@ -140,12 +140,12 @@ class Transport:
     ) -> urllib3.BaseHTTPResponse:
         """Send one request and return the unread response (the caller reads or releases it).
 
-        :param headers: in place of those of the same name.
+        :param headers: replace the default headers of the same name.
         :param timeout: seconds to connect and seconds between bytes.
         :raises ApiException: the API server answered with an error (404: NotFoundException, 409: ConflictException …).
-        :raises urllib3.exceptions.HTTPError, OSError: it could not be reached.
+        :raises urllib3.exceptions.HTTPError, OSError: the API server could not be reached.
 
-        Beside these it raises whatever the allowance of `within` does.
+        It also raises the exceptions of the allowance that was given to `within`.
         """
         limit: Timeout | float = timeout
         if self._allowance is not None and method != "GET":
@@ -185,7 +185,7 @@ class Transport:
     ) -> Any:
         """Send one request and return the answer as plain JSON. Parameters and errors as in `open`.
 
-        :param kind: what of the answer is looked at (a Struct, `msgspec.Raw` for nothing): the rest is not decoded.
+        :param kind: the type to decode (a Struct, `msgspec.Raw` for nothing). Other fields are not decoded.
         """
         response = self.open(method, path, query=query, body=body, content_type=content_type, timeout=timeout)
         return msgspec.json.decode(response.data or b"null", type=kind)
@@ -268,9 +268,10 @@ def over_budget(error: ApiException) -> bool:
 
 
 def asked_to_wait(error: ApiException) -> float | None:
-    """Seconds after which a request may come again that was refused for its time alone; None where it was not.
+    """Return the seconds after which a rejected request may be retried; None if the rejection is not temporary.
 
-    That is what 429 and 503 mean (RFC 6585, section 4, and RFC 9110, section 15.6.4), with or without a `Retry-After`.
+    A rejection with status 429 or 503 is temporary, with or without a `Retry-After` (RFC 6585, section 4, and RFC 9110,
+    section 15.6.4).
     """
     if error.status not in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) or over_budget(error):
         return None

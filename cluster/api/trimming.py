@@ -150,7 +150,7 @@ def _shared_all(parts: tuple[V, ...]) -> tuple[V, ...]:
 
 @lru_cache(maxsize=64)
 def _known(kind: Any) -> Callable[[bytes], Any]:
-    """A decoder that gives the same object for the same bytes, as long as it remembers."""
+    """Return a decoder that returns the same object for the same bytes, as long as its cache holds them."""
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(kind).decode
     known = lru_cache(maxsize=4096)(decode)
     return lambda text: known(text) if len(text) <= _LONG_PART else decode(text)

@@ -13,7 +13,7 @@ Groups = tuple[str | None, ...]
 
 
 def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list[tuple[str, Groups, int]]:
-    """Return how many more pods like the one that was asked about each domain of its hard spread constraints takes.
+    """Return how many more equal pods each domain of a pod's hard spread constraints takes.
 
     Each entry is (key, group of each of `nodes`, most in each group). Domains with the same limit share an entry. The
     emptiest domain is counted as it is now: the stock scheduler binds a plan within these limits in any order. More

@@ -38,8 +38,9 @@ def free_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, dict
 class DomainRoom:
     """Capacity of a domain, by resource in base units.
 
-    `free`: see `free_on`. `used`: by pods that are bound or released and do not terminate. `held`: reserved for other
-    pods. `closed`: number of nodes that a pod without node rules cannot use: cordoned, tainted or not ready.
+    `free`: see `free_on`. `used`: by pods that are bound or released and do not terminate. `held`: reserved for pods
+    that are neither. `closed`: number of nodes that a pod without node rules cannot use: cordoned, tainted or not
+    ready.
     """
 
     nodes: int = 0

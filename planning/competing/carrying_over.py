@@ -148,7 +148,7 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
     snapshot, decisions = joint.tier.start.snapshot, list[Decision]()
     for variant in variants:
         if staying(variant.gang, snapshot) is not variant.gang:
-            return None  # it was stated with members that a gang before it evicts
+            return None  # the joint problem contains members of this gang that an earlier gang evicts
         framing = joint.tier.frame(variant.in_flavors, snapshot)
         decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
         if decision is None:

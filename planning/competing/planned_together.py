@@ -26,9 +26,9 @@ from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 
 SMALL = 240
-"""The summed size of gangs (`solver.multi_gang.joint_problem.size`) up to which all goals of a joint plan are weighed.
-Beyond it gangs of alike members are weighed down to compactness, if all have room. Other gangs are planned together if
-one of them finds no place after the others.
+"""Largest summed size of gangs (`solver.multi_gang.joint_problem.size`) for which all goals are optimised jointly.
+Above it, gangs of equal members are optimised down to compactness, if all members fit. Other gangs are planned together
+only if one of them is displaced by the others.
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """Upper limits of solving the joint problem of a tier."""
@@ -42,9 +42,9 @@ _COMPARED = 100
 That takes a solve for each gang, at least 10 ms, so more gangs would take seconds and rarely get a better plan.
 """
 _MOST_TOGETHER = 100_000
-"""The summed size of gangs beyond which no joint model is stated: CP-SAT does not load it within `LONGEST`."""
+"""The summed size of gangs above which no joint model is built: CP-SAT does not load it within `LONGEST`."""
 _MOST_CHOICES = 8
-"""Ways of giving flavors to all gangs that are tried. Each takes a joint solve; most queues have one flavor."""
+"""Number of flavor combinations of all gangs that are tried. Each takes a joint solve; most queues have one flavor."""
 _WORTH_BEGINNING = 0.2
 """Seconds; with less left, a worker would only be killed over a gang."""
 
@@ -323,7 +323,9 @@ def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) 
 
 
 def _cost(decisions: Sequence[Decision]) -> tuple[object, ...]:
-    """The goals down to compactness, smaller being better: who has no place, victims, extras, domains by level."""
+    """Return the goals down to compactness, smaller being better: unplaced gangs, victims, extra members, and domains
+    by level.
+    """
     placed = [each for each in decisions if each.outcome is Outcome.PLACED]
     evicted = sorted((victim.priority for each in placed for victim in each.evictions), reverse=True)
     domains = [sum(len(use.domains) for use in uses) for uses in zip(*(each.levels for each in placed), strict=True)]

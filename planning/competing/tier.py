@@ -1,4 +1,4 @@
-"""Gangs of one priority that are planned on one snapshot, and how one or several of them are stated and planned."""
+"""`Tier`: the gangs of one priority, planned on one snapshot, with the functions that frame and plan them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from solver.verify.rules import verify
 class Taken(NamedTuple):
     """The cluster and the quotas after the plans of earlier gangs.
 
-    `closed`: by the name of a strict queue, its gang that has no place. No later gang of that queue gets one.
+    `closed`: for each strict queue, its first gang without a plan. No later gang of that queue is planned.
     """
 
     snapshot: Snapshot
@@ -62,7 +62,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A gang in one choice of flavors, stated alone on the first snapshot of its tier."""
+    """A gang in one choice of flavors, framed alone on the first snapshot of its tier."""
 
     gang: Gang
     choice: Choice

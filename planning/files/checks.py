@@ -17,7 +17,7 @@ from planning.files.valid_kinds import wrong_in
 from planning.files.valid_metadata import Wrong
 
 _ELSEWHERE = {("", "Pod"), (GROUP, "Gang"), *((each.group, each.kind) for each in RUNTIMES)}
-"""Kinds besides workloads whose annotations are looked at where they are read."""
+"""Kinds besides workloads whose annotations are checked by their own readers."""
 
 
 def wrong_kind(manifest: Manifest) -> Iterator[Wrong]:

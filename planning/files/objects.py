@@ -98,7 +98,7 @@ class Objects:
     doubtful: list[Mistake] = field(default_factory=list)
     generated: dict[tuple[str, str], int] = field(default_factory=dict)
     described: dict[_GroupKind, WorkloadKind] = field(default_factory=dict)
-    """The rows of kinds that WorkloadKinds describe, those of the documents among them."""
+    """The kinds that WorkloadKinds describe, including the WorkloadKinds of the documents, by group and kind."""
 
     def nodes(self) -> list[Node]:
         """The nodes."""

@@ -1,4 +1,4 @@
-"""The nodes of a problem while it is stated, with their free capacity."""
+"""The nodes of a problem under construction, with their free capacity."""
 
 from dataclasses import dataclass
 

@@ -45,9 +45,9 @@ def left_out_beside(
 ) -> Reasons:
     """Return the reasons of `left_out` for a gang that was planned together with others.
 
-    If a node has room for a member before the other gangs are placed and none after, the reason names these gangs.
+    If a node has capacity for a member before the other gangs are placed and none after, the reason names these gangs.
 
-    :param beside: the gang's problem with the other gangs in their places; `in_beside`: the same plan in its positions.
+    :param beside: the gang's problem after the other gangs are placed; `in_beside`: the same plan in its positions.
     :param takers: by node, the gangs that were planned together with this one and have members there.
     """
     shapes, _ = _unplaced(framing.problem, plan.nodes)
@@ -193,7 +193,7 @@ def _required_domain(problem: Problem, plan: Plan) -> bool:
 def _reason_by_node(
     problem: Problem, shapes: Sequence[int], free: Sequence[Sequence[int]], otherwise: str = ""
 ) -> list[str]:
-    """By node, why it holds none of the shapes; `otherwise` for a node that has room for one."""
+    """Return for each node why it holds none of the shapes; `otherwise` for a node with free capacity for one."""
     found, order = list[str](), _order(problem)
     for node in range(len(problem.nodes)):
         eligible = [shape for shape in shapes if node in problem.shapes[shape].nodes]
@@ -217,7 +217,7 @@ def _order(problem: Problem) -> list[int]:
 
 
 def _short(problem: Problem, shape: int, free: Sequence[int], order: Sequence[int]) -> str | None:
-    """The resource that is short for a member of the shape; None where none is."""
+    """Return the first resource that is short for a member of the shape; None if none is short."""
     requests = problem.shapes[shape].requests
     resource = next((problem.resources[each] for each in order if 0 < requests[each] > free[each]), None)
     return None if resource is None else shortage(resource)

@@ -23,7 +23,7 @@ def with_takers(
     """Return the decisions of one tier; messages about members without a node name the gangs that took the nodes.
 
     :param snapshot: the cluster before the tier.
-    :param framed: states the problem of a gang on a snapshot.
+    :param framed: frames a gang on a snapshot.
     """
     return [
         _with_takers(decision, [each for each in decisions if each is not decision], snapshot, framed)

@@ -12,7 +12,7 @@ from planning.quota.usage import QuotaBalance, TreeShare, Usage, needs
 from solver.quota import Quota, QuotaCharge, QuotaShare
 
 Tree = tuple[str, str, str]
-"""Flavor, resource, and the topmost cohort of the tree, or the queue that stands alone."""
+"""Flavor, resource, and the topmost cohort of the tree, or the queue if it has no cohort."""
 
 
 @dataclass(slots=True)

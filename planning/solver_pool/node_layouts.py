@@ -58,7 +58,7 @@ class Receiver:
         self._known: OrderedDict[int, NodeLayout] = OrderedDict()
 
     def unpack(self, wanted: type, packed: Any) -> NodeTable | VictimTable:
-        """Return the nodes or victims that a `Sender` packed. Raises `KeyError` if the layout was never received."""
+        """Return the nodes or victims that a `Sender` packed. Raises `KeyError` if this end lacks the layout."""
         if wanted is NodeTable:
             return self._nodes(*packed)
         keys, resources, (node, priority, requests, gang, started) = packed

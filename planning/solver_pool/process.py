@@ -106,4 +106,4 @@ class Worker:
 
 
 def _pipe(pipe: object) -> BinaryIO:
-    return pipe  # type: ignore[return-value]  # Popen made it, because it was told to
+    return pipe  # type: ignore[return-value]  # Popen opens it because of PIPE

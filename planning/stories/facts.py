@@ -88,7 +88,7 @@ def presence(facts: GangFacts) -> str:
 
 
 def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:
-    """How many pods lack in which set, where there are several."""
+    """Return the number of missing pods of each set; "" if the gang has only one set or no pod is missing."""
     sets = facts.spec.get("podSets") or ()
     if len(sets) < 2:  # noqa: PLR2004 - one set is the gang itself, whose numbers stand before
         return ""
@@ -99,14 +99,14 @@ def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:
 
 
 def set_of(pod: Pod, sets: Sequence[Mapping[str, Any]]) -> str:
-    """The set that a label of the pod names, as our own dialect and groups of groups do."""
+    """Return the set that a label of the pod names, as in Phalanx's own dialect and in groups of groups; else ""."""
     names = {each["name"] for each in sets}
     full = {f"{pod.metadata.namespace}/{value}": value for value in pod.metadata.labels.values()}
     return next((name for name in (*pod.metadata.labels.values(), *full) if name in names), "")
 
 
 def shared(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The domains in use, level by level above the node."""
+    """Yield each level above the node with the domains that the gang uses."""
     for level in (status.get("levels") or ())[:-1]:
         used = [f"{domain(each['path'])} ({each['pods']})" for each in level["domains"]]
         if used:
@@ -115,13 +115,13 @@ def shared(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def since(status: Mapping[str, Any]) -> str:
-    """When the gang came to stand as it stands."""
+    """Return the time of the latest condition change; "" if there is none."""
     times = [each.get("lastTransitionTime") or "" for each in status.get("conditions") or ()]
     return max(times, default="")
 
 
 def left_over(facts: GangFacts) -> Sequence[str]:
-    """Why members beyond the minimum wait while the gang has its place: they say it themselves, the gang does not."""
+    """Return why members beyond the minimum wait while the gang is placed. The reasons are in the pods' conditions."""
     if facts.status.get("phase") not in ("Placed", "Released"):
         return ()
     waiting = [pod for pod in facts.pods if pod.gated_by(GATE) and not pod.status.nominated_node_name]
@@ -130,7 +130,7 @@ def left_over(facts: GangFacts) -> Sequence[str]:
 
 
 def pod_state(pod: Pod) -> str:
-    """How one member stands."""
+    """Return the state of one member in words."""
     if pod.terminating:
         return "terminating"
     if pod.finished or pod.bound:
@@ -142,7 +142,7 @@ def pod_state(pod: Pod) -> str:
 
 
 def place_of(manifest: Manifest, gangs: Sequence[Manifest], unbound: Iterable[Pod]) -> PlaceInLine:
-    """The gang's place in line. `gangs`: all Gang objects; `unbound`: all pods without a node."""
+    """Return the gang's position among the waiting gangs. `gangs`: all Gang objects; `unbound`: all unbound pods."""
     whose = {key: each["metadata"]["uid"] for each in gangs for key in member_keys(each)}
     priority: dict[str, int] = {}
     for pod in unbound:
