@@ -259,8 +259,8 @@ def tenant_of(
 ) -> Tenant | None:
     """Return the capacity that the pod holds on a node; None if it holds none.
 
-    A bound pod that has not finished holds its requests, also while it terminates. A pod that has been released to its
-    planned node and is not bound yet holds them, too, even if the stock scheduler has cleared its nomination. A
+    A bound pod that has not finished holds its requests, also while it terminates. A released pod that is not bound yet
+    holds them on its planned node, even if the stock scheduler has cleared its nomination. A
     nominated pod, gated or waiting for the stock scheduler, holds them as a reservation. A placeholder holds a
     reservation for its expected pod.
 

@@ -2,7 +2,7 @@
 its nodes changes.
 
 A snapshot has thousands of nodes, and the next snapshot changes a few of them. A value over all nodes is combined from
-the blocks, so its cost depends on the changed nodes and not on the size of the cluster.
+the blocks. Its cost depends on the changed nodes and not on the size of the cluster.
 """
 
 from collections.abc import Mapping, Sequence

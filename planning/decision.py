@@ -124,8 +124,8 @@ class Decision:
     shortfall: str = ""
     """The part of the message about members beyond the minimum that have no node."""
     naming: tuple[tuple[str, str], ...] = ()
-    """Pairs (part, replacement): parts of the message that name other users' objects, and the text that replaces each
-    for a reader who may not see these objects.
+    """Pairs (part, replacement). A part of the message names other users' objects. For a reader who may not see these
+    objects, the replacement takes its place.
     """
     seconds: Mapping[str, float] = field(default_factory=dict)
 

@@ -2,9 +2,9 @@
 
 The webhook writes this pin on the member at its CREATE (`webhook.admission.arriving_pods`), while the member is still
 gated. The controller recognises the pin at the release (`controller.release.patches`): docs/decisions/0001.
-The pin holds only what the released siblings and a required level make certain: a gated pod's required node affinity
-can be narrowed later, but never widened. A pin that is obsolete is removed by recreating the pod. So a pod is pinned
-only if its recreation costs its workload nothing.
+The pin holds only what the released siblings and a required level make certain, because a gated pod's required node
+affinity can be narrowed later, but never widened. A pin that is obsolete is removed by recreating the pod. So a pod is
+pinned only if its recreation costs its workload nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -57,8 +57,9 @@ class Journal:
             self._bound()
 
     def other(self) -> None:
-        """Record a change of anything that readers always read as a whole: a node, a budget, a namespace, or the reason
-        why a resource is not read.
+        """Record a change of something that readers always read as a whole.
+
+        Examples are a node, a budget, a namespace, or the reason why a resource is not read.
         """
         self._unnamed = True
 

@@ -1,8 +1,8 @@
 """Which nodes a pod may use by the stock scheduler's rules, without regard to capacity.
 
 Reasons are kube-scheduler's own texts, for one node, so that explanations read like its events. The filters run in its
-order, and the first filter that rejects a node gives the reason. In one point the module is stricter: a node that is
-not ready is excluded even if it has no taint yet, so no plan uses it.
+order, and the first filter that rejects a node gives the reason. In one point the module is stricter: it excludes a
+node that is not ready even if the node has no taint yet. So no plan uses it.
 """
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence

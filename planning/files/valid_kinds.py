@@ -1,7 +1,7 @@
 """Rules of the API server for the kinds that files hold, beyond their schemas (`planning.files.schemas`).
 
-Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). Two kinds of faults are
-reported elsewhere: a field of the wrong type by the reader of the field, and a gang's request by its dialect.
+Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). Other modules report two
+kinds of faults. The reader of a field reports a wrong type, and a dialect reports faults of a gang's request.
 """
 
 import re

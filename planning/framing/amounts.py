@@ -60,8 +60,10 @@ class Units:
         return tuple([-(-amount // size) for amount, size in zip(amounts, self.sizes, strict=True)])
 
     def offered(self, columns: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-        """Return the free capacity of nodes, or the requests of victims, in units, rounded down: one row for each node
-        or victim, one column for each resource. `columns` holds them by resource, in base units.
+        """Return the free capacity of nodes, or the requests of victims, in units, rounded down.
+
+        The result has one row for each node or victim and one column for each resource. `columns` holds the amounts by
+        resource, in base units.
         """
         found = np.empty((len(columns[0]), len(self.sizes)), dtype=np.int64)
         for place, (column, size) in enumerate(zip(columns, self.sizes, strict=True)):

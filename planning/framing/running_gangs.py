@@ -37,8 +37,8 @@ RunningGangs = Mapping[str, RunningGang]
 def running_gangs(reading: Reading) -> dict[str, RunningGang]:
     """Return the gang of every bound or released pod, by the pod's `namespace/name`.
 
-    The pods are members of Phalanx's gangs, members of other systems' gangs, and pods that name a gang that cannot be
-    read or does not contain them.
+    The pods are members of Phalanx's gangs and of other systems' gangs. Pods that name a gang that cannot be read, or
+    that does not contain them, are included, too.
     """
     found: dict[str, RunningGang] = {}
     for gang in (*reading.gangs, *reading.neighbours):
@@ -57,8 +57,8 @@ def running_gangs(reading: Reading) -> dict[str, RunningGang]:
 def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
     """Return the running gang of a member in `pod_set`; None: its set is not known.
 
-    A gang's only set counts as the gang. If members have succeeded, it is not known of which of several sets; each set
-    is then assumed to need all its remaining members, up to its minimum.
+    A gang's only set counts as the gang. If members of a gang with several sets have succeeded, their sets are not
+    known. Each set is then assumed to need all its remaining members, up to its minimum.
     """
     if not gang.min_member:
         return RunningGang(gang.key, None)

@@ -20,7 +20,7 @@ class GangFacts:
     """The facts about a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
 
     `leader` is None if there is no lease, and empty if the lease could not be read. `place`: the gang's position among
-    the gangs that wait for capacity; None if the gang does not wait, or if the other gangs may not be read.
+    the waiting gangs; None if the gang does not wait, or if the other gangs may not be read.
     """
 
     manifest: Manifest

@@ -93,8 +93,10 @@ def _asked(gang: Manifest) -> Step:
 
 
 def _conditions(gang: Manifest, known: Collection[str], planned: datetime | None) -> Iterator[Step]:
-    """Yield the steps that only conditions report. Condition times are whole seconds, so the completion step is moved
-    to the end of its second, but not after `planned`: members were complete before they were planned.
+    """Yield the steps that only conditions report.
+
+    Condition times are whole seconds. So the completion step is moved to the end of its second, but not after
+    `planned`: members were complete before they were planned.
     """
     for each in (gang.get("status") or {}).get("conditions") or ():
         at, note = instant(each.get("lastTransitionTime")), each.get("message", "")
