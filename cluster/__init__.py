@@ -1,5 +1,6 @@
-"""The live picture: watch caches or files, turned into one immutable `Snapshot`. Knows no dialect.
+"""Turns watch caches or files into one immutable `Snapshot` of the cluster. This package knows no dialect.
 
-Start with `snapshot`. The rooms, each of which uses only those after it: `caches` (the picture kept up to date),
-`topology` (trees of domains), `eligibility` (which nodes a pod may use) and `api` (the API server, asked directly).
+Start with `snapshot`. Each of these packages imports only the packages that are listed after it: `caches` (watches that
+keep the cluster in memory), `topology` (trees of domains), `eligibility` (which nodes a pod may use) and `api`
+(requests to the API server).
 """

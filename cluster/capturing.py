@@ -1,4 +1,4 @@
-"""From nodes and pods to a `Snapshot`, at once or kept up to date change by change."""
+"""Builds a `Snapshot` from nodes and pods, at once or incrementally, change by change."""
 
 import contextlib
 from collections import defaultdict
@@ -30,19 +30,19 @@ _MIRROR = "kubernetes.io/config.mirror"
 Thing = TypeVar("Thing")
 
 Protected = Callable[[Pod], str]
-"""Says why a pod may never be a victim, "" where it may."""
+"""Function that returns why a pod may never be a victim; "" if it may."""
 
 
 def unprotected(_pod: Pod) -> str:
-    """Nobody is protected beyond DaemonSet and mirror pods."""
+    """Protect no further pods. DaemonSet and mirror pods are always protected."""
     return ""
 
 
 class Capture:
-    """A picture that is kept up to date: feed it what changed, take a `Snapshot` whenever one is needed.
+    """The incrementally updated state of a cluster. The owner reports each change, and takes a `Snapshot` on demand.
 
-    Only nodes whose tenants changed are put together anew. Not safe for use from several threads at once.
-    `trusting`: as in `tenant_of`. `now`: when it begins; None: every terminating pod counts as gone, at any time.
+    Only nodes whose tenants changed are rebuilt. A capture must not be used by several threads at once.
+    `trusting`: see `tenant_of`. `now`: the initial time; None: every terminating pod counts as gone, at any time.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Capture:
     ) -> None:
         self._now = now
         self._departing: dict[str, datetime] = {}
-        """By `namespace/name` of terminating pods: when they count otherwise."""
+        """By `namespace/name` of terminating pods: the time at which `departure` changes."""
         self._gate = gate
         self._trusting = trusting
         self._protected = protected
@@ -71,17 +71,17 @@ class Capture:
         self._last: Snapshot | None = None
 
     def protect(self, protected: Protected) -> bool:
-        """Protect other pods from now on; whether that is a change."""
+        """Use another protection from now on. Return whether it differs from the current one."""
         if protected == self._protected:
             return False
         self._protected = protected
         for pod in list(self._pods.values()):
-            with contextlib.suppress(ValueError):  # one that cannot be read was told of when it came
+            with contextlib.suppress(ValueError):  # an unreadable pod was reported when it arrived
                 self.put_pod(pod)
         return True
 
     def put_node(self, node: Node) -> None:
-        """A node is new or changed. Raises ValueError where its allocatable cannot be read."""
+        """Add or replace a node. Raises ValueError if its allocatable cannot be parsed."""
         name = node.metadata.name
         allocatable = {each: amount(each, value) for each, value in node.status.allocatable.items()}
         allocatable.setdefault(PODS, DEFAULT_MAX_PODS)
@@ -91,14 +91,14 @@ class Capture:
         self._stale.add(name)
 
     def drop_node(self, name: str) -> None:
-        """A node is gone. Pods that are still bound to it come back with it."""
+        """Remove a node. Its pods stay known, and count again if the node returns."""
         if self._nodes.pop(name, None) is not None:
             self._allocatable.pop(name)
             self._states.pop(name, None)
             self._reordered = True
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod is new or changed. Raises ValueError where its requests cannot be read; it holds nothing then."""
+        """Add or replace a pod. Raises ValueError if its requests cannot be parsed; the pod then holds no capacity."""
         key = pod.key
         self.drop_pod(key)
         self._pods[key] = pod
@@ -113,7 +113,7 @@ class Capture:
             self._change(tenant.node)
 
     def drop_pod(self, key: str) -> None:
-        """The pod `namespace/name` is gone."""
+        """Remove the pod `namespace/name`."""
         self._pods.pop(key, None)
         self._departing.pop(key, None)
         if (node := self._node_of.pop(key, None)) is not None:
@@ -124,17 +124,17 @@ class Capture:
             self._change(node)
 
     def _change(self, node: str) -> None:
-        """Somebody has come to the node or left it; one that is not there is put together when it comes."""
+        """Mark a node for a rebuild, because its pods have changed. An unknown node is built when it is added."""
         if node in self._nodes:
             self._stale.add(node)
 
     @property
     def next_departure(self) -> datetime | None:
-        """When a terminating pod counts otherwise though no object changes; None if none does."""
+        """The next time at which a terminating pod counts differently without a change of an object; None for never."""
         return min(self._departing.values(), default=None)
 
     def advance(self, now: datetime) -> bool:
-        """Let time pass. Return whether a terminating pod counts otherwise now."""
+        """Set the time. Return whether a terminating pod counts differently now."""
         self._now = now
         changed = [key for key, time in self._departing.items() if time <= now]
         for key in changed:
@@ -142,7 +142,7 @@ class Capture:
         return bool(changed)
 
     def set_priority_classes(self, classes: Iterable[PriorityClass]) -> None:
-        """All priority classes there are. Pods whose priority was resolved at admission are not affected."""
+        """Set all priority classes. Pods whose priority was resolved at admission are not affected."""
         known = {each.metadata.name: each for each in classes}
         if known == self._classes:
             return
@@ -161,7 +161,7 @@ class Capture:
         device_classes: Iterable[DeviceClass] = (),
         version: str = "",
     ) -> Snapshot:
-        """The picture as it is now. What has not changed since the last one is not worked out again."""
+        """Return the current snapshot. It reuses everything that has not changed since the last snapshot."""
         changed = [self._state(name) for name in self._stale & self._nodes.keys()]
         self._states |= {state.name: state for state in changed}
         self._stale.clear()
@@ -222,8 +222,8 @@ def snapshot_of(
     trusting: bool = False,
     now: datetime | None = None,
 ) -> Snapshot:
-    """One picture of these objects. Raises ValueError for a quantity that cannot be read, naming object and text.
-    `trusting`, `now`: as in `Capture`.
+    """Return a snapshot of these objects. Raises ValueError for a quantity that cannot be parsed, naming object and
+    text. `trusting`, `now`: see `Capture`.
     """
     capture = Capture(gate=gate, protected=protected, trusting=trusting, now=now)
     capture.set_priority_classes(priority_classes)
@@ -257,14 +257,16 @@ def tenant_of(
     protected: Protected = unprotected,
     trusting: bool = False,
 ) -> Tenant | None:
-    """What the pod holds on a node, None where it holds nothing.
+    """Return the capacity that the pod holds on a node; None if it holds none.
 
-    A bound pod that has not finished holds its room, also while it terminates. So does a pod that has been released
-    to its planned node and is not bound yet, even where the stock scheduler has cleared its nomination. A nominated
-    pod, gated or waiting for the stock scheduler, holds it as a reservation; a placeholder, for the pod that is to have
-    its room. `trusting`: the annotation that names the planned node is proof enough of a release, as in files; in a
-    cluster, where everybody can write it, a pod without a nomination has to show the rest of a release, too. Raises
-    ValueError where its requests cannot be read.
+    A bound pod that has not finished holds its requests, also while it terminates. A released pod that is not bound yet
+    holds them on its planned node, even if the stock scheduler has cleared its nomination. A
+    nominated pod, gated or waiting for the stock scheduler, holds them as a reservation. A placeholder holds a
+    reservation for its expected pod.
+
+    `trusting`: the annotation that names the planned node is enough proof of a release, as in files. In a cluster, any
+    user can write the annotation, so a pod without a nomination must have the other marks of a release, too. Raises
+    ValueError if the requests cannot be parsed.
     """
     if pod.finished:
         return None
@@ -287,21 +289,20 @@ def tenant_of(
 
 
 def _shows_release(pod: Pod) -> bool:
-    """Whether the pod has the note of a release and is tied to nodes, as every release leaves it. The tie cannot be
-    added to a pod that has no gate.
-    """
+    """Whether the pod has the annotation and the pin of a release. The pin cannot be added to a pod without a gate."""
     return keys.RELEASED in pod.metadata.annotations and chooses(pod)
 
 
 def _may_come(pod: Pod, node: Node) -> bool:
-    """Whether the node is the pod's, by binding or nomination, or else one that it may be bound to: an annotation alone
-    holds no node that the pod itself rules out.
+    """Whether the pod is bound or nominated to its node, or its node selector and affinity allow the node.
+
+    An annotation alone holds no capacity on a node that the pod itself excludes.
     """
     return bool(pod.spec.node_name or pod.status.nominated_node_name) or wants_node(pod, node)
 
 
 def _protection(pod: Pod) -> str:
-    """Why the cluster itself would bring the pod back to the same node, "" where it would not."""
+    """Return why the cluster itself would recreate the pod on the same node; "" if it would not."""
     if _MIRROR in pod.metadata.annotations:
         return "mirror pod"
     for owner in pod.metadata.owner_references:
@@ -314,5 +315,5 @@ def _protection(pod: Pod) -> str:
 
 @lru_cache(maxsize=4096)
 def _shared(items: tuple[tuple[str, int], ...]) -> Amounts:
-    """One mapping for all pods that ask for the same."""
+    """Return one shared mapping for all pods with equal requests."""
     return dict(items)

@@ -1,5 +1,6 @@
-"""The pods that may be evicted for one of higher priority, in columns: there are tens of thousands, and every gang that
-may evict looks at all of them.
+"""The pods that may be evicted for a pod of higher priority, in numpy columns.
+
+A cluster has tens of thousands of such pods, and every gang that may evict reads all of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +15,9 @@ from cluster.node_state import Amounts, NodeState, Tenant
 
 _T = TypeVar("_T")
 Column = NDArray[np.int64]
-"""A number for each pod."""
+"""One number for each pod."""
 Chosen = NDArray[np.bool_]
-"""Whether each pod is one of those that are meant."""
+"""One flag for each pod: whether it is selected."""
 
 
 def _nobody() -> Column:
@@ -25,9 +26,10 @@ def _nobody() -> Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvictablePods:
-    """Who they are (`keys`: as `namespace/name`), the position of the `node` among those looked at, `priority`, when
-    they `started` (seconds since the epoch, 0: unknown), and by position in `asked` and `namespaces` what they ask for
-    (`asks`) and where they are (`within`).
+    """Evictable pods; every column and tuple but the last two is parallel to `tenants`.
+
+    `keys`: `namespace/name`. `node`: position of the pod's node in the given nodes. `started`: seconds since the epoch,
+    0: unknown. `asks`: position of its requests in `asked`. `within`: position of its namespace in `namespaces`.
     """
 
     tenants: tuple[Tenant, ...] = ()
@@ -41,7 +43,7 @@ class EvictablePods:
     namespaces: tuple[str, ...] = ()
 
     def only(self, chosen: Chosen) -> "EvictablePods":
-        """Those of whom it is so."""
+        """Return the pods for which the flag in `chosen` is True."""
         if chosen.all():
             return self
         one_by_one = chosen.tolist()
@@ -59,7 +61,7 @@ class EvictablePods:
 
 
 def evictable_on(states: Sequence[NodeState]) -> EvictablePods:
-    """Those on some nodes, in their order."""
+    """Return the evictable pods on these nodes, in the order of the nodes."""
     tenants = tuple(chain.from_iterable([state.evictable for state in states]))
     if not tenants:
         return EvictablePods()
@@ -81,7 +83,7 @@ def evictable_on(states: Sequence[NodeState]) -> EvictablePods:
 
 
 def joined(parts: Sequence[EvictablePods], first: Sequence[int]) -> EvictablePods:
-    """All of several together. `first`: by part, the position of its first node among the nodes of all."""
+    """Return the pods of all parts. `first`: for each part, the position of its first node among all nodes."""
     there = [(part, before) for part, before in zip(parts, first, strict=True) if part.tenants]
     if not there:
         return EvictablePods()
@@ -103,10 +105,10 @@ def joined(parts: Sequence[EvictablePods], first: Sequence[int]) -> EvictablePod
 
 
 def _places(things: Iterable[_T]) -> dict[_T, int]:
-    """By thing, how many come before it."""
+    """Return the position of each thing."""
     return {each: number for number, each in enumerate(things)}
 
 
 def _numbers(things: Iterable[_T], places: Mapping[_T, int]) -> Column:
-    """By thing, its number."""
+    """Return the column of the things' positions."""
     return np.array([*map(places.__getitem__, things)], dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Nodes that stand together in a picture: what holds for all of them is worked out once, for all pictures in which none
-of them has changed.
+"""Blocks of consecutive nodes of a snapshot. A block caches derived values, and later snapshots share it while none of
+its nodes changes.
 
-A picture has thousands of nodes, of which the next one changes a few. What a plan asks about every node is put together
-from these, so that it costs what has changed rather than what there is.
+A snapshot has thousands of nodes, and the next snapshot changes a few of them. A value over all nodes is combined from
+the blocks. Its cost depends on the changed nodes and not on the size of the cluster.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,39 +14,39 @@ from cluster.evictable_pods import EvictablePods, evictable_on
 from cluster.node_state import NodeState
 
 NODES = 16
-"""In each block but the last. Each has its place for as long as no node comes or goes."""
+"""Number of nodes in each block but the last. A node keeps its place while no node is added or removed."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodeBlock:
-    """Nodes in the order of the picture."""
+    """Consecutive nodes, in the order of the snapshot, with values derived from them."""
 
     states: tuple[NodeState, ...]
 
     @cached_property
     def evictable(self) -> EvictablePods:
-        """The pods there that may be evicted for one of higher priority; nodes by their place in the block."""
+        """The block's pods that may be evicted for a pod of higher priority; nodes by their position in the block."""
         return evictable_on(self.states)
 
     @cached_property
     def lowest_evictable(self) -> int | None:
-        """The lowest priority among those; None where there is nobody."""
+        """The lowest priority of the block's evictable pods; None if there are none."""
         found = (state.lowest_evictable for state in self.states)
         return min((each for each in found if each is not None), default=None)
 
     @cached_property
     def running_keys(self) -> tuple[str, ...]:
-        """The `namespace/name`s of the pods there that are neither on their way out nor only have room reserved."""
+        """The `namespace/name`s of the block's pods that are neither terminating nor only reservations."""
         return tuple(chain.from_iterable([state.running_keys for state in self.states]))
 
     @cached_property
     def marks(self) -> frozenset[str]:
-        """The `namespace/name`s and uids of the pods there."""
+        """The `namespace/name`s and uids of the block's pods."""
         return frozenset().union(*[state.marks for state in self.states])
 
     @cached_property
     def with_pods_of(self) -> Mapping[str, Sequence[int]]:
-        """By namespace, where its pods are: places in the block."""
+        """For each namespace, the positions in the block of the nodes with its pods."""
         found: dict[str, list[int]] = {}
         for place, state in enumerate(self.states):
             for namespace in state.by_namespace:
@@ -55,25 +55,25 @@ class NodeBlock:
 
     @cached_property
     def reserving(self) -> bool:
-        """Whether some room there is only reserved."""
+        """Whether a node of the block has reservations."""
         return any(state.reserving for state in self.states)
 
     @cached_property
     def expecting(self) -> tuple[NodeState, ...]:
-        """The nodes where pods have their place that are yet to be bound."""
+        """The nodes with pods that hold capacity and are not bound yet."""
         return tuple([state for state in self.states if state.expecting])
 
     @cached_property
     def keeping_off(self) -> tuple[NodeState, ...]:
-        """The nodes with pods that have an anti-affinity."""
+        """The nodes with pods that have pod anti-affinity."""
         return tuple([state for state in self.states if state.keeping_off])
 
 
 def blocks_of(states: Sequence[NodeState]) -> tuple[NodeBlock, ...]:
-    """The nodes in blocks."""
+    """Return the nodes in blocks of `NODES`."""
     return tuple([block_at(states, number) for number in range(-(-len(states) // NODES))])
 
 
 def block_at(states: Sequence[NodeState], number: int) -> NodeBlock:
-    """The block of that number."""
+    """Return block number `number`, counted from 0."""
     return NodeBlock(tuple(states[number * NODES : (number + 1) * NODES]))

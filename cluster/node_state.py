@@ -1,4 +1,4 @@
-"""A node at one instant: its room, and the pods that hold it.
+"""A node at one instant: its capacity, and the pods that hold it.
 
 Amounts are integers per resource name in its base unit: cpu in millicores, memory and ephemeral-storage in bytes,
 everything else in pieces; "pods" counts pods.
@@ -19,11 +19,11 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A pod that holds room on a node: bound or released to it, or only nominated to it (`reserved`).
+    """A pod that holds capacity on a node: bound or released to it, or only nominated to it (`reserved`).
 
     `requests` as the stock scheduler counts them (containers, init containers, sidecars, overhead, pod level) and
     one "pods". `protected`: why it may never be a victim ("" = it may): DaemonSet, mirror pod, a dialect's label.
-    `departure`: how a terminating pod counts; None where that was not decided by a clock: it counts as gone.
+    `departure`: how a terminating pod counts; None: no clock decided it, so the pod counts as gone.
     """
 
     pod: Pod
@@ -47,10 +47,9 @@ class Tenant:
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node with everything on it. `allocatable` holds every resource the node offers, "pods" included.
+    """A node with all its pods. `allocatable` holds every resource that the node offers, "pods" included.
 
-    What follows from these alone is worked out once, for all pictures: the next one has the same state of a node on
-    which nothing has changed.
+    Derived values are cached for all snapshots: a later snapshot shares the state of a node that has not changed.
     """
 
     node: Node
@@ -64,7 +63,7 @@ class NodeState:
 
     @cached_property
     def open(self) -> bool:
-        """Whether a pod that says nothing about nodes may run there: it is ready, neither cordoned nor tainted."""
+        """Whether a pod without node rules may run there: the node is ready, and neither cordoned nor tainted."""
         return self.node.ready and not self.node.spec.unschedulable and not self.node.spec.taints
 
     @cached_property
@@ -83,39 +82,39 @@ class NodeState:
 
     @cached_property
     def expecting(self) -> bool:
-        """Whether pods have their place there that are yet to be bound."""
+        """Whether a pod holds capacity there that is not bound yet."""
         return any(not tenant.pod.bound for tenant in self.tenants)
 
     @cached_property
     def reserving(self) -> bool:
-        """Whether some room there is only reserved."""
+        """Whether the node has reservations."""
         return any(tenant.reserved for tenant in self.tenants)
 
     @cached_property
     def held_for_later(self) -> tuple[Tenant, ...]:
-        """The room there that is held for pods which do not exist yet."""
+        """The reservations there for expected pods, which do not exist yet."""
         return tuple(tenant for tenant in self.tenants if tenant.reserved and holds_for_later(tenant.pod))
 
     @cached_property
     def keeping_off(self) -> tuple[Tenant, ...]:
-        """The pods there that have an anti-affinity: others may have to keep off."""
+        """The pods there that have pod anti-affinity, which may exclude other pods."""
         return tuple(tenant for tenant in self.tenants if _keeps_others_off(tenant.pod))
 
     @cached_property
     def awaited(self) -> tuple[Tenant, ...]:
-        """The pods that are yet to be bound there and have to be near others."""
+        """The pods with pod affinity that hold capacity there and are not bound yet."""
         return tuple(tenant for tenant in self.tenants if not tenant.pod.bound and _wants_others(tenant.pod))
 
     @cached_property
     def evictable(self) -> tuple[Tenant, ...]:
-        """The pods there that may be evicted for one of higher priority."""
+        """The pods there that may be evicted for a pod of higher priority."""
         return tuple(
             tenant for tenant in self.tenants if not (tenant.protected or tenant.reserved or tenant.pod.terminating)
         )
 
     @cached_property
     def evictable_columns(self) -> tuple[tuple[Any, ...], ...]:
-        """Their `namespace/name`s, namespaces, requests, priorities and starts, in the same order."""
+        """The `namespace/name`s, namespaces, requests, priorities and start times (seconds) of `evictable`."""
         pods = [tenant.pod for tenant in self.evictable]
         return (
             tuple([pod.key for pod in pods]),
@@ -132,21 +131,21 @@ class NodeState:
 
     @cached_property
     def running_keys(self) -> tuple[str, ...]:
-        """The `namespace/name`s of the pods there that are neither on their way out nor only have room reserved."""
+        """The `namespace/name`s of the pods there that are neither terminating nor only reservations."""
         return tuple([each.pod.key for each in self.tenants if not (each.reserved or each.pod.terminating)])
 
     @cached_property
     def lowest_evictable(self) -> int | None:
-        """The lowest priority among those that may be evicted; None where none may."""
+        """The lowest priority of the evictable pods; None if there are none."""
         return min((tenant.priority for tenant in self.evictable), default=None)
 
     @cached_property
     def room(self) -> tuple[Amounts, Amounts]:
-        """What is free beside all who are there, and the part of it that is still terminating."""
+        """The capacity that is free beside all pods there, and the part of it that terminating pods still use."""
         return self.room_beside(self.tenants)
 
     def room_beside(self, tenants: Iterable[Tenant]) -> tuple[Amounts, Amounts]:
-        """What is free beside some of those who are there, and the part of it that is still terminating."""
+        """Return the capacity that is free beside these pods, and the part of it that terminating pods still use."""
         free = dict(self.allocatable)
         terminating: dict[str, int] = {}
         for tenant in tenants:
@@ -159,11 +158,11 @@ class NodeState:
 
 
 def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozenset()) -> tuple[Amounts, Amounts]:
-    """What a pod of that priority finds on a node without evicting anybody: (free, terminating), by resource.
+    """Return the capacity of a node for a pod of that priority without evictions: (free, terminating), by resource.
 
-    `free` counts the room of terminating pods, which `terminating` names again, as free, and what is reserved for pods
-    of lower priority too. `ignoring` holds uids or `namespace/name`s of pods that do not count at all (the gang's own
-    that are being planned). Free may be negative. The mappings are shared.
+    `free` includes the capacity of terminating pods, which `terminating` holds separately, and the reservations of
+    pods of lower priority. `ignoring`: uids or `namespace/name`s of pods that do not count at all (the gang's own that
+    are being planned). `free` may be negative. Callers must not change the mappings, which are shared.
     """
     if not state.reserving and (not ignoring or state.marks.isdisjoint(ignoring)):
         return state.room

@@ -1,4 +1,4 @@
-"""What ResourceQuotas charge for pods, as the API server counts it.
+"""Computes the charges of pods to ResourceQuotas as the API server does.
 
 Rules: https://kubernetes.io/docs/concepts/policy/resource-quotas/.
 """
@@ -21,16 +21,14 @@ _BARE = ("cpu", "memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """Pods that a quota counts: how many, and what it is charged for them by its own names, in base units."""
+    """The number of pods that a quota counts, and their charges by the quota's resource names, in base units."""
 
     pods: int
     amounts: Counter[str]
 
 
 def charge(quota: ResourceQuota, pods: Iterable[Pod]) -> Charge:
-    """What a quota is charged for those of the pods that are in its scopes. Raises ValueError for an amount that is
-    none.
-    """
+    """Return the charge to a quota for the pods in its scopes. Raises ValueError for an unparsable quantity."""
     counted = [pod for pod in pods if all(_in_scope(pod, each) for each in quota.spec.all_scopes)]
     total: Counter[str] = Counter()
     for alike in (list(each) for _, each in groupby(counted, _charged_by)):
@@ -43,7 +41,7 @@ def charge(quota: ResourceQuota, pods: Iterable[Pod]) -> Charge:
 
 
 def resource_of(name: str) -> str:
-    """The resource that a line of a quota limits, "" for one that concerns no pods."""
+    """Return the resource that an entry of a quota limits; "" for an entry that does not count pods."""
     if name in _COUNTS_PODS:
         return PODS
     if name in _BARE:
@@ -53,9 +51,9 @@ def resource_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class HeldPods:
-    """Pods of one namespace for which room is held before they exist, and its quotas.
+    """The expected pods of one namespace for which capacity is reserved, and the namespace's quotas.
 
-    What all of them are charged is added up once, whoever asks: a namespace may have as many gangs as held pods.
+    The total charge is computed once for all callers: a namespace may have as many gangs as expected pods.
     """
 
     pods: Mapping[str, Sequence[Pod]]
@@ -68,7 +66,7 @@ class HeldPods:
         return tuple(charge(quota, held).amounts for quota in self.quotas)
 
     def charged_beside(self, own: Iterable[str]) -> list[Counter[str]]:
-        """What each of the quotas would be charged for them, without the pods of these names."""
+        """Return the charge of all expected pods to each quota, without the pods in `own` (`namespace/name`)."""
         left_out = [pod for key in own for pod in self.pods.get(key, ())]
         beside = [Counter(each) for each in self._charged]
         for quota, charged in zip(self.quotas, beside, strict=True) if left_out else ():
@@ -77,7 +75,7 @@ class HeldPods:
 
 
 def _charged_by(pod: Pod) -> tuple[object, ...]:
-    """All that decides on what it is charged: of thousands of pods of one template it is looked at once."""
+    """Return all fields that decide a pod's charge. Thousands of pods of one template are then charged in one step."""
     spec, status = pod.spec, pod.status
     asked = spec.containers, spec.init_containers, spec.overhead, spec.resources
     return (
@@ -90,12 +88,12 @@ def _charged_by(pod: Pod) -> tuple[object, ...]:
 
 
 def _limits(pod: Pod) -> Mapping[str, int]:
-    """The limits of a pod; of one for which room is held, not those of its placeholder, which never runs."""
+    """Return the limits of a pod. A placeholder never runs, so for it the limits of its expected pod are returned."""
     return held_limits(pod) or pod_limits(pod)
 
 
 def _in_scope(pod: Pod, scope: QuotaScope) -> bool:
-    """Whether a quota of this scope counts the pod. One of a scope that is not known here is taken to count none."""
+    """Whether a quota of this scope counts the pod. A quota with an unknown scope is assumed to count no pods."""
     if scope.scope_name == "PriorityClass":
         name = pod.spec.priority_class_name
         named = {"In": name in scope.values, "NotIn": name not in scope.values, "DoesNotExist": not name}

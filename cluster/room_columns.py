@@ -1,4 +1,4 @@
-"""The room of all nodes, resource by resource: what a picture has in common with the one before is kept from there."""
+"""The free capacity of all nodes by resource. A snapshot reuses the columns of the snapshot before it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -7,19 +7,19 @@ from cluster.node_blocks import NODES, NodeBlock
 from cluster.node_state import Amounts, NodeState, room
 
 _RESOURCES = 16
-"""Of which columns are kept: gangs name resources as they like."""
+"""Number of resources whose columns are cached. The number is bounded because gangs may request any resource name."""
 
 
 class RoomColumn(NamedTuple):
-    """One resource: what is `free` on each node, and the part of it that is still `terminating`."""
+    """One resource on each node: the `free` amount, and the part of it that `terminating` pods still use."""
 
     free: list[int]
     terminating: list[int]
 
 
 class RoomColumns:
-    """The columns of one picture, worked out when they are asked for. `known`: those of an earlier picture, not to be
-    changed; `changed`: where the nodes have changed since.
+    """The columns of one snapshot, computed on demand. `known`: the columns of an earlier snapshot, which are not
+    modified. `changed`: positions of the nodes that have changed since.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class RoomColumns:
         self._columns: dict[str, RoomColumn] = {}
 
     def after(self, states: Sequence[NodeState], changed: Iterable[int]) -> "RoomColumns":
-        """Those of the next picture of the same nodes."""
+        """Return the columns of the next snapshot of the same nodes. `changed`: positions of the changed nodes."""
         if self._columns:
             return RoomColumns(states, self._columns, frozenset(changed))
         return RoomColumns(states, self._earlier, self._changed.union(changed))
@@ -40,8 +40,8 @@ class RoomColumns:
     def room(
         self, resources: Iterable[str], blocks: Sequence[NodeBlock], *, priority: int, ignoring: Collection[str]
     ) -> list[RoomColumn]:
-        """By resource, what a pod of that priority finds (`cluster.node_state.room`); the lists are the caller's own.
-        `blocks`: the picture's.
+        """Return by resource the capacity for a pod of that priority (`cluster.node_state.room`), in new lists.
+        `blocks`: the blocks of the snapshot.
         """
         names, special = tuple(resources), _special(blocks, ignoring)
         rooms = {place: room(self._states[place], priority=priority, ignoring=ignoring) for place in special}
@@ -61,7 +61,7 @@ class RoomColumns:
 
 
 def _special(blocks: Sequence[NodeBlock], ignoring: Collection[str]) -> list[int]:
-    """The nodes on which some room is reserved, or those stand who do not count."""
+    """Return the positions of the nodes that have reservations, or pods in `ignoring`."""
     found = []
     for number, block in enumerate(blocks):
         beside = not block.marks.isdisjoint(ignoring)
@@ -82,7 +82,7 @@ def _all_nodes(rooms: Sequence[tuple[Amounts, Amounts]], resource: str) -> RoomC
 
 
 def _with(column: RoomColumn, resource: str, rooms: Mapping[int, tuple[Amounts, Amounts]]) -> RoomColumn:
-    """The column with the room of some nodes in place of what it holds for them."""
+    """Return a copy of the column in which the amounts of some nodes are replaced by `rooms`."""
     found = RoomColumn(list(column.free), list(column.terminating))
     for place, (free, leaving) in rooms.items():
         found.free[place], found.terminating[place] = free.get(resource, 0), leaving.get(resource, 0)

@@ -1,6 +1,6 @@
-"""Pods by the scheduler that they name, as far as that is not the stock one: which it has tried, and which wait for it.
+"""Index of the pods that name another scheduler than the stock scheduler: tried pods and waiting pods.
 
-Kept up to date pod by pod, so that nobody has to look at all of them to ask.
+The index is updated pod by pod, so that no query has to read all pods.
 """
 
 from collections import Counter
@@ -11,17 +11,17 @@ from kube.scheduling import names_another_scheduler, tried
 
 
 class SchedulerIndex:
-    """Counts pods as they come and go. Not safe to share between threads."""
+    """Counts pods by scheduler as they are added and removed. It must not be shared between threads."""
 
     def __init__(self) -> None:
         self._uses: dict[str, _Use] = {}
-        """By scheduler; nothing is kept of one that no pod names any more."""
+        """The pods of each scheduler. A scheduler that no pod names any more is removed."""
         self._named: dict[str, str] = {}
-        """By pod, the scheduler that it names."""
+        """The scheduler that each pod names, by `namespace/name`."""
         self._latest: Mapping[str, str] = {}
 
     def put(self, pod: Pod) -> None:
-        """This pod is new or changed."""
+        """Add or update a pod."""
         if not names_another_scheduler(pod):
             self.drop(pod.key)
             return
@@ -34,7 +34,7 @@ class SchedulerIndex:
         self._note(name, use)
 
     def drop(self, key: str) -> None:
-        """This pod is gone."""
+        """Remove the pod `namespace/name`."""
         name = self._named.pop(key, None)
         if name is not None:
             use = self._uses[name]
@@ -44,15 +44,15 @@ class SchedulerIndex:
                 del self._uses[name]
 
     def tried(self) -> Mapping[str, str]:
-        """By scheduler, when it was last seen to try a pod. The same object until that changes."""
+        """Return for each scheduler the last time that it tried a pod. The object stays the same until one changes."""
         return self._latest
 
     def waiting(self) -> Mapping[str, int]:
-        """By scheduler, how many pods it could try and has not."""
+        """Return for each scheduler the number of pods that it could try and has not tried."""
         return {name: len(use.waiting) for name, use in self._uses.items() if use.waiting}
 
     def waiting_for(self, name: str) -> Sequence[Pod]:
-        """The pods that a scheduler could try and has not, the longest known first."""
+        """Return the pods that a scheduler could try and has not tried, the longest known first."""
         return tuple(self._uses[name].waiting.values()) if name in self._uses else ()
 
     def _note(self, name: str, use: "_Use") -> None:
@@ -62,7 +62,7 @@ class SchedulerIndex:
 
 
 class _Use:
-    """The pods of one scheduler. `tried`: by pod, when that was last; `others`: those that it can do nothing about."""
+    """The pods of one scheduler. `tried`: the last time that it tried each pod. `others`: pods that it cannot try."""
 
     def __init__(self) -> None:
         self.tried: dict[str, str] = {}
@@ -70,7 +70,7 @@ class _Use:
         self.others: set[str] = set()
         self.latest = ""
         self._times: Counter[str] = Counter()
-        """How many pods were tried last at each time: seconds, so that there are far fewer than pods."""
+        """Number of pods by the time of their last try. Times are seconds, so there are far fewer times than pods."""
 
     def put(self, pod: Pod, time: str) -> None:
         key = pod.key
@@ -112,7 +112,7 @@ def waits(pod: Pod) -> bool:
 
 
 def tried_of(pods: Iterable[Pod]) -> Mapping[str, str]:
-    """What `SchedulerIndex.tried` says of these pods."""
+    """Return `SchedulerIndex.tried` for these pods: the last try of each scheduler."""
     index = SchedulerIndex()
     for pod in pods:
         index.put(pod)

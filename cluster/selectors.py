@@ -30,7 +30,7 @@ def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bo
 
 
 def _compares(requirement: Requirement, value: str | None) -> bool:
-    """Gt and Lt: both sides must be whole numbers."""
+    """Whether a Gt or Lt requirement holds. Both sides must be whole numbers."""
     if value is None or len(requirement.values) != 1:
         return False
     wanted = requirement.values[0]
@@ -40,7 +40,7 @@ def _compares(requirement: Requirement, value: str | None) -> bool:
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector matches; None matches nothing, an empty one everything."""
+    """Whether a label selector matches the labels. None matches nothing, an empty selector everything."""
     if selector is None:
         return False
     if not selector.match_labels.items() <= labels.items():
@@ -58,7 +58,7 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 
 
 def _field_holds(requirement: Requirement, node: Node) -> bool:
-    """`metadata.name` is the only field there is, with In and NotIn."""
+    """Whether a field requirement holds. `metadata.name`, with In and NotIn, is the only supported field."""
     if requirement.operator not in ("In", "NotIn"):
         return False
     fields = {"metadata.name": node.metadata.name}
@@ -91,12 +91,12 @@ def requires(affinity: NodeAffinity | None) -> bool:
 
 
 def affinity_allows(affinity: NodeAffinity | None, node: Node) -> bool:
-    """Whether the required part of a node affinity, if there is one, lets the node in."""
+    """Whether the node meets the required part of a node affinity. True if there is no such part."""
     return affinity is None or affinity.required is None or node_selected(affinity.required, node)
 
 
 def weight(affinities: Iterable[NodeAffinity | None], node: Node) -> int:
-    """The summed weights of the preferred terms that the node fulfils."""
+    """Return the sum of the weights of the preferred terms that the node meets."""
     return sum(
         term.weight
         for affinity in affinities

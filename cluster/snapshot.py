@@ -1,4 +1,4 @@
-"""What there is, at one instant: nodes, their room, and the pods that hold it."""
+"""The snapshot: nodes, their free capacity and the pods that hold capacity, at one instant."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,14 +18,14 @@ from cluster.volumes import Claim
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 
 _LABEL_KEYS = 16
-"""Whose values are kept: those of a topology's levels, and some."""
+"""Number of label keys whose values are cached: enough for a topology's levels and some more."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One immutable picture of the cluster, ordered by the nodes' natural names.
+    """One immutable copy of the cluster, with the nodes in natural order of their names.
 
-    What follows from it and many gangs ask for is worked out once.
+    Derived values that many gangs need are computed once.
     """
 
     nodes: tuple[NodeState, ...] = ()
@@ -35,18 +35,18 @@ class Snapshot:
     """ResourceQuotas by namespace."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Mapping[str, Claim] = field(default_factory=dict)
-    """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""
+    """PersistentVolumeClaims by `namespace/name`, with their node constraints if these are known."""
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     device_classes: Mapping[str, str] = field(default_factory=dict)
     """By extended resource, the name of the DeviceClass that provides it (spec.extendedResourceName)."""
     evicted: tuple[Tenant, ...] = ()
-    """Pods that plans made on this picture evict (`planning.after_plan`): on none of the nodes any more."""
+    """Victims of plans that were made on this snapshot (`planning.after_plan`). They are removed from their nodes."""
     evicted_for: Mapping[str, str] = field(default_factory=dict)
-    """By pod (`namespace/name`), the gang (likewise) for which a plan made on this picture evicts it."""
+    """For each victim (`namespace/name`) of a plan made on this snapshot, the gang for which it is evicted."""
     leaving: frozenset[str] = frozenset()
-    """Pods, by `namespace/name`, that plans in force evict: they still have their nodes."""
+    """Victims of plans in force, by `namespace/name`. They are still on their nodes."""
     version: str = ""
-    """Counts the changes of a cluster that is watched; "" for one described by files, of which less is known."""
+    """Change counter of a watched cluster; "" for a cluster that files describe, which may lack objects."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -59,7 +59,7 @@ class Snapshot:
         return {state.name: position for position, state in enumerate(self.nodes)}
 
     def state(self, name: str) -> NodeState | None:
-        """The node of that name, None where there is none."""
+        """Return the node of that name; None if there is none."""
         position = self.positions.get(name)
         return None if position is None else self.nodes[position]
 
@@ -70,42 +70,42 @@ class Snapshot:
 
     @cached_property
     def blocks(self) -> tuple[NodeBlock, ...]:
-        """The nodes, those together that stand together."""
+        """The nodes in blocks of consecutive nodes."""
         return blocks_of(self.nodes)
 
     @cached_property
     def keeping_off(self) -> tuple[NodeState, ...]:
-        """The nodes with pods that have an anti-affinity."""
+        """The nodes with pods that have pod anti-affinity."""
         return tuple(chain.from_iterable([block.keeping_off for block in self.blocks]))
 
     @cached_property
     def expecting(self) -> tuple[NodeState, ...]:
-        """The nodes where pods have their place that are yet to be bound."""
+        """The nodes with pods that hold capacity and are not bound yet."""
         return tuple(chain.from_iterable([block.expecting for block in self.blocks]))
 
     @cached_property
     def node_objects(self) -> tuple[Node, ...]:
-        """The nodes themselves, without who is there."""
+        """The node objects, without their pods."""
         return tuple([state.node for state in self.nodes])
 
     @cached_property
     def label_values(self) -> "_LabelValues":
-        """By label key, what each node has there; None for a node without it."""
+        """For each label key, the value on each node; None for a node without the label."""
         return _LabelValues(self.node_objects)
 
     @cached_property
     def running_keys(self) -> tuple[str, ...]:
-        """The `namespace/name`s of the pods that are neither on their way out nor only have room reserved."""
+        """The `namespace/name`s of the pods that are neither terminating nor only reservations."""
         return tuple(chain.from_iterable([block.running_keys for block in self.blocks]))
 
     @cached_property
     def lowest_evictable(self) -> int | None:
-        """The lowest priority among the pods that may be evicted; None where none may."""
+        """The lowest priority of the evictable pods; None if there are none."""
         return min((each for block in self.blocks if (each := block.lowest_evictable) is not None), default=None)
 
     @cached_property
     def evictable(self) -> EvictablePods:
-        """All pods that may be evicted for one of higher priority, in the order of the nodes."""
+        """All pods that may be evicted for a pod of higher priority, in the order of the nodes."""
         return joined([block.evictable for block in self.blocks], range(0, len(self.nodes), NODES))
 
     def holding_any(self, marks: AbstractSet[str]) -> Iterator[NodeState]:
@@ -121,7 +121,7 @@ class Snapshot:
                 yield first + place, block.states[place].by_namespace[namespace]
 
     def room(self, resources: Sequence[str], *, priority: int, ignoring: Collection[str]) -> list[RoomColumn]:
-        """By resource, what a pod of that priority finds on each node (`cluster.node_state.room`)."""
+        """Return by resource the capacity of each node for a pod of that priority (`cluster.node_state.room`)."""
         return self._room_columns.room(resources, self.blocks, priority=priority, ignoring=ignoring)
 
     @cached_property
@@ -129,8 +129,9 @@ class Snapshot:
         return RoomColumns(self.nodes)
 
     def with_states(self, changed: Iterable[NodeState], **others: Any) -> "Snapshot":
-        """The same nodes, with others on some of them. `others`: other fields that have changed. What holds for both
-        pictures is not worked out again.
+        """Return this snapshot with the changed states of some nodes. `others`: new values of other fields.
+
+        Derived values that hold for both snapshots are reused.
         """
         states, places = list(self.nodes), set[int]()
         alike = True
@@ -143,7 +144,7 @@ class Snapshot:
         for number in {place // NODES for place in places}:
             blocks[number] = block_at(states, number)
         found = replace(self, nodes=tuple(states), **others)
-        # This is where a cached property keeps what it has found.
+        # `cached_property` stores its value in `__dict__`; setting it there reuses the values of this snapshot.
         columns = self._room_columns.after(found.nodes, places)
         found.__dict__.update(positions=self.positions, names=self.names, blocks=tuple(blocks), _room_columns=columns)
         if alike:
@@ -152,7 +153,7 @@ class Snapshot:
 
     @cached_property
     def running_by_namespace(self) -> Mapping[str, tuple[list[Tenant], list[Tenant]]]:
-        """Of each namespace the pods that ran when the picture was taken, and of these those on their way out."""
+        """For each namespace, the pods that ran when the snapshot was taken, and those of them that are terminating."""
         found: defaultdict[str, tuple[list[Tenant], list[Tenant]]] = defaultdict(lambda: ([], []))
         for state in self.nodes:
             for tenant in state.tenants:
@@ -168,7 +169,7 @@ class Snapshot:
 
     @cached_property
     def held_by_namespace(self) -> Mapping[str, HeldPods]:
-        """The pods for which room is held before they exist, of each namespace that has any."""
+        """For each namespace, its expected pods with reserved capacity, if it has any."""
         held: defaultdict[str, defaultdict[str, list[Pod]]] = defaultdict(lambda: defaultdict(list))
         for pod in (tenant.pod for state in self.nodes for tenant in state.held_for_later):
             held[pod.metadata.namespace][pod.key].append(pod)
@@ -176,7 +177,7 @@ class Snapshot:
 
 
 class _LabelValues(dict[str, tuple[str | None, ...]]):
-    """Filled as it is asked. Pods name keys as they like: only so many are kept."""
+    """Label values by key, computed on first access. Pods may use any key, so at most `_LABEL_KEYS` are cached."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         super().__init__()

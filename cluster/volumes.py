@@ -1,4 +1,4 @@
-"""What ties a pod's volumes to nodes (kube-scheduler's VolumeBinding and VolumeZone)."""
+"""Node constraints of a pod's volumes (kube-scheduler's VolumeBinding and VolumeZone)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _GENERAL = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Labels that place a volume or a node, the old names mapped to the present ones."""
+"""Zone and region labels of volumes and nodes: each old name with its current name."""
 _ZONE_LABELS = (*_GENERAL, *_GENERAL.values())
 
 
@@ -82,11 +82,11 @@ class StorageClass(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A PersistentVolumeClaim with what ties it to nodes.
+    """A PersistentVolumeClaim with its node constraints.
 
-    `refusal` bars every node. Else `node_affinity` (of the bound volume), `zones` (its zone labels), `selected_node`
-    and `allowed` (topologies of the class that will make the volume) each bar those that do not match.
-    `unmodelled` names what else would decide ("" = nothing).
+    `refusal`: the reason why every node is excluded; "" if not. Otherwise `node_affinity` (of the bound volume),
+    `zones` (its zone labels), `selected_node` and `allowed` (topologies of the class that will create the volume) each
+    exclude the nodes that do not match. `unmodelled`: a further rule that is not considered ("" = none).
     """
 
     refusal: str = ""
@@ -97,7 +97,7 @@ class Claim:
     unmodelled: str = ""
 
     def exclusion(self, node: Node) -> str:
-        """Why the claim keeps its pod off the node, "" where it does not."""
+        """Return why the claim excludes the node for its pod; "" if it does not."""
         if self.refusal:
             return self.refusal
         if self.node_affinity is not None and not node_selected(self.node_affinity, node):
@@ -124,7 +124,7 @@ def claims_of(
     volumes: Iterable[PersistentVolume],
     classes: Iterable[StorageClass],
 ) -> dict[str, Claim]:
-    """Every claim by `namespace/name`, resolved through its volume or its class."""
+    """Return every claim by `namespace/name`, resolved through its volume or its class."""
     by_name = {each.metadata.name: each for each in volumes}
     class_by_name = {each.metadata.name: each for each in classes}
     return {
@@ -164,7 +164,7 @@ def _bound(volume: PersistentVolume, unmodelled: str) -> Claim:
 
 
 def claim_names(pod: Pod) -> tuple[str, ...]:
-    """`namespace/name` of every claim that the pod's volumes name, those of ephemeral volumes included."""
+    """Return the `namespace/name` of every claim that the pod's volumes name, including ephemeral volumes."""
     if not pod.spec.volumes:
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""The cluster as it will be once a plan has been carried out, for the plans that follow."""
+"""The snapshot as it is after a plan has been carried out. Gangs that are planned later are planned on it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,12 +10,12 @@ from planning.decision import Assignment, Decision
 
 
 def after(decision: Decision, snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the plan's members in their places, as reservations, and without its victims."""
+    """Return the snapshot with reservations for the plan's members on their nodes, and without its victims."""
     return after_all((decision,), snapshot)
 
 
 def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
-    """As if the plans had been carried out one after the other."""
+    """Return the snapshot as it is after the plans have been carried out one after the other."""
     new = [each for decision in decisions for each in decision.assignments if not each.held]
     evictions = [each for decision in decisions for each in decision.evictions]
     if not new and not evictions:
@@ -25,7 +25,7 @@ def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
         arriving.setdefault(each.node, []).append(_tenant(each))
     evicted = {f"{each.namespace}/{each.name}" for each in evictions}
     leaving = evicted | {each.member.pod.key for each in new}
-    # A victim is where its eviction says; a member has at most a place where it is yet to be bound.
+    # An eviction names its victim's node. A new member holds at most a reservation, so `expecting` nodes suffice.
     concerned = {each.node for each in evictions} | arriving.keys()
     concerned |= {state.name for state in snapshot.expecting if not state.marks.isdisjoint(leaving)}
     places = sorted(snapshot.positions[name] for name in concerned if name in snapshot.positions)
@@ -42,7 +42,7 @@ def _causes(decisions: Sequence[Decision]) -> dict[str, str]:
 
 
 def _leaving(states: Iterable[NodeState], keys: set[str]) -> Iterator[Tenant]:
-    """The tenants that are evicted, so that budgets can be charged for them."""
+    """Yield the tenants that are evicted, so that disruption budgets can be charged for them."""
     for state in states:
         if not state.marks.isdisjoint(keys):
             yield from (tenant for tenant in state.tenants if tenant.pod.key in keys)
@@ -56,7 +56,7 @@ def _tenant(assignment: Assignment) -> Tenant:
 
 
 def _changed(state: NodeState, arriving: dict[str, list[Tenant]], leaving: set[str]) -> NodeState:
-    """The node after the plan; a member's older reservation leaves wherever it was."""
+    """Return the node after the plan. An older reservation of a member is removed from any node."""
     stay = tuple(tenant for tenant in state.tenants if tenant.pod.key not in leaving)
     come = tuple(arriving.get(state.name, ()))
     if not come and len(stay) == len(state.tenants):

@@ -1,4 +1,4 @@
-"""What was decided for one gang: the value that the command line, the webhook and the controller share."""
+"""`Decision`: the planner's result for one gang, which the command line, the webhook and the controller share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class WaitReason(Enum):
 
 
 class Outcome(Enum):
-    """What may have become of a gang, in the words of reports."""
+    """The possible results of planning a gang. The values are the words of reports."""
 
     PLACED = "Placed"
     WAITING = "Waiting"
@@ -36,8 +36,8 @@ class Refusal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A member and its node. `index` is its rank in its pod set: as given, else its place in the order of the names.
-    `held` says that the member was bound or released there before this plan.
+    """A member and its node. `index` is the member's rank in its pod set: as given, else its position by name.
+    `held` is True if the member was bound or released to this node before this plan.
     """
 
     member: Member
@@ -66,7 +66,7 @@ class LevelUse:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A running pod that has to go for the plan."""
+    """A running pod that the plan evicts."""
 
     namespace: str
     name: str
@@ -78,22 +78,27 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """For a no: the nearest domains and the smallest changes that would help. For a yes: why not next door."""
+    """Reasons for a decision.
+
+    For a rejection: the nearest domains, and the smallest changes that would help. For a plan: why another domain is
+    worse.
+    """
 
     nearest: tuple[NearDomain, ...] = ()
     would_fit_if: tuple[str, ...] = ()
     offered: tuple[tuple[str, tuple[str, ...], int], ...] = ()
     """(level, path, members that fit without eviction) for each domain of the level that decides, in tree order."""
     why_here: str = ""
-    """What the best plan elsewhere would cost; "" where nobody looked or there is nothing to compare."""
+    """The cost of the best plan outside the gang's domain; "" if it was not searched or there is nothing to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer for one gang, whatever the outcome. `message` is one line for a person.
+    """The planner's result for one gang, of any outcome. `message` is one line for a person.
 
     `proof` is the value of a `solver.plan.Proof` ("" for Waiting and Invalid). `seconds` holds the time of the steps
-    "snapshot" (building the problem) and "solve". `notes` name what is not modelled and was therefore not considered.
+    "snapshot" (building the problem) and "solve". `notes` name the constraints that were not considered, because they
+    are not modelled.
     """
 
     gang: Gang | None
@@ -105,26 +110,28 @@ class Decision:
     evictions: tuple[Eviction, ...] = ()
     goals: tuple[Goal, ...] = ()
     reason: WaitReason | None = None
-    """Why it waits, where neither a member nor an object is missing."""
+    """Why the gang waits although no member and no object is missing; None in all other cases."""
     proof: str = ""
     flavors: tuple[str, ...] = ()
     """Names of the flavors whose quotas and nodes the plan uses."""
     topology: str = ""
-    """Name of the topology that it was planned in, "" for none and for levels found on the nodes."""
+    """Name of the topology in which the gang was planned; "" for none and for levels found on the nodes."""
     explanation: Explanation = field(default_factory=Explanation)
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
     refusal: Refusal | None = None
-    """Why the gang is unplaceable, as far as that is known; None: `proof` tells."""
+    """Why the gang is unplaceable; None if no reason is known beyond `proof`."""
     shortfall: str = ""
     """The part of the message about members beyond the minimum that have no node."""
     naming: tuple[tuple[str, str], ...] = ()
-    """Parts of the message that name what belongs to others, each with what stands there for who may not see that."""
+    """Pairs (part, replacement). A part of the message names other users' objects. For a reader who may not see these
+    objects, the replacement takes its place.
+    """
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def nameless(self) -> str:
-        """The message for those who may not see the others' pods and budgets: counts and nodes alone."""
+        """The message for a reader who may not see other users' pods and budgets: it has only counts and nodes."""
         text = self.message
         for part, instead in self.naming:
             text = text.replace(part, instead)

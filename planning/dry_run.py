@@ -1,4 +1,4 @@
-"""What would happen to the gangs in some documents, on the cluster they describe or on a live one. Changes nothing."""
+"""Plans the gangs in some documents, on the cluster that they describe or on a live one. Changes nothing."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ _Pods = Mapping[ObjectKey, Pod]
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A running cluster: its picture, and the pods and group objects in it."""
+    """A running cluster: its snapshot, and the pods and group objects in it."""
 
     snapshot: Snapshot
     sources: Sources
@@ -61,9 +61,10 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The answer. `mistakes`: what is wrong with the input, wrong requests included.
+    """The result of a dry run. `mistakes`: faults of the input, including the faults of requests.
 
-    `warnings`: what is not wrong, but hardly meant: an annotation nobody reads, say. `notes`: what was left out.
+    `warnings`: parts of the input that are valid but probably not intended, such as an annotation that no component
+    reads. `notes`: objects that were left out.
     """
 
     decisions: tuple[Decision, ...]
@@ -71,7 +72,7 @@ class DryRun:
     warnings: tuple[Mistake, ...] = ()
     notes: tuple[str, ...] = ()
     snapshot: Snapshot = field(default_factory=Snapshot)
-    """The cluster that was planned on, as it was or would be before any of it."""
+    """The cluster that was planned on, after the `what_if` changes and before any of the plans."""
     topologies: tuple[Topology, ...] = ()
 
 
@@ -85,12 +86,15 @@ def dry_run(
     deadline: Deadline = NO_DEADLINE,
     what_if: WhatIf = AS_IT_IS,
 ) -> DryRun:
-    """Plan every pending gang of the documents, as far as it can be read.
+    """Plan every pending gang of the documents that can be read.
 
-    With `live` the cluster is that one: the documents only ask, as if they had just been applied to it, and its
-    other gangs are not planned. `comparing`: say of each plan why it is better here than next door. `deadline`: of all
-    of it. Raises `OutOfTimeError` where it comes before the objects are understood; gangs whose turn comes after it
-    are not planned. `what_if`: the cluster is changed so before; raises `UnknownNodeError`.
+    `live`: plan on this cluster, as if the documents had just been applied to it. The other gangs of the cluster are
+    not planned. None: the documents describe their own cluster. `comparing`: explain for each plan why another domain
+    is worse. `deadline`: the end of the whole call. A gang whose turn comes later is not planned.
+    `what_if`: changes that are made to the cluster before planning.
+
+    Raises `OutOfTimeError` if the deadline passes before the objects have been read, and `UnknownNodeError` if
+    `what_if` names a node that does not exist.
     """
     objects = read_objects(documents, deadline, {} if live is None else taught(live.sources))
     request, lost = _changed(_request(objects) if live is None else _applied(objects, live), what_if)
@@ -130,14 +134,14 @@ def dry_run(
 def _faults(
     reading: Reading, asking: Sequence[Gang], request: "_Request", objects: Objects, pods: _Pods
 ) -> list[Fault]:
-    """The faults of the documents' requests, each once, of the object in the documents that causes it."""
+    """Return the faults of the documents' requests, each once, attributed to the document's object that causes it."""
     found = (*request.faults, *reading.faults, *misspelt_resources(asking, request.snapshot))
     concerned = (fault for fault in found if request.concerns(fault.object))
     return list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
 
 
 def _changed(request: "_Request", what_if: WhatIf) -> "tuple[_Request, set[str]]":
-    """The request as it would be, and the pods (`namespace/name`) that lose their nodes."""
+    """Return the request after the `what_if` changes, and the pods (`namespace/name`) that lose their nodes."""
     pods = request.sources.pods
     sources = replace(request.sources, pods=what_if.pods(pods))
     changed = replace(request, snapshot=what_if.snapshot(request.snapshot), sources=sources)
@@ -145,7 +149,7 @@ def _changed(request: "_Request", what_if: WhatIf) -> "tuple[_Request, set[str]]
 
 
 def _unasked(what_if: WhatIf, gangs: Iterable[Gang]) -> Iterator[Mistake]:
-    """Gangs that are asked about and are not there."""
+    """Yield a mistake for each gang that `what_if` names and that does not exist."""
     return (Mistake("", f"no gang {name} in the cluster") for name in missing_gangs(what_if, gangs))
 
 
@@ -156,7 +160,7 @@ def _as_if(gang: Gang, known: Sequence[Topology], what_if: WhatIf) -> Gang:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The cluster and everything asked of it. `own`: the objects that the documents gave; None: all that there are."""
+    """The cluster and all requests to it. `own`: keys of the objects from the documents; None: all objects count."""
 
     snapshot: Snapshot
     sources: Sources
@@ -165,11 +169,11 @@ class _Request:
     notes: tuple[str, ...] = ()
 
     def gangs(self, reading: Reading) -> Iterator[Gang]:
-        """Its gangs as the cluster's controller has them."""
+        """Yield the gangs as the cluster's controller has them: with its setting for placeholders."""
         return (by_setting(each, placeholders=self.sources.placeholders) for each in reading.gangs)
 
     def asks_for(self, gang: Gang) -> bool:
-        """Whether the gang is asked for: by one of its objects or by one of its pods."""
+        """Whether one of the gang's objects or pods is in the documents."""
         refs = (gang.source, *gang.groups)
         return any(map(self.concerns, refs)) or any(self._has(_pod_key(member.pod)) for member in gang.members)
 
@@ -182,7 +186,7 @@ class _Request:
 
 
 def _remarks(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
-    """Misplaced keys, and all other remarks on the request."""
+    """Return the remarks on misplaced keys, and all other remarks on the request."""
     parts: tuple[list[Mistake], list[Mistake]] = ([], [])
     for each in _advice(reading, request, objects, pods):
         parts[not isinstance(each, Misplaced)].append(_warning(each, objects))
@@ -190,7 +194,7 @@ def _remarks(reading: Reading, request: _Request, objects: Objects, pods: _Pods)
 
 
 def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Advice]:
-    """Remarks on the request, each once, about the object in the documents that causes it."""
+    """Return the remarks on the request, each once, attributed to the document's object that causes it."""
     advice = (
         *reading.advice,
         *typos(request.sources, (*reading.faults, *reading.advice)),
@@ -206,7 +210,7 @@ def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) 
 
 
 def _request(objects: Objects) -> _Request:
-    """Documents that describe their own cluster."""
+    """The request of documents that describe their own cluster."""
     classes = {each.metadata.name: each for each in objects.priority_classes()}
     runtimes = objects.runtime_classes()
     by_name = {each.metadata.name: each for each in runtimes}
@@ -234,10 +238,10 @@ def _request(objects: Objects) -> _Request:
 
 
 def _applied(objects: Objects, live: Live) -> _Request:
-    """Documents as they would stand in the live cluster after they had been applied.
+    """The request that the live cluster would hold after the documents had been applied to it.
 
-    A pod that is there already stays as it is; a group object or workload takes over the identity and the status of
-    the one that it would change.
+    A pod that exists already stays as it is. A group object or workload that exists already is replaced; the new
+    object keeps the old one's uid, creation time and status.
     """
     there = {pod.key for pod in live.sources.pods}
     classes, runtimes = live.snapshot.priority_classes, live.snapshot.runtime_classes
@@ -263,7 +267,7 @@ def _applied(objects: Objects, live: Live) -> _Request:
 
 
 def _left_alone(objects: Objects, request: _Request) -> Iterator[Advice]:
-    """What is told of documents that another system has, which runs in the cluster itself."""
+    """Yield the advice about documents that are ceded to another system, because that system runs in the cluster."""
     left = left_alone(request.sources)
     if not left.to:
         return
@@ -285,12 +289,12 @@ def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:
 
 
 def _named_objects(reading: Reading) -> set[ObjectRef]:
-    """The objects of which something is said."""
+    """Return the objects that have a fault or an advice."""
     return {fault.object for fault in reading.faults} | {advice.object for advice in reading.advice}
 
 
 def _nowhere(decisions: Iterable[Decision], request: _Request) -> Iterator[Mistake]:
-    """Without a node no explanation of the solver says anything."""
+    """Yield a mistake if there is no node and a gang is unplaceable. The solver's explanations are then useless."""
     if not request.snapshot.nodes and any(each.outcome is Outcome.UNPLACEABLE for each in decisions):
         yield Mistake("", "there is no Node, so nothing can be placed: give the nodes, too, or name a cluster")
 
@@ -304,7 +308,7 @@ def _ignored(objects: Objects) -> list[str]:
 
 
 def _invalid(faults: Sequence[Fault], sources: Sources, pods: _Pods) -> list[Decision]:
-    """One entry for each gang that has faults; a wrong topology is nobody's request."""
+    """Return an Invalid decision for each gang that has faults. A faulty topology belongs to no gang."""
     by_gang: dict[GangKey, list[Fault]] = {}
     for fault in faults:
         if (key := _gang_of(fault.object, sources, pods)) is not None:
@@ -316,7 +320,9 @@ def _invalid(faults: Sequence[Fault], sources: Sources, pods: _Pods) -> list[Dec
 
 
 def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
-    """The gang that an object speaks for: a pod for the one it names, a group or a workload for its own."""
+    """The gang that an object asks for: the gang that a pod names, or the own gang of a group or a workload.
+    None for topologies, WorkloadKinds and pods without a gang.
+    """
     if ref.kind == "Pod":
         pod = pods.get(("", "Pod", ref.namespace, ref.name))
         claim = None if pod is None else dialect_of(pod)
@@ -349,7 +355,10 @@ _Finding = TypeVar("_Finding", Fault, Advice)
 
 
 def _as_written(finding: _Finding, sources: Sources, objects: Objects, pods: _Pods) -> _Finding:
-    """What is said of a pod that a workload would make, said of the workload's template: nobody has written the pod."""
+    """Return the finding, attributed to the workload's template if its object is a pod that the workload would create.
+
+    The documents do not contain such a pod, so a user could not find it there.
+    """
     ref = finding.object
     key = (group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
     if key in objects.origins:
@@ -363,7 +372,7 @@ def _as_written(finding: _Finding, sources: Sources, objects: Objects, pods: _Po
 
 
 def _template_of(pod: Pod, workload: ObjectRef, sources: Sources) -> str:
-    """The field of the template that the pod is made by."""
+    """The field path of the workload's template from which the pod is created."""
     manifest = sources.get(group_of(workload.api_version), workload.kind, workload.namespace, workload.name)
     found = templates(manifest) if manifest is not None else ()
     return next((each.path for each in found if each.role == role_of(pod)), "spec.template")

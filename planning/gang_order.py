@@ -1,4 +1,4 @@
-"""In which order gangs are planned: the higher priority first, then the older, then by name."""
+"""The order in which gangs are planned: the higher priority first, then the older gang, then by name."""
 
 from collections.abc import Iterable
 
@@ -6,11 +6,11 @@ from gangs.model import Gang
 from kube.names import natural_key
 
 _YOUNGEST = "9999"
-"""Later than any time of creation: of a gang that nothing in the cluster asks for yet."""
+"""A text that sorts after every creation time, for a gang that no object in the cluster asks for yet."""
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:
-    """Gangs that compete, first come the highest priority, then age, then the name. Expects known priorities."""
+    """Return the gangs by descending priority, then by age, then by name. Expects gangs with known priorities."""
 
     def place(gang: Gang) -> tuple[int, str, object]:
         return -gang.priority, gang.created or _YOUNGEST, natural_key(str(gang.key))

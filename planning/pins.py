@@ -1,9 +1,10 @@
-"""The domain that an arriving member cannot leave, because siblings that were let go already tie it there.
+"""The domain in which an arriving member must run, because siblings that are already released run there.
 
-Written on the member at its CREATE (`webhook.admission.arriving_pods`), while it is still gated, and recognised at its
-release (`controller.release.patches`): docs/decisions/0001. Only what the running siblings and a required level make
-certain goes in: a gated pod's required node affinity can be narrowed later, never widened. A tie that has lost its
-sense is undone by making the pod again, so a pod that cannot be made again for nothing is not tied.
+The webhook writes this pin on the member at its CREATE (`webhook.admission.arriving_pods`), while the member is still
+gated. The controller recognises the pin at the release (`controller.release.patches`): docs/decisions/0001.
+The pin holds only what the released siblings and a required level make certain, because a gated pod's required node
+affinity can be narrowed later, but never widened. A pin that is obsolete is removed by recreating the pod. So a pod is
+pinned only if its recreation costs its workload nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -17,15 +18,17 @@ from kube.topology import DEFAULT_DOMAIN_NAME, Level, Topology, Unlabelled
 from planning.framing.ties import Labels, as_written, pinned_domain
 
 REMAKERS = (("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController"))
-"""Controllers, by group and kind, that make a deleted pod again and count nothing against its workload. A Job does: a
-pod that is deleted, though it never ran, is one that failed (`backoffLimit`); of other systems' kinds it is not known.
+"""Controllers, by group and kind, that recreate a deleted pod and count no failure against its workload.
+
+Job is not in the list: it counts a deleted pod as failed (`backoffLimit`), even if the pod never ran. For the kinds of
+other systems the behaviour is not known.
 """
 
 NodeNamed = Callable[[str], Node | None]
 
 
 def domain_labels(topology: Topology | None, node: Node, depth: int) -> Labels | None:
-    """The labels that name the node's domain at each of the first `depth` levels; None where one has no label."""
+    """Return the labels that name the node's domain at each of the first `depth` levels; None if one is missing."""
     found = []
     for level in (topology.levels if topology else ())[:depth]:
         label = next(((k, node.metadata.labels[k]) for k in level.label_keys if node.metadata.labels.get(k)), None)
@@ -36,11 +39,13 @@ def domain_labels(topology: Topology | None, node: Node, depth: int) -> Labels |
 
 
 def siblings_domain(gang: Gang, member: Member, topology: Topology, node_named: NodeNamed) -> Labels:
-    """The labels of the domain in which the member has to be; empty where nothing ties it yet.
+    """Return the labels of the domain in which the member must run; empty if nothing binds it to a domain yet.
 
-    Empty, too, where its siblings are not sure to stay (a node of theirs is gone, cordoned, not ready or evicts its
-    pods), where labels alone do not tell the domain's nodes from others, and for a pod of a controller that would hold
-    it against its workload if the pod had to be made again: the plan keeps that one beside its siblings all the same.
+    Also empty in three further cases, in which the plan alone keeps the member beside its siblings:
+
+    - The siblings are not sure to stay: one of their nodes is gone, cordoned, not ready or evicts its pods.
+    - Labels alone do not distinguish the domain's nodes from other nodes.
+    - The pod's controller would count the recreation of the pod against its workload.
     """
     if controller_of(member.pod) is not None and not made_again(member.pod):
         return ()
@@ -52,7 +57,7 @@ def siblings_domain(gang: Gang, member: Member, topology: Topology, node_named: 
 
 
 def _required_levels(gang: Gang, pod_set: str) -> Iterator[tuple[Sequence[str], str]]:
-    """Which sets share one domain with the member's own, and the level of that domain."""
+    """Yield the pod sets that must share one domain with the member's own set, and the level of that domain."""
     if gang.required is not None:
         yield [each.name for each in gang.pod_sets], gang.required
     for each in gang.pod_sets:
@@ -69,7 +74,7 @@ def _held_nodes(gang: Gang, member: Member, sets: Sequence[str]) -> list[str]:
 
 
 def _shared(names: Sequence[str], topology: Topology, level: str, node_named: NodeNamed) -> Labels:
-    """The labels of the domain of that level that holds all these nodes, as far as all is certain."""
+    """Return the labels of the domain of `level` that holds all these nodes; empty if that is not certain."""
     position = topology.find(level)
     nodes = [node_named(name) for name in names]
     if position is None or not nodes or not all(node is not None and _stays(node) for node in nodes):
@@ -83,32 +88,34 @@ def _shared(names: Sequence[str], topology: Topology, level: str, node_named: No
 
 
 def _stays(node: Node) -> bool:
-    """Whether the pods of the node are not about to leave it."""
+    """Whether the node keeps its pods: it is ready, not cordoned, and has no NoExecute taint."""
     evicting = any(taint.effect == "NoExecute" for taint in node.spec.taints)
     return node.ready and not node.spec.unschedulable and not evicting
 
 
 def _shown_by_label(level: Level, label: tuple[str, str]) -> bool:
-    """Whether exactly the nodes of the domain carry the label: no other key, and no node without one, counts in."""
+    """Whether exactly the nodes of the domain carry the label. It is False if the level has further label keys, or if
+    nodes without the label belong to the domain.
+    """
     unlabelled = level.unlabelled is Unlabelled.DEFAULT_DOMAIN and label[1] == DEFAULT_DOMAIN_NAME
     return len(level.label_keys) == 1 and not unlabelled
 
 
 def made_again(pod: Pod) -> bool:
-    """Whether a controller makes the pod again when it is deleted, and counts nothing against its workload."""
+    """Whether a controller recreates the pod after a deletion and counts no failure against its workload."""
     owner = controller_of(pod)
     return owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in REMAKERS
 
 
 def left_behind(gang: Gang) -> tuple[Pod, ...]:
-    """Members that were tied to siblings of which none is left: what ties them holds nobody's promise any more."""
+    """Return the members that are pinned to a domain although no member of the gang holds a node any more."""
     if any(held_node(member.pod) for member in gang.members):
         return ()
     return tuple(member.pod for member in gang.members if pinned_domain(member.pod))
 
 
 def untied(gang: Gang, pods: Collection[Pod]) -> Gang:
-    """The gang as it would be if these members had come free."""
+    """Return the gang as it would be if these members had been created without a pin."""
     names = {pod.key for pod in pods}
     members = (replace(m, pod=as_written(m.pod)) if m.pod.key in names else m for m in gang.members)
     return replace(gang, members=tuple(members))

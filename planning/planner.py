@@ -1,7 +1,8 @@
-"""Decides for one gang or for all that wait, on one snapshot. Pure: nothing is changed anywhere.
+"""Plans one gang, or all waiting gangs, on one snapshot. The functions are pure: they change nothing.
 
-Several gangs are planned in their order (`planning.gang_order`); each plan's room is taken for those that follow. Gangs
-of one priority that compete are weighed against each other (`planning.competing.planned_together`).
+Several gangs are planned in their order (`planning.gang_order`). The capacity that a plan takes is not free for the
+gangs after it. Gangs of one priority that compete are planned in one joint problem
+(`planning.competing.planned_together`).
 """
 
 import time
@@ -44,7 +45,7 @@ from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 
 COMPARING = Limits(deterministic=0.5, seconds=1.0)
-"""What looking next door may take."""
+"""Limits of the search for the best plan outside a gang's domain, and of trying missing node labels."""
 
 
 def plan_gang(
@@ -56,12 +57,12 @@ def plan_gang(
     weighed: bool = True,
     known: KnownAnswers | None = None,
 ) -> Decision:
-    """The decision for one gang: where its members go and who makes room, or why not and what would help.
+    """Return the decision for one gang: its nodes and victims, or the reason for the rejection and what would help.
 
-    `topologies`: all there are; the gang's own is chosen from them. `weighed` False: other gangs compete, and a plan
-    that is the best for this one need not be the best for all; it claims no more than holds however they are placed.
-    `known`: answers to problems of other gangs.
-    Never raises for what a gang asks.
+    `topologies`: all topologies of the cluster; the gang's own is chosen from them. `weighed` False: other gangs
+    compete, and the best plan of this gang need not be the best for all gangs. The decision then claims only the bounds
+    that hold however the other gangs are placed. `known`: answers to problems of other gangs.
+    No request of a gang makes this function raise.
     """
     if options.deadline.over:
         return _too_late(gang)
@@ -117,7 +118,7 @@ def _plan(
 
 
 def _compared(decision: Decision, problem: Problem, plan: Plan) -> Decision:
-    """The decision with what is next door, as far as that is known in time."""
+    """Return the decision with the cost of the best plan outside the gang's domain, if it is known in time."""
     beside = shared_workers().next_door(problem, plan, COMPARING)
     return decision if beside is None else replace(decision, explanation=Explanation(why_here=wording.why_here(beside)))
 
@@ -125,7 +126,7 @@ def _compared(decision: Decision, problem: Problem, plan: Plan) -> Decision:
 def _framed(
     gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology], options: PlanningOptions
 ) -> Framing | Decision:
-    """The problem, or the decision where there is nothing to place."""
+    """Return the gang's problem, or a decision if there is nothing to solve: the gang waits or is invalid."""
     topology = topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
@@ -143,7 +144,7 @@ def plan_all(
     topologies: Sequence[Topology],
     options: PlanningOptions = DEFAULT_OPTIONS,
 ) -> list[Decision]:
-    """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow.
+    """Return the decisions for all `gangs`, in planning order; each plan's capacity is taken from later gangs.
 
     Gangs of one priority that compete are planned together. A gang whose turn comes after the deadline is not planned,
     and its decision says so.
@@ -159,10 +160,10 @@ def plan_in_turn(
     *,
     standing: Iterable[Decision] = (),
 ) -> Iterator[Sequence[Decision]]:
-    """The same priority by priority, the decisions for one as soon as they are known.
+    """Yield the decisions for all `gangs`, one sequence for each priority, as soon as that priority is planned.
 
-    `standing`: plans that were found before and that the snapshot does not show: they count for all gangs of the same
-    or of a lower priority.
+    `standing`: plans that were found before and that the snapshot does not contain. Their capacity is taken from all
+    gangs of the same or of a lower priority.
     """
     each_gang, taken = _EachGang(topologies, options), Taken(snapshot, options.usage, {})
     before = sorted(standing, key=_priority_of)
@@ -179,14 +180,14 @@ def plan_in_turn(
 
 @dataclass(frozen=True, slots=True)
 class _EachGang:
-    """How one gang of many is planned: on what is left by those before it, until the time for all of them is over."""
+    """Planning of one gang of many: on the capacity that earlier gangs leave, until the common deadline."""
 
     topologies: Sequence[Topology]
     options: PlanningOptions
     known: KnownAnswers = field(default_factory=KnownAnswers)
 
     def tier(self, gangs: tuple[Gang, ...], start: Taken) -> Tier:
-        """Gangs of one priority with the ways to state and plan them."""
+        """Return the tier of these gangs of one priority, with the functions that frame and plan them."""
         return Tier(
             gangs,
             start,
@@ -200,22 +201,24 @@ class _EachGang:
         )
 
     def choices(self, gang: Gang, now: Snapshot) -> list[tuple[Choice, Gang]]:
-        """The choices of flavors in which it may be planned now, each with the gang in them."""
+        """Return the choices of flavors in which the gang may be planned now, each with the gang in these flavors."""
         if gang.account is not None and _reasons_to_wait(gang, now, None):
             return []
         return open_choices(gang, now)
 
     def framed_together(self, gangs: Sequence[Gang], now: Snapshot, like: Framing) -> Framing:
-        """The one problem of several gangs in the topology of another framing."""
+        """Return the joint problem of several gangs, in the topology of the framing `like`."""
         options = self.options
         return frame_together(gangs, now, like.topology, running=options.running_gangs, preemption=options.preemption)
 
     def framed(self, gang: Gang, now: Snapshot) -> Framing | Decision:
-        """Its problem, or the decision where there is none to solve."""
+        """Return the gang's problem, or a decision if there is nothing to solve or the deadline has passed."""
         return _too_late(gang) if self.options.deadline.over else _framed(gang, now, self.topologies, self.options)
 
     def step(self, gang: Gang, now: Taken, weighed: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see Tier
-        """The decision on what is left, unless its queue is closed to it, and what is left after it."""
+        """Return the gang's decision on the remaining capacity, and what is taken after it. If an earlier gang closes
+        the gang's strict queue, the gang waits behind that gang.
+        """
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):
             return waits_behind(gang, ahead), now
@@ -228,7 +231,7 @@ class _EachGang:
 
 
 def _carried_out(decision: Decision, taken: Taken) -> Taken:
-    """What is taken once a decision is carried out, too."""
+    """Return `taken` with the capacity and quota that the decision takes as well."""
     return taken._replace(snapshot=after(decision, taken.snapshot), usage=charged(decision, taken.usage))
 
 
@@ -237,7 +240,9 @@ def _priority_of(decision: Decision) -> int:
 
 
 def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
-    """Whether those behind it in a strict queue have to wait for it: it is complete, and the queue is open to it."""
+    """Whether later gangs of its strict queue must wait for this gang: it is complete, and its queue accepts gangs of
+    its namespace.
+    """
     account = gang.account
     if account is None or not takes_namespace(account, gang.key.namespace, snapshot):
         return False
@@ -247,14 +252,16 @@ def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
 def behind_in_line(
     gangs: Iterable[Gang], snapshot: Snapshot, stands: Callable[[Gang, Snapshot], bool] = stands_in_line
 ) -> Iterator[Decision]:
-    """The decisions for gangs before which another one of their strict queue has to have its place."""
+    """Yield a decision for each gang that must wait until an earlier gang of its strict queue has a plan."""
     strict = [with_priorities(each, snapshot) for each in gangs if strict_queue(each)]
     line = [each for each in in_order(strict) if stands(each, snapshot)] if len(strict) > 1 else []
     return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))
 
 
 def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:
-    """The decision for a gang of which nothing needs to be solved: what it names, or a member, is not there."""
+    """Return the decision for a gang that needs no solve, because a member or an object that it names is missing.
+    None if the gang can be planned.
+    """
     full_gang = with_priorities(gang, snapshot)
     gang = staying(full_gang, snapshot)
     topology = None if gang.account is not None else topology_of(gang, topologies)
@@ -267,7 +274,7 @@ def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> D
 def _answer(
     gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits, known: KnownAnswers | None = None
 ) -> Answer:
-    """The solver's answer, checked for what members wish of each other where they do."""
+    """Return the solver's answer. If members have rules about each other, the plan is checked against these rules."""
     if not framing.among_members and not framing.problem.spreads:
         if known is not None:
             return known.solved(framing.problem, lambda problem: _solved(problem, limits))
@@ -281,7 +288,7 @@ def _answer(
 
 
 def _solved(problem: Problem, limits: Limits) -> Answer:
-    """The solver's answer, from a process of its own. A solver that fails has proven nothing; other gangs go on."""
+    """Return the answer of a solver process. A process that fails yields an unproven result; other gangs go on."""
     return shared_workers().solve(problem, limits)
 
 
@@ -291,8 +298,8 @@ def is_pending(gang: Gang) -> bool:
 
 
 def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str]:
-    """Objects that are named and not there, then pods that are not. Of a gang of a queue the topology is not looked for
-    before its flavor is known.
+    """Return the objects that the gang names and that do not exist, then the missing pods, hold-ups and quotas.
+    The topology of a gang of a queue is not checked before its flavor is known.
     """
     named = None if gang.topology is None or gang.account is not None else one_line(gang.topology)
     mentioned = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
@@ -308,7 +315,9 @@ def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
 
 
 def missing_members(gang: Gang) -> list[str]:
-    """What must exist before the gang can start, its minimum and that of each set, as ends of a sentence."""
+    """Return the pods that must still be created before the gang reaches its minimum and that of each pod set.
+    Each entry is the end of a sentence; empty if none is missing.
+    """
     existing = Counter(member.pod_set for member in gang.counted)
     total = existing.total() + gang.succeeded
     if len(gang.pod_sets) > 1 and not gang.succeeded:
@@ -320,7 +329,7 @@ def missing_members(gang: Gang) -> list[str]:
 
 
 def _waiting(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> Decision | None:
-    """The decision that the gang waits, with every reason; None where nothing keeps it from being planned."""
+    """Return the decision that the gang waits, with every reason; None if the gang can be planned."""
     missing, devices = _reasons_to_wait(gang, snapshot, topology), unplanned_devices(gang, snapshot)
     if devices is None:
         return _waiting_for(gang, missing) if missing else None
@@ -331,7 +340,7 @@ def _waiting(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> Decis
 
 
 def _waiting_for(gang: Gang, missing: Sequence[str]) -> Decision:
-    """`missing`: what has to come, as ends of a sentence."""
+    """Return the decision that the gang waits. `missing`: the objects and pods that it waits for, as sentence ends."""
     message = f"waits for {wording.listed(missing)}"
     if missing_members(gang):
         message += wording.one_by_one(gang)

@@ -1,4 +1,4 @@
-"""What gangs are planned with besides the snapshot: what is known of the others, and how hard to look."""
+"""`PlanningOptions`: the inputs of planning besides the snapshot, such as the use of quotas and the limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,11 +13,12 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class PlanningOptions:
-    """The same for all gangs of one call.
+    """Options that hold for all gangs of one planning call.
 
     `running_gangs`: the gangs of pods that run already (`planning.framing.running_gangs`), by the pod's
-    `namespace/name`. `usage`: what gangs use of their queues. `limits`: of one solve; `deadline`: of all together.
-    `preemption` False: nobody is evicted. `comparing`: say of each plan why it is better here than next door.
+    `namespace/name`. `usage`: the quota that gangs use in their queues. `limits`: limits of one solve. `deadline`: the
+    end of all solves together. `preemption` False: no pod is evicted. `comparing`: explain for each plan why another
+    domain is worse.
     """
 
     running_gangs: Mapping[str, RunningGang] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class PlanningOptions:
         return replace(self.limits, seconds=max(0.0, min(self.limits.seconds, self.deadline.left())))
 
     def with_usage(self, usage: Usage) -> "PlanningOptions":
-        """The same once other gangs have been charged."""
+        """Return these options with another usage of the queues."""
         return replace(self, usage=usage)
 
 

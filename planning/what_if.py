@@ -1,6 +1,7 @@
-"""What if the cluster had more nodes, or some were cordoned or drained, or a level were not required? Changes nothing.
+"""Hypothetical changes of a cluster: more nodes, cordoned or drained nodes, or levels that are not required.
 
-In: a picture, and what asks in it. Out: the same as they would be. How the answer is found is not touched.
+`WhatIf` takes a snapshot, pods and gangs, and returns changed copies of them. The cluster itself is not changed, and
+planning works as usual on the copies.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -24,13 +25,15 @@ _OURS = (PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, 
 
 
 MOST_ADDED = 20_000
-"""Nodes that may be added at once, of all kinds together."""
+"""The most nodes that may be added in one call, of all kinds together."""
 
 
 def added_nodes(values: Iterable[str], most: int = MOST_ADDED, instead: str = "") -> dict[str, int]:
-    """How many more nodes there are like each, from texts as `4=node-5`. Raises `ValueError`, a line for a person.
+    """Return the number of added nodes by the node that they copy, parsed from texts such as `4=node-5`.
 
-    :param instead: what to do about it where more than `most` are asked for.
+    :param most: the most nodes that may be added, of all kinds together.
+    :param instead: what the user can do instead, appended to the error about more than `most` nodes.
+    :raises ValueError: a text is malformed or asks for too many nodes; the message is one line for a person.
     """
     added: dict[str, int] = {}
     for value in values:
@@ -45,22 +48,23 @@ def added_nodes(values: Iterable[str], most: int = MOST_ADDED, instead: str = ""
 
 
 def names(values: Iterable[str]) -> frozenset[str]:
-    """The names in texts that hold several, parted by commas."""
+    """Return all names in texts that hold several names separated by commas."""
     return frozenset(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
 class UnknownNodeError(ValueError):
-    """A node is named that is not there."""
+    """A `WhatIf` names a node that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The changes.
+    """The hypothetical changes.
 
-    `added`: how many more nodes there are like a node, by its name: empty but for what DaemonSets run on each.
-    `cordoned`: nodes to which nobody new goes. `drained`: such that also lose their pods, but for those of DaemonSets;
-    members of gangs ask for new places then, other pods are gone. `relaxed`: levels, by name or node label, that are
-    preferred where they are required. `gangs`: `namespace/name` of gangs of the live cluster that ask, too.
+    `added`: the number of copies to add of each node, by the node's name; only DaemonSet pods run on a copy.
+    `cordoned`: nodes that take no new pods. `drained`: cordoned nodes that also lose their pods, except the pods of
+    DaemonSets and mirror pods; gang members are planned again, other pods are gone. `relaxed`: levels, by name or node
+    label, that become preferred if they are required. `gangs`: `namespace/name` of gangs of the live cluster that
+    are planned, too.
     """
 
     added: Mapping[str, int] = field(default_factory=dict)
@@ -70,7 +74,7 @@ class WhatIf:
     gangs: frozenset[str] = frozenset()
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """The picture as it would be. Raises `UnknownNodeError`."""
+        """Return the snapshot with the changes. Raises `UnknownNodeError` if a named node does not exist."""
         there = {state.name: state for state in snapshot.nodes}
         named = {*self.added, *self.cordoned, *self.drained}
         if missing := sorted(named - there.keys(), key=natural_key):
@@ -82,22 +86,24 @@ class WhatIf:
         return replace(snapshot, nodes=tuple(sorted(states, key=lambda state: natural_key(state.name))))
 
     def pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
-        """The pods as they would be: what is drained has no node, and is as it was written."""
+        """Return the pods with the changes: a drained pod is recreated, so it is gated and has no node."""
         return [_made_again(pod) if self.loses(pod) else pod for pod in pods] if self.drained else pods
 
     def gang(self, gang: Gang, topology: Topology | None) -> Gang:
-        """The gang as it would ask, in its topology where that is known."""
+        """Return the gang with relaxed levels. `topology`: the gang's topology, which resolves level names; None if it
+        is not known.
+        """
         levels = tuple(name for level in self.relaxed for name in _names(level, topology))
         sets = tuple(_relaxed(each, levels) for each in gang.pod_sets)
         return replace(_relaxed(gang, levels), pod_sets=sets) if levels else gang
 
     def asks(self, gang: Gang, lost: Container[str]) -> bool:
-        """Whether the gang is asked about, though it is none of the files'. `lost`: `namespace/name`s of lost pods."""
+        """Whether the changes name the gang or drain one of its pods. `lost`: `namespace/name` of all drained pods."""
         named = any(f"{key.namespace}/{key.name}" in self.gangs for key in gang.names)
         return named or any(member.pod.key in lost for member in gang.members)
 
     def loses(self, pod: Pod) -> bool:
-        """Whether the pod is drained."""
+        """Whether the pod loses its node because the node is drained."""
         return pod.spec.node_name in self.drained and not pod.finished and not _stays(pod)
 
     def _changed(self, state: NodeState) -> NodeState:
@@ -113,13 +119,15 @@ AS_IT_IS = WhatIf()
 
 
 def missing_gangs(what_if: WhatIf, gangs: Iterable[Gang]) -> list[str]:
-    """The gangs that are asked about and are not there."""
+    """Return the `namespace/name` of the gangs that `what_if` names and that do not exist."""
     known = {f"{key.namespace}/{key.name}" for gang in gangs for key in gang.names}
     return sorted(what_if.gangs - known, key=natural_key)
 
 
 def _more_like(state: NodeState, count: int, taken: set[str]) -> Iterator[NodeState]:
-    """Empty nodes with the labels, taints and size of one; each has a name of its own, which is `taken` then."""
+    """Yield `count` nodes with the labels, taints and size of `state`, which run its DaemonSet pods only.
+    Each gets a new name, which is added to `taken`.
+    """
     number = 0
     while count:
         number += 1
@@ -139,7 +147,7 @@ def _renamed(node: Node, name: str) -> Node:
 
 
 def _on(tenant: Tenant, node: str) -> Tenant:
-    """The same pod of a DaemonSet, on another node."""
+    """Return a copy of a DaemonSet's pod that runs on another node."""
     metadata = msgspec.structs.replace(tenant.pod.metadata, name=f"{tenant.pod.metadata.name}-{node}", uid="")
     spec = msgspec.structs.replace(tenant.pod.spec, node_name=node)
     return replace(tenant, pod=msgspec.structs.replace(tenant.pod, metadata=metadata, spec=spec), node=node)
@@ -161,7 +169,9 @@ def _made_again(pod: Pod) -> Pod:
 
 
 def _stays(pod: Pod) -> bool:
-    """Whether draining leaves the pod: it comes back to the same node (kubectl drain --ignore-daemonsets)."""
+    """Whether a drain leaves the pod on its node. A DaemonSet or mirror pod would return to the same node
+    (kubectl drain --ignore-daemonsets).
+    """
     return _of_a_daemon_set(pod) or any(owner.kind == "Node" for owner in pod.metadata.owner_references)
 
 
@@ -170,7 +180,7 @@ def _of_a_daemon_set(pod: Pod) -> bool:
 
 
 def _names(level: str, topology: Topology | None) -> tuple[str, ...]:
-    """All words for a level."""
+    """Return all names of a level: its name, its label keys and its aliases."""
     position = None if topology is None else topology.find(level)
     if topology is None or position is None:
         return (level,)

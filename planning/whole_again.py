@@ -1,8 +1,7 @@
-"""A gang that asks to be restarted, as it would be if all its members were made again (docs/decisions/0030).
+"""The restart of a gang: the gang as it would be if all its members were recreated (docs/decisions/0030).
 
-It has been whole, and a member that was lost cannot be replaced beside those that run. Whether all of them together
-have a place is a question to the planner like any other: for the gang with no member in place, in a cluster without
-them. Pure.
+A gang is restarted if it was complete before, and a lost member cannot be replaced beside the running members.
+The planner then plans the gang without any placed member, on the cluster without its members. The functions are pure.
 """
 
 from collections import Counter
@@ -24,24 +23,24 @@ from planning.framing.ties import made_new
 from planning.pins import left_behind, made_again, untied
 
 _BACKOFF_LIMIT = 6
-"""How many failed pods a Job bears that does not say it (batch/v1)."""
+"""Failed pods that a Job without `backoffLimit` tolerates: the default of batch/v1."""
 _RAY, _KUBEFLOW = "ray.io", "kubeflow.org"
-"""Groups whose operators make a lost pod again: KubeRay and the training operator."""
+"""API groups whose operators recreate a lost pod: KubeRay and the training operator."""
 
 
 def wants_restart(gang: Gang) -> bool:
-    """Whether it asks for one, and some of its members run, though not as many as must."""
+    """Whether the gang asks for a restart on failure, and some but fewer than its minimum of members run."""
     bound = [member for member in gang.members if member.pod.bound]
     return gang.on_failure == RESTART and bool(bound) and not gang.suffice(bound)
 
 
 def let_go(gang: Gang) -> tuple[Member, ...]:
-    """The members that would be evicted: those that are gated have started nothing."""
+    """Return the members that a restart evicts: all without the gate. A gated member has started nothing."""
     return tuple(member for member in gang.members if not member.pod.gated_by(GATE))
 
 
 def hindrance(gang: Gang, snapshot: Snapshot, sources: Sources) -> str:
-    """Why its members cannot be made again, whatever their room; "" where they can."""
+    """Return why the gang's members cannot be recreated, regardless of capacity; "" if they can."""
     members = let_go(gang)
     ready = {state.name for state in snapshot.nodes if state.node.ready}
     for pod in (member.pod for member in members):
@@ -58,7 +57,7 @@ def hindrance(gang: Gang, snapshot: Snapshot, sources: Sources) -> str:
 
 
 def _lost_for_good(pod: Pod) -> str:
-    """Why the pod may not come again once it is evicted; "" where its controller is known to make it anew."""
+    """Return why the pod may not return after an eviction; "" if its controller is known to recreate it."""
     owner = controller_of(pod)
     if owner is None:
         return f"Pod {pod.key} has no controller that would make it again"
@@ -68,8 +67,10 @@ def _lost_for_good(pod: Pod) -> str:
 
 
 def whole_again(gang: Gang) -> Gang:
-    """The gang with all its members gated, and free of where they have been. Who came since to replace one is tied to
-    those that run, and is made again, too, where that costs nothing (`planning.pins.left_behind`).
+    """Return the gang with all its members gated and without pins.
+
+    A replacement that arrived after the loss of a member is pinned beside the running members. It is recreated, too,
+    if that costs its workload nothing (`planning.pins.left_behind`).
     """
     started = {member.pod.key for member in let_go(gang)}
     members = (replace(m, pod=_made_new(m.pod, gang)) if m.pod.key in started else m for m in gang.members)
@@ -78,7 +79,9 @@ def whole_again(gang: Gang) -> Gang:
 
 
 def _made_new(pod: Pod, gang: Gang) -> Pod:
-    """Without what the flavors of its queue tolerate as well, in which it runs: it may come into others."""
+    """Return the pod as its controller recreates it, without the tolerations that its queue's current flavors added:
+    it may be planned in other flavors.
+    """
     again, account = made_new(pod), gang.account
     flavors = () if account is None else [each for each in account.flavors if each.name in account.used]
     added = {toleration for each in flavors for toleration in each.tolerations}
@@ -89,7 +92,7 @@ def _made_new(pod: Pod, gang: Gang) -> Pod:
 
 
 def without(gang: Gang, snapshot: Snapshot) -> Snapshot:
-    """The cluster once the members that have started are gone."""
+    """Return the snapshot without the members of the gang that have started."""
     gone = {member.pod.key for member in let_go(gang)}
     return snapshot.with_states(
         replace(state, tenants=tuple(tenant for tenant in state.tenants if tenant.pod.key not in gone))
@@ -98,13 +101,13 @@ def without(gang: Gang, snapshot: Snapshot) -> Snapshot:
 
 
 def _by_job(members: tuple[Member, ...]) -> Counter[tuple[str, str]]:
-    """How many of the members each Job controls, by its namespace and name."""
+    """Return the number of members that each Job controls, by the Job's namespace and name."""
     owners = ((each.pod, controller_of(each.pod)) for each in members if counted_by_job(each.pod))
     return Counter((pod.metadata.namespace, owner.name) for pod, owner in owners if owner is not None)
 
 
 def _fails(job: Manifest | None, count: int) -> str:
-    """Why a Job may fail where so many of its pods are evicted, as what it does; "" where it goes on."""
+    """Return why the Job may fail if `count` of its pods are evicted, as a predicate; "" if it goes on."""
     if job is None:
         return "is not there"
     spec: Mapping[str, Any] = job.get("spec") or {}

@@ -1,5 +1,5 @@
-"""The API server, asked directly: requests go out, decoded objects come in, trimmed to what somebody reads.
+"""Requests to the API server. Responses are decoded into objects and trimmed to the fields that Phalanx reads.
 
-Start with `transport` (every request of ours); `connecting` finds the cluster, `single` reads one object as it is now,
-`token_reviews` asks what a token may do, `trimming` makes objects small enough to keep.
+Start with `transport`, which sends every request. `connecting` finds the cluster. `single` reads the current state of
+one object. `token_reviews` asks what a token may do. `trimming` makes objects small enough to keep.
 """

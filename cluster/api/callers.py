@@ -1,4 +1,4 @@
-"""Asking the API server in the name of whoever asks us: by his token, so that he sees what he may and nothing else."""
+"""Requests to the API server on behalf of a caller, with the caller's token: the caller sees only what it may read."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -8,16 +8,16 @@ from kubernetes.client.exceptions import ApiException
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 
 AsBearer = Callable[[str], Transport]
-"""The API server as the bearer of a token (`Transport.for_bearers`)."""
+"""Function from a token to a transport that authenticates with it (`Transport.for_bearers`)."""
 
 
 class NotToldError(Exception):
-    """The API server does not tell the caller, or cannot be asked: one line for a person."""
+    """The API server denies the caller's request or is unreachable. The text is one line for a person."""
 
 
 @contextlib.contextmanager
 def plain_refusals() -> Iterator[None]:
-    """What goes wrong with questions within it is a `NotToldError`."""
+    """Raise `NotToldError` for any error of a request in the `with` block."""
     try:
         yield
     except (ApiException, *UNREACHABLE) as error:
@@ -25,6 +25,6 @@ def plain_refusals() -> Iterator[None]:
 
 
 def token_in(authorization: str) -> str:
-    """The bearer token of such a header; "" where it holds none."""
+    """Return the bearer token of an Authorization header; "" if it holds none."""
     scheme, _, token = authorization.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""

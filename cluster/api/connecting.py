@@ -1,4 +1,4 @@
-"""How a program of ours reaches its cluster."""
+"""Connects a Phalanx program to its cluster."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +16,9 @@ DEFAULT_NAMESPACE = "default"
 
 
 def connect(kubeconfig: str | None = None) -> Transport:
-    """Connect as the kubeconfig says; without one in-cluster, else as the user's own kubeconfig says.
+    """Connect as the kubeconfig says. Without one, connect in-cluster, or else by the user's own kubeconfig.
 
-    Nothing is asked twice unless the caller does so: timeouts are what they say, and every refusal is heard of.
+    The client does not retry requests: timeouts are exact, and the caller gets every error.
 
     :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
     """
@@ -32,7 +32,7 @@ def connect(kubeconfig: str | None = None) -> Transport:
 
 
 def token_of(kubeconfig: str | None = None) -> Callable[[], str]:
-    """Gives, at each call, the bearer token with which the kubeconfig signs in now; "" where it signs in otherwise.
+    """Return a function that returns the kubeconfig's current bearer token; "" if it authenticates in another way.
 
     :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
     """
@@ -42,7 +42,7 @@ def token_of(kubeconfig: str | None = None) -> Callable[[], str]:
 
 
 def namespace_of(kubeconfig: str | None = None) -> str:
-    """The namespace that the kubeconfig's current context names; in-cluster the program's own; else "default".
+    """Return the namespace of the kubeconfig's current context; in a cluster the program's own; else "default".
 
     :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
     """

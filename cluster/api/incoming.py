@@ -1,7 +1,7 @@
-"""An answer of which can be told what has come already, without waiting for more.
+"""An HTTP response that can report, without waiting, whether more data has arrived.
 
-How long a read takes says nothing about that: each gives up the interpreter, and beside a busy thread it takes 5 ms to
-get it back. For the same reason it is read in large pieces.
+The duration of a read does not show it: each read releases the interpreter lock. Beside a busy thread it takes 5 ms to
+get the lock back. For the same reason the response is read in large pieces.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _PIECE = 65_536
 
 
 class Incoming(http.client.HTTPResponse):
-    """An answer as http.client reads it, with another buffer."""
+    """A response of http.client with a larger buffer, whose content can be checked without a read."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
@@ -27,13 +27,13 @@ class Incoming(http.client.HTTPResponse):
         self.fp = io.BufferedReader(self._raw, _PIECE)
 
     def at_hand(self) -> bool:
-        """Whether something of it can be read without waiting; the end of it counts. For the thread that reads it."""
+        """Whether data or the end of the response can be read without waiting. Only the reading thread may call it."""
         if self.fp is None:
             return False
         return bool(self._buffered()) or _readable(self._socket)
 
     def _buffered(self) -> bytes:
-        """What is in the buffer. To look there would fill it, and wait, where it is empty."""
+        """Return data of the buffer without a read. `peek` alone would fill an empty buffer, and wait for data."""
         self._raw.held = True
         try:
             return self.fp.peek(1)
@@ -42,7 +42,7 @@ class Incoming(http.client.HTTPResponse):
 
 
 class _Raw(io.RawIOBase):
-    """The bytes of a connection as they are read from it; none while `held`."""
+    """The raw stream of a connection. While `held` is True, it returns no bytes."""
 
     def __init__(self, below: io.RawIOBase) -> None:
         super().__init__()
@@ -50,29 +50,29 @@ class _Raw(io.RawIOBase):
         self.held = False
 
     def readable(self) -> bool:
-        """They are to be read."""
+        """Return True: the stream is for reading."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read some; None: there are none now."""
+        """Read bytes into the buffer; None: there are none now."""
         return None if self.held else self._below.readinto(buffer)
 
     def fileno(self) -> int:
-        """The connection's."""
+        """Return the file descriptor of the connection."""
         return self._below.fileno()
 
     def close(self) -> None:
-        """The connection is not needed for this answer any more."""
+        """Close the stream, because the response does not need the connection any more."""
         super().close()
         self._below.close()
 
 
 def _readable(sock: socket.socket) -> bool:
-    """Whether a connection has something to read. Where nobody can tell it has: to wait could mean to fall behind."""
+    """Whether a connection has data to read. True if that is unknown, because waiting could delay the reader."""
     if not isinstance(sock, socket.socket):  # TLS within TLS, as a proxy may want it
         return True
     if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return True
-    with contextlib.suppress(OSError, ValueError):  # closed meanwhile: whoever reads next is told so
+    with contextlib.suppress(OSError, ValueError):  # closed meanwhile: the next read raises the error
         return wait_for_read(sock, timeout=0.0)
     return True

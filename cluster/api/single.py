@@ -1,4 +1,4 @@
-"""One object, or the few of a kind, as they are now, read from the API server itself."""
+"""Reads the current state of one object, or of the few objects of a kind, from the API server."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from cluster.api.trimming import trim_manifest
 
 
 class UnreadError(Exception):
-    """The API server did not say what is there; the text holds why."""
+    """The API server did not return the objects. The text holds the reason."""
 
 
 def read_one(
@@ -24,7 +24,7 @@ def read_one(
     name: str,
     seconds: float,
 ) -> Mapping[str, Any] | None:
-    """One object, None where it is not there. It is listed by its name: to list is what our accounts may do.
+    """Return one object; None if it does not exist. It is listed by name, because the accounts have permission to list.
 
     :param seconds: to connect, and between bytes. Raises `UnreadError`.
     """
@@ -48,7 +48,7 @@ def read_one(
 def read_list(
     transport: Transport, path: str, kind: str, *, seconds: float, most: int = 0
 ) -> tuple[Mapping[str, Any], ...]:
-    """Objects of a kind of which there are few, at most so many; 0: all. `seconds`: as above. Raises `UnreadError`."""
+    """Return up to `most` objects of a kind; 0: all. `seconds`: to connect, and between bytes. Raises `UnreadError`."""
     query = {"limit": str(most)} if most else None
     try:
         answer = transport.request("GET", path, query=query, timeout=(seconds, seconds))

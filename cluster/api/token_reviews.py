@@ -1,6 +1,6 @@
-"""May the bearer of a token use a path? Asked of the API server, as the stock components do for their own endpoints.
+"""Checks whether the bearer of a token may use a path, by the API server, as the stock components do.
 
-TokenReview says who it is, SubjectAccessReview on a non-resource path whether he may:
+TokenReview identifies the user. SubjectAccessReview on a non-resource path returns whether the user may use it:
 https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
 """
 
@@ -26,7 +26,7 @@ _BEARER = {"WWW-Authenticate": "Bearer"}
 
 
 class Access(Enum):
-    """The answers."""
+    """The result of an access check."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
@@ -34,7 +34,7 @@ class Access(Enum):
 
 
 class AccessError(Exception):
-    """The API server could not be asked."""
+    """The API server did not answer the access check."""
 
 
 class AccessCheck(Protocol):
@@ -46,7 +46,7 @@ class AccessCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The HTTP answer to somebody who may not: its status, one line for a person, and its headers."""
+    """The HTTP response to a request that is denied: its status, one line for a person, and its headers."""
 
     status: int
     text: str
@@ -54,7 +54,7 @@ class Refusal:
 
 
 def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Refusal | None:
-    """Why this request is not answered; None for one that is. `authorization` is the header, "" where it is absent."""
+    """Return the response that denies this request; None if it is allowed. `authorization`: the header, else ""."""
     if not (token := token_in(authorization)):
         return Refusal(401, "a bearer token is needed", _BEARER)
     try:
@@ -71,7 +71,7 @@ def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Ref
 
 
 class AccessReviewer:
-    """Asks the API server and keeps each answer for a minute. Safe to share between threads."""
+    """Asks the API server and caches each answer for `KEEP_SECONDS`. Threads may share a reviewer."""
 
     def __init__(self, transport: Transport, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._transport = transport

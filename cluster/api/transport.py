@@ -1,7 +1,7 @@
 """Requests to the API server over the official client: its authentication, TLS and connection pool, none of its models.
 
-The client's typed decode costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON; and what it
-does with parameters and bodies before it sends them costs as much as to send them, so its pool is asked directly.
+The client's typed decoding costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON. Its
+processing of parameters and bodies costs as much as sending them, so requests use its connection pool directly.
 """
 
 import threading
@@ -24,28 +24,30 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 UNREACHABLE = (urllib3.exceptions.HTTPError, OSError)
-"""What the transport raises when the API server could not be reached; an answer of its own is an ApiException."""
+"""Exceptions of the transport if the API server cannot be reached. An error response raises ApiException instead."""
 
 SHORTEST_WAIT, LONGEST_WAIT = 1.0, 30.0
-"""Seconds to wait for an API server that has too much to do: where it does not say, and however long it says."""
+"""Seconds to wait for an overloaded API server: if it sends no `Retry-After`, and at most."""
 SIGNED_IN_SECONDS = 1.0
-"""How long a token is used before the client is asked for it again."""
+"""Seconds for which an authentication header is reused before the client is asked for a new one."""
 _LONG_NUMBER = 6
 _SAME_FOR_BEARERS = (
     *("host", "ssl_ca_cert", "ca_cert_data", "verify_ssl", "assert_hostname", "tls_server_name"),
     *("proxy", "no_proxy", "proxy_headers", "retries", "keep_alive"),
 )
-"""Settings of a client that say where the API server is and by what it is believed, none of who asks."""
+"""Settings of a client that name the API server and how it is verified. None of them identifies the caller."""
 
 Timeout = tuple[float, float]
 DEFAULT_TIMEOUT: Timeout = (5.0, 30.0)
 
 Allowance = Callable[[], float]
-"""Seconds that a write which is sent now may take. It raises what it likes where none may be sent any more."""
+"""Function that returns the seconds that a write sent now may take. It raises if no write may be sent any more. The
+function chooses the exception.
+"""
 
 
 class _Sending(threading.local):
-    """What a request of this thread asks once it is connected, right before it is sent."""
+    """The allowance of this thread's request. The connection calls it after connecting, right before it sends."""
 
     allowance: Allowance | None = None
 
@@ -54,25 +56,27 @@ _SENDING = _Sending()
 
 
 class _Connection(urllib3.connection.HTTPConnection):
-    """One that may be sent nothing any more by the time it is made: to connect can take as long as to be stopped."""
+    """A connection that checks the allowance again after it is established. Connecting may take so long that the
+    leader's term has ended by then.
+    """
 
     incoming: Incoming | None = None
-    """The answer that is read from it, or was last."""
+    """The response that is being read from the connection, or was read last."""
 
     def response_class(self, *arguments: Any, **options: Any) -> Incoming:  # type: ignore[override]
-        """What http.client reads an answer by."""
+        """Return a new response object; http.client calls it for each response."""
         self.incoming = Incoming(*arguments, **options)
         return self.incoming
 
     def request(self, *arguments: Any, **options: Any) -> None:
-        """Send a request."""
+        """Call the allowance, if there is one, and send the request."""
         if _SENDING.allowance is not None:
             _SENDING.allowance()
         super().request(*arguments, **options)
 
 
 class _SafeConnection(_Connection, urllib3.connection.HTTPSConnection):
-    """The same over TLS."""
+    """A TLS connection that checks the allowance like `_Connection`."""
 
 
 class _Pool(urllib3.HTTPConnectionPool):
@@ -94,7 +98,7 @@ class Transport:
         bearer: str = "",
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`bearer`: the token to sign in by; "": as the client's configuration says."""
+        """`bearer`: the token for authentication; "": the client's configuration decides."""
         self._client = api_client
         self._clock = clock
         self._bearer = bearer
@@ -103,15 +107,17 @@ class Transport:
         self._client.rest_client.pool_manager.pool_classes_by_scheme = {"http": _Pool, "https": _SafePool}
 
     def within(self, allowance: Allowance) -> "Transport":
-        """The same API server and identity; every request but a GET asks `allowance` right before it is sent.
+        """Return a transport for the same API server and identity that calls `allowance` before every request but GETs.
 
-        What that allows is the limit for the client, and is told to the API server (`timeout`), which else could still
-        carry out later what nobody waits for any more.
+        The returned seconds are the client's time limit. They are also sent to the API server (`timeout`). Without that
+        the API server could carry out a write after the client has stopped waiting for it.
         """
         return Transport(self._client, allowance, bearer=self._bearer, clock=self._clock)
 
     def for_bearers(self) -> "Callable[[str], Transport]":
-        """Gives, for a token, the same API server as its bearer: nothing of our own identity goes with its requests."""
+        """Return a function from a token to a transport for the same API server that authenticates with that token.
+        Its requests carry nothing of this transport's own identity.
+        """
         ours = self._client.configuration
         theirs = Configuration()
         theirs.api_key, theirs.api_key_prefix, theirs.refresh_api_key_hook = {}, {}, None
@@ -134,12 +140,12 @@ class Transport:
     ) -> urllib3.BaseHTTPResponse:
         """Send one request and return the unread response (the caller reads or releases it).
 
-        :param headers: in place of those of the same name.
+        :param headers: replace the default headers of the same name.
         :param timeout: seconds to connect and seconds between bytes.
         :raises ApiException: the API server answered with an error (404: NotFoundException, 409: ConflictException …).
-        :raises urllib3.exceptions.HTTPError, OSError: it could not be reached.
+        :raises urllib3.exceptions.HTTPError, OSError: the API server could not be reached.
 
-        Beside these it raises whatever the allowance of `within` does.
+        It also raises the exceptions of the allowance that was given to `within`.
         """
         limit: Timeout | float = timeout
         if self._allowance is not None and method != "GET":
@@ -179,14 +185,14 @@ class Transport:
     ) -> Any:
         """Send one request and return the answer as plain JSON. Parameters and errors as in `open`.
 
-        :param kind: what of the answer is looked at (a Struct, `msgspec.Raw` for nothing): the rest is not decoded.
+        :param kind: the type to decode (a Struct, `msgspec.Raw` for nothing). Other fields are not decoded.
         """
         response = self.open(method, path, query=query, body=body, content_type=content_type, timeout=timeout)
         return msgspec.json.decode(response.data or b"null", type=kind)
 
     @cached_property
     def _pool(self) -> urllib3.HTTPConnectionPool:
-        """The connections to the API server, without what a manager of such pools asks about each request."""
+        """The connection pool of the API server, without the pool manager's overhead for each request."""
         pool: urllib3.HTTPConnectionPool = self._client.rest_client.pool_manager.connection_from_url(
             self._client.configuration.host
         )
@@ -194,14 +200,14 @@ class Transport:
 
     @cached_property
     def _prefix(self) -> str:
-        """What stands before each path. What goes through a proxy without TLS is asked for by its whole URL."""
+        """The prefix of each request path. Through a proxy without TLS, a request must have the whole URL."""
         host: str = self._client.configuration.host
         proxied = self._client.rest_client.pool_manager.proxy is not None and self._pool.scheme == "http"
         return host if proxied else urlsplit(host).path
 
     def _signed_in(self) -> Mapping[str, str]:
-        """The header that says who asks. The client is asked for it once a second: it makes its settings anew each
-        time, and gives a token that ends soon in time for a new one.
+        """Return the authentication header. The client creates it at most once in `SIGNED_IN_SECONDS`, because it
+        rebuilds its settings each time. The client replaces a token before it expires.
         """
         if self._bearer:
             return {"Authorization": f"Bearer {self._bearer}"}
@@ -233,7 +239,7 @@ def lines_of(response: urllib3.BaseHTTPResponse, *, drained: bool = False) -> Ge
 
 
 def _at_hand(response: urllib3.BaseHTTPResponse) -> bool:
-    """Whether more of an answer has come. Where nobody can tell, some has."""
+    """Whether more data of a response has arrived; True if that is unknown."""
     incoming = getattr(response.connection, "incoming", None)
     return not isinstance(incoming, Incoming) or incoming.at_hand()
 
@@ -262,9 +268,10 @@ def over_budget(error: ApiException) -> bool:
 
 
 def asked_to_wait(error: ApiException) -> float | None:
-    """Seconds after which a request may come again that was refused for its time alone; None where it was not.
+    """Return the seconds after which a rejected request may be retried; None if the rejection is not temporary.
 
-    That is what 429 and 503 mean (RFC 6585, section 4, and RFC 9110, section 15.6.4), with or without a `Retry-After`.
+    A rejection with status 429 or 503 is temporary, with or without a `Retry-After` (RFC 6585, section 4, and RFC 9110,
+    section 15.6.4).
     """
     if error.status not in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) or over_budget(error):
         return None

@@ -1,6 +1,6 @@
-"""Makes decoded objects small enough to keep by the ten thousand: what nobody reads goes, what is alike is shared.
+"""Trims decoded objects, so that tens of thousands fit in memory: unread fields are removed, equal parts are shared.
 
-Pods of one workload share their containers, affinity, tolerations and so on; strings that recur are interned.
+Pods of one workload share their containers, affinity, tolerations and so on. Recurring strings are interned.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,9 +19,9 @@ KEPT_POD_CONDITIONS = ("PodScheduled", "Ready", "DisruptionTarget", RESIZE_PENDI
 KEPT_NODE_CONDITIONS = ("Ready",)
 
 _LONG = 64
-"""Annotation values of this length or more are hardly ever alike."""
+"""Annotation values of this length or more are not shared: they are rarely equal."""
 _LONG_PART = 16_384
-"""Bytes of a part of a pod beyond which it is not looked for among its like."""
+"""Size in bytes above which a part of a pod is not compared with other pods' parts."""
 _TIED_VOLUMES = ("persistentVolumeClaim", "ephemeral")
 
 V = TypeVar("V")
@@ -30,12 +30,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def trim_pod(pod: Pod) -> Pod:
-    """The pod without the volumes, conditions and annotations that nobody reads, its parts shared with its like."""
+    """Return the pod without volumes, conditions and annotations that Phalanx does not read; equal parts are shared."""
     return Pod(metadata=_metadata(pod.metadata), spec=_spec(pod.spec), status=_pod_status(pod))
 
 
 def trim_node(node: Node) -> Node:
-    """The node without the conditions and annotations that nobody reads."""
+    """Return the node without the conditions and annotations that Phalanx does not read."""
     status = NodeStatus(
         allocatable=_strings_shared(node.status.allocatable),
         conditions=_conditions(node.status.conditions, KEPT_NODE_CONDITIONS),
@@ -44,7 +44,7 @@ def trim_node(node: Node) -> Node:
 
 
 def trim_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A plain object without managed fields and what kubectl last applied; changed in place."""
+    """Return a plain object without managed fields and kubectl's last applied configuration. It is changed in place."""
     metadata = manifest.get("metadata") or {}
     metadata.pop("managedFields", None)
     (metadata.get("annotations") or {}).pop(LAST_APPLIED, None)
@@ -102,8 +102,9 @@ def _pod_status(pod: Pod) -> PodStatus:
 
 
 def _given_as_asked(pod: Pod) -> bool:
-    """Whether the status says word for word that the pod has what it asks for, as of nearly every pod of one container;
-    what it says is of no use then (`kube.requests`).
+    """Whether the status repeats the pod's requests exactly, as it does for nearly every pod of one container.
+
+    The status then adds nothing to the spec (`kube.requests`) and is not kept.
     """
     status, containers = pod.status, pod.spec.containers
     if len(containers) != 1 or pod.spec.init_containers or pod.spec.overhead or pod.spec.resources is not None:
@@ -149,7 +150,7 @@ def _shared_all(parts: tuple[V, ...]) -> tuple[V, ...]:
 
 @lru_cache(maxsize=64)
 def _known(kind: Any) -> Callable[[bytes], Any]:
-    """A decoder that gives the same object for the same bytes, as long as it remembers."""
+    """Return a decoder that returns the same object for the same bytes, as long as its cache holds them."""
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(kind).decode
     known = lru_cache(maxsize=4096)(decode)
     return lambda text: known(text) if len(text) <= _LONG_PART else decode(text)

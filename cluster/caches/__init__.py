@@ -1,5 +1,5 @@
-"""The live picture in memory: watches of the API server come in, out goes an immutable `Snapshot`, at any time.
+"""Watch caches: keep the cluster's objects in memory by watches, and give an immutable `Snapshot` at any time.
 
-Start with `cache`. `reflector` keeps the copy of one resource, `sinks` say what is done with its objects, `journal`
-what has changed since somebody last asked, `freshness` how old what is known is.
+Start with `cache`. `reflector` copies one resource by list and watch. `sinks` store its objects. `journal` records the
+names of changed objects. `freshness` exports the age of the caches as metrics.
 """

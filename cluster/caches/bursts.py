@@ -1,35 +1,35 @@
-"""How a watch is read while much changes: some events together, since each alone costs most.
+"""Batched reading of watch events during bursts: several events together cost less than each event alone.
 
-An event that is read alone has a system call, a lock and the waking of a thread to itself, and a processor's cache that
-holds other things by then: 0.2 to 0.3 ms, and 0.03 to 0.05 ms among others. So while events come closely one after the
-other the reader lets some of them gather, whenever it has read all that had come and never before: however busy the
-process is, it does not fall behind for that (docs/decisions/0029).
+An event that is read alone needs its own system call, lock and thread wake-up, and finds the processor's cache cold. It
+costs 0.2 to 0.3 ms; an event in a batch costs 0.03 to 0.05 ms. So during a burst the reader pauses to let events
+gather. It pauses only after it has read all events that had arrived, so even in a busy process no backlog builds up
+(docs/decisions/0029).
 """
 
 APART = 0.1
 """Seconds of silence after which a burst is over."""
 SHARE = 0.1
-"""A pause is so much of what the burst has taken until now: what is over soon is hardly held up."""
+"""A pause as a share of the burst's duration so far. A short burst is hardly delayed."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.025
-"""Seconds. A pause that would be shorter is none: nothing gathers in it."""
+"""Seconds. A pause shorter than the minimum is skipped, because no events gather in it."""
 
 
 class Burst:
-    """The events of one watch as they come. For the thread that reads it. Times are monotonic seconds."""
+    """The timing of one watch's events. Only the reading thread may use it. Times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._began: float | None = None
         self._waiting: float | None = None
-        """Since when an event is waited for; None: one was at hand."""
+        """The time since which the reader waits for an event; None: an event was available at once."""
 
     def came(self, now: float) -> None:
-        """An event is there."""
+        """Record that an event has arrived."""
         if self._began is None or (self._waiting is not None and now - self._waiting > APART):
             self._began = now
         self._waiting = None
 
     def pause(self, now: float) -> float:
-        """Seconds to let pass before the next event is waited for, now that all that had come has been read."""
+        """Return the seconds to pause before waiting for the next event, after all arrived events have been read."""
         gathering = min(SHARE * (now - self._began), LONGEST_PAUSE) if self._began is not None else 0.0
         seconds = gathering if gathering >= SHORTEST_PAUSE else 0.0
         self._waiting = now + seconds

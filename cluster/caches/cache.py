@@ -1,7 +1,7 @@
-"""The live picture in memory: every resource that matters, watched, and the `Snapshot` made from it.
+"""The cluster in memory: watches of every resource that Phalanx reads, and the `Snapshot` that is built from them.
 
-Pods that have finished (Succeeded, Failed) are kept as long as they exist: they hold no room, but a gang whose members
-have ended well must not look as if it had lost them.
+Finished pods (Succeeded, Failed) are kept as long as they exist. They hold no capacity, but without them a gang would
+seem to have lost its succeeded members.
 """
 
 import contextlib
@@ -40,11 +40,11 @@ class ClusterCache:
     """Watches one cluster. Safe to use from several threads.
 
     :param kinds: group objects, topologies, workloads: kept as plain dicts; they may not be installed.
-    :param gate: scheduling gate that tells pods which are not let go yet from those that are.
-    :param protected: says why a pod may never be a victim, beyond what the cluster itself protects.
-    :param protecting: the same where it depends on the objects of `kinds`: what says it, given these. Equal answers
-        protect the same pods.
-    :param groups_of: sorts pods into groups, so that those of one can be had without looking at all (`pods_of`).
+    :param gate: the scheduling gate of pods that are not released yet.
+    :param protected: returns why a pod may never be a victim, beyond the pods that the cluster itself protects.
+    :param protecting: returns such a function for the objects of `kinds`, if the protection depends on these. Equal
+        functions must protect the same pods.
+    :param groups_of: sorts pods into groups, so that a group's pods are found without reading all pods (`pods_of`).
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ClusterCache:
         self._snapshot: Snapshot | None = None
         self._protecting = protecting
         self._protected_by: Mapping[ObjectKey, Mapping[str, Any]] | None = None
-        """The objects by which it was last decided what is protected."""
+        """The objects for which `protecting` was last called."""
         capture = Capture(gate=gate, protected=protected, now=clock.wall())
         self._capture = capture
         self._journals: list[Journal] = []
@@ -93,7 +93,7 @@ class ClusterCache:
         self._discovery = Discovery(transport, self._wake_missing, clock=clock)
 
     def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
-        """The resources that a snapshot is made from."""
+        """Yield the reflectors of the resources from which a snapshot is built."""
         clock = self._clock
         yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing, clock=clock)
         yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, timing=timing, clock=clock)
@@ -155,8 +155,8 @@ class ClusterCache:
         )
 
     def start(self) -> None:
-        """Begin to watch. Which kinds are served is looked at first: of one that comes when it has been asked for, and
-        before that was looked at, nobody would be told.
+        """Start all watches. Discovery starts first. Otherwise a kind that appears between a reflector's request and
+        the first request of discovery would not be noticed.
         """
         for each in self._own_threads():
             each.start()
@@ -174,7 +174,7 @@ class ClusterCache:
             each.wake()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """End all watches; waits up to `timeout` seconds in all for the threads."""
+        """End all watches, and wait up to `timeout` seconds in total for their threads."""
         deadline = self._clock.monotonic() + timeout
         ending = [*self._own_threads(), *(each for further in self._further for each in further.stop())]
         for each in self._own_threads():
@@ -188,8 +188,8 @@ class ClusterCache:
         return not self.unsynced()
 
     def unsynced(self) -> tuple[str, ...]:
-        """The resources that have not been listed yet. Kinds that objects name count until everything has been listed
-        once: whoever describes another one later must not keep everybody from being served.
+        """Return the resources that have not been listed yet. User-defined kinds count only until everything has been
+        listed once. A user who describes another kind later must not make the cache unready.
         """
         if self._complete:
             return ()
@@ -199,7 +199,7 @@ class ClusterCache:
         return tuple(waiting)
 
     def troubles(self) -> Mapping[tuple[str, str], str]:
-        """Of kinds that objects name, by group and kind: why their objects are not here; "" where they are."""
+        """Return for user-defined kinds, by group and kind, why their objects are missing; "" if none is."""
         return {at: trouble for further in self._further for at, trouble in further.troubles().items()}
 
     def listed(self, plural: str) -> bool:
@@ -207,7 +207,7 @@ class ClusterCache:
         return all(each.synced for each in self._reflectors if each.name.endswith(f"/{plural}"))
 
     def wait_synced(self, timeout: float) -> bool:
-        """Wait until `synced`; False where that takes longer than `timeout` seconds."""
+        """Wait until `synced`; False if that takes longer than `timeout` seconds."""
         deadline = self._clock.monotonic() + timeout
         if not all(each.wait_synced(max(0.0, deadline - self._clock.monotonic())) for each in self._reflectors):
             return False
@@ -215,19 +215,19 @@ class ClusterCache:
         return all(each.tried.wait(max(0.0, deadline - self._clock.monotonic())) for each in further)
 
     def age(self) -> float:
-        """Seconds since the API server was last heard of, on the watch that has been silent longest."""
+        """Return the seconds since the last data from the API server, on the watch that has been silent longest."""
         return max(each.last_event_age for each in self._reflectors)
 
     def relists(self) -> int:
-        """How often a resource had to be listed again."""
+        """Return how often a resource had to be listed again, summed over all resources."""
         return sum(each.relists for each in self._reflectors)
 
     def seen(self, plural: str) -> int:
-        """The resource version up to which the objects of a resource are here."""
+        """Return the resource version up to which the cache holds the objects of a resource."""
         return max((each.seen for each in self._reflectors if each.name.endswith(f"/{plural}")), default=0)
 
     def version(self) -> int:
-        """Counts the changes seen."""
+        """Return the number of changes so far."""
         return self._version
 
     def wait_for_change(self, since: int, timeout: float) -> int:
@@ -238,13 +238,13 @@ class ClusterCache:
             return self._version
 
     def _touch(self) -> None:
-        """Something is otherwise that no object says."""
+        """Report a change that is in no object, such as another trouble of a watch."""
         with self.changing(captured=False):
             for journal in self._journals:
                 journal.other()
 
     def wake(self) -> None:
-        """End the wait for a change that is under way, or else the next one: there is something else to do."""
+        """End the current wait for a change, or else the next one, because the waiting thread has other work."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()
@@ -255,7 +255,7 @@ class ClusterCache:
 
     @contextlib.contextmanager
     def journal(self) -> Iterator[Journal]:
-        """Within it, the names of pods and objects that change are noted."""
+        """Yield a journal that records the names of changed pods and objects until the end of the `with` block."""
         made = Journal()
         with self._changed:
             self._journals.append(made)
@@ -267,12 +267,12 @@ class ClusterCache:
 
     @contextlib.contextmanager
     def still(self) -> Iterator[None]:
-        """Within it nothing changes, so that several questions get answers of one instant. Keep it short."""
+        """Hold the lock, so that several reads in the `with` block see the cluster at one instant. Keep it short."""
         with self._changed:
             yield
 
     def snapshot(self) -> Snapshot:
-        """What there is. The same object until something in it has changed."""
+        """Return the current snapshot. It stays the same object until something in it changes."""
         with self._changed:
             self._protect()
             self._let_time_pass()
@@ -291,7 +291,7 @@ class ClusterCache:
             return self._snapshot
 
     def next_departure(self) -> datetime | None:
-        """When a terminating pod counts otherwise though no object changes; None if none does."""
+        """Return the next time at which a terminating pod counts differently without a change of an object, or None."""
         with self._changed:
             return self._capture.next_departure
 
@@ -309,61 +309,61 @@ class ClusterCache:
                 self._captured = self._version
 
     def pods(self) -> Sequence[Pod]:
-        """All pods, finished ones too."""
+        """Return all pods, including finished ones."""
         with self._changed:
             return self._pods.all()
 
     def pods_of(self, group: Hashable) -> Sequence[Pod]:
-        """The pods of one group, finished ones too."""
+        """Return the pods of one group, including finished ones."""
         with self._changed:
             return self._pods.of(group)
 
     def each_kind_of(self, group: Hashable) -> Sequence[Pod]:
-        """Of each kind of pods in one group the one that is longest known."""
+        """Return the longest known pod of each kind in one group."""
         with self._changed:
             return self._pods.one_of_each(group)
 
     def alike(self, group: Hashable, key: str) -> int:
-        """How many pods of one group are of the kind of this one (`namespace/name`), itself among them."""
+        """Return how many pods in one group have the kind of this pod (`namespace/name`), including itself."""
         with self._changed:
             return self._pods.alike(group, key)
 
     def pod_of(self, group: Hashable) -> Pod | None:
-        """Any pod of one group, None where it has none."""
+        """Return any pod of one group; None if it has none."""
         with self._changed:
             return self._pods.one_of(group)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """One pod, None where it is not there."""
+        """Return a pod; None if it does not exist."""
         return self._pods.get(namespace, name)
 
     def tried(self) -> Mapping[str, str]:
-        """By scheduler that pods name, the stock one left out, when it was last seen to try one of them (RFC 3339)."""
+        """Return the last time (RFC 3339) that each scheduler tried a pod. The stock scheduler is left out."""
         with self._changed:
             return self._pods.schedulers.tried()
 
     def waiting(self) -> Mapping[str, int]:
-        """By scheduler, likewise, how many pods it could try and has not."""
+        """Return how many pods each scheduler could try and has not tried. The stock scheduler is left out."""
         with self._changed:
             return self._pods.schedulers.waiting()
 
     def waiting_for(self, scheduler: str) -> Sequence[Pod]:
-        """These pods, the longest known first."""
+        """Return the pods that a scheduler could try and has not tried, the longest known first."""
         with self._changed:
             return self._pods.schedulers.waiting_for(scheduler)
 
     def node(self, name: str) -> Node | None:
-        """One node, None where it is not there."""
+        """Return a node; None if it does not exist."""
         with self._changed:
             return self._nodes.get("", name)
 
     def objects(self) -> Catalog:
-        """All objects of the kinds asked for, by (group, kind, namespace, name)."""
+        """Return all objects of the watched kinds, by (group, kind, namespace, name)."""
         with self._changed:
             return self._manifests.all()
 
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
-        """Labels of the namespaces, by name. The same object until one of them changes."""
+        """Return the labels of the namespaces, by name. The object stays the same until a namespace changes."""
         with self._changed:
             kept = self._namespaces.all()
             if kept is not self._labelled[0]:
@@ -371,7 +371,9 @@ class ClusterCache:
             return self._labelled[1]
 
     def sharing(self) -> Mapping[str, str]:
-        """With whom namespaces share their groups, by name. The same object until one of them changes."""
+        """Return by namespace the text that names the namespaces with which it shares its groups, if it has one.
+        The object stays the same until a namespace changes.
+        """
         with self._changed:
             kept = self._namespaces.all()
             if kept is not self._sharing[0]:
@@ -382,19 +384,19 @@ class ClusterCache:
             return self._sharing[1]
 
     def ending(self) -> frozenset[str]:
-        """Names of the namespaces that are being deleted: nothing can be made there any more."""
+        """Return the names of the namespaces that are being deleted. No object can be created there any more."""
         with self._changed:
             kept = self._namespaces.all()
             return frozenset(each.metadata.name for each in kept if each.metadata.deletion_timestamp is not None)
 
     def found(self) -> Topology | None:
-        """The topology that the nodes' well-known labels show, for clusters that describe none."""
+        """Return the topology that the nodes' well-known labels describe, for a cluster without a Topology; or None."""
         with self._changed:
             return self._nodes.found()
 
     @contextlib.contextmanager
     def changing(self, *, captured: bool) -> Iterator[None]:
-        """For the sinks: a change is made within it. `captured`: whether a snapshot shows it."""
+        """Enclose a change of a sink. `captured`: whether a snapshot shows the change."""
         with self._changed:
             yield
             self._version += 1

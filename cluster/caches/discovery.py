@@ -1,6 +1,6 @@
-"""Notices that the API server begins or ceases to serve a kind, so that nobody has to ask for each that is missing.
+"""Detects when the API server begins or stops serving a kind, so that missing kinds need not be polled one by one.
 
-All kinds stand in one document (KEP-3352), which has a tag: while nothing changes the answer is a few bytes.
+One document lists all kinds (KEP-3352). It has an ETag: while nothing changes, the response is a few bytes.
 """
 
 import logging
@@ -17,15 +17,15 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
 _VAIN_SECONDS = 30.0
-"""How soon to look again where the document has no tag, or does not come."""
+"""Seconds between two requests if the document has no ETag or cannot be read."""
 _FIRST_SECONDS = 1.0
-"""How long to wait for the first look."""
+"""Seconds for which `start` waits for the first request."""
 _PATH = "/apis"
 _ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 
 class Discovery:
-    """Calls `on_change`, in a thread of its own, when the kinds that are served have changed."""
+    """Calls `on_change`, in its own thread, when the set of served kinds has changed."""
 
     def __init__(
         self,
@@ -46,16 +46,18 @@ class Discovery:
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
     def start(self, patience: float = _FIRST_SECONDS) -> None:
-        """Begin, and wait a moment for the first look: whoever asks for a kind after that is told when it comes."""
+        """Start the thread, and wait up to `patience` seconds for the first request. If a caller misses a kind after
+        that, `on_change` is called when the kind appears.
+        """
         self._thread.start()
         self._clock.wait(self._asked, patience)
 
     def stop(self) -> None:
-        """Ask it to end; returns at once."""
+        """Ask the thread to end, and return at once."""
         self._stopping.set()
 
     def join(self, timeout: float) -> bool:
-        """Wait until the thread has ended; False where it has not within `timeout` seconds."""
+        """Wait until the thread has ended; False if it has not ended within `timeout` seconds."""
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -67,7 +69,7 @@ class Discovery:
             telling = self._looked()
 
     def _looked(self) -> bool:
-        """Look once; whether that can tell a change."""
+        """Request the document once. Return whether the response allows to detect changes."""
         try:
             tag = self._read()
         except ApiException as error:
@@ -84,7 +86,7 @@ class Discovery:
         return bool(tag)
 
     def _read(self) -> str:
-        """The tag of the document; "" where it has none. Raises as `Transport.open`."""
+        """Return the ETag of the document; "" if it has none. It raises the exceptions of `Transport.open`."""
         headers = {"Accept": _ACCEPT} | ({"If-None-Match": self._tag} if self._tag else {})
         response = self._transport.open("GET", _PATH, headers=headers)
         try:

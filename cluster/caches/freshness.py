@@ -1,4 +1,4 @@
-"""How fresh the watch caches are, in Prometheus' words: the same numbers for every server that has them."""
+"""Prometheus metrics about the freshness of the watch caches, with the same names in every server that has caches."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -21,7 +21,7 @@ class Watched(Protocol):
 
 
 class Freshness(Collector):
-    """Asks the caches whenever somebody asks for numbers."""
+    """Collector that reads the caches at each scrape."""
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched

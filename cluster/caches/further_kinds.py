@@ -1,6 +1,7 @@
-"""Kinds that objects of another kind name: watched as these objects come, and no longer when they go.
+"""Watches of user-defined kinds, which objects of another kind name. A watch starts and ends with its naming object.
 
-Such a kind may not be served yet, or not be for us to read. Nothing else waits for it then, and `troubles` says why.
+Such a kind may not be served yet, or Phalanx may not be allowed to read it. No other watch waits for it then, and
+`troubles` reports the reason.
 """
 
 import threading
@@ -39,15 +40,15 @@ class GroupKind(Protocol):
 class _Watched:
     kind: GroupKind
     said: Any
-    """What the objects said that name it, to see when that changes."""
+    """The description of the kind by the objects that name it, to detect a change."""
     sink: ManifestsOfKind
     door: "_Door"
     reflector: Reflector[Object]
 
 
 class _Door:
-    """A `Sink` of one watch, until that is stopped: it may be in the middle of something then, and its successor writes
-    to the same place.
+    """A `Sink` of one watch that can be closed. A stopped watch may still be writing while its successor already writes
+    to the underlying sink.
     """
 
     def __init__(self, sink: Sink[Object]) -> None:
@@ -56,7 +57,7 @@ class _Door:
         self._closed = False
 
     def close(self) -> None:
-        """Nothing comes in any more once this has returned."""
+        """Close the sink: after the return of this call no object is passed on any more."""
         with self._lock:
             self._closed = True
 
@@ -80,11 +81,11 @@ class _Door:
 
 
 class FurtherKinds:
-    """A `Sink` of the objects that name kinds; hands them on to the sink where they are kept.
+    """A `Sink` of the objects that name user-defined kinds. It passes the objects on, and watches the named kinds.
 
-    :param taught: the kinds that these objects name.
-    :param sink_of: where the objects of a kind are kept.
-    :param watching: a watch of a kind, not started yet, that writes there.
+    :param taught: returns the kinds that these objects name.
+    :param sink_of: returns the sink for the objects of a kind.
+    :param watching: returns a watch of a kind, not started yet, that writes to the given sink.
     """
 
     def __init__(
@@ -124,13 +125,13 @@ class FurtherKinds:
             self._follow()
 
     def reflectors(self) -> Sequence[Reflector[Object]]:
-        """The watches that there are."""
+        """Return the current watches of user-defined kinds."""
         with self._lock:
             return [each.reflector for each in self._watched.values()]
 
     def troubles(self) -> Mapping[tuple[str, str], str]:
-        """By group and kind: why its objects are not here, or which are not ("except ..."); "" where they are. Those of
-        which nobody knows yet are left out.
+        """Return by group and kind why its objects are missing, or which objects are missing ("except ..."); "" if none
+        is. A kind whose watch has no result yet is left out.
         """
         with self._lock:
             watched = {at: (each.reflector, each.sink) for at, each in self._watched.items()}
@@ -141,7 +142,7 @@ class FurtherKinds:
         }
 
     def stop(self) -> Iterator[Reflector[Object]]:
-        """End all watches, and begin no other."""
+        """End all watches and start no other. Yield the reflectors of the ended watches."""
         with self._lock:
             self._over = True
             for each in self._watched.values():

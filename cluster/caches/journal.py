@@ -1,5 +1,5 @@
-"""What has changed in a cache since somebody last asked, by name: whoever keeps something up to date need not look at
-everything.
+"""Journals: the names of a cache's objects that have changed since the last query. With a journal, a reader can update
+its state without reading all objects.
 """
 
 from dataclasses import dataclass
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from kube.catalog import ObjectKey
 
 MOST = 200_000
-"""Names that are remembered; beyond that it is cheaper to look at everything."""
+"""Most names that a journal records. Beyond that it is cheaper to read everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """`pods`: by namespace and name; `objects`: by their keys. `everything`: too much to be told by name."""
+    """The changed pods (namespace, name) and objects (keys). `everything`: any object may have changed, because there
+    were too many changes to record names.
+    """
 
     pods: frozenset[tuple[str, str]] = frozenset()
     objects: frozenset[ObjectKey] = frozenset()
@@ -21,7 +23,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What has come in since that was asked, by name as in `Entries`. `unnamed`: something besides: a node, say."""
+    """Changes since the last query, by name as in `Entries`. `unnamed`: other objects, such as a node, have changed."""
 
     pods: tuple[tuple[str, str], ...] = ()
     objects: tuple[ObjectKey, ...] = ()
@@ -30,7 +32,7 @@ class News:
 
 
 class Journal:
-    """Is told of each change by the cache, within its lock; everything has changed when it begins."""
+    """Records the changes of a cache, which calls it within its lock. A new journal reports everything as changed."""
 
     def __init__(self) -> None:
         self._pods: set[tuple[str, str]] = set()
@@ -41,38 +43,42 @@ class Journal:
         self._unnamed = False
 
     def pod(self, key: tuple[str, str]) -> None:
-        """A pod is new, changed or gone."""
+        """Record that a pod was added, changed or removed."""
         if not self._everything:
             self._pods.add(key)
             self._fresh_pods[key] = None
             self._bound()
 
     def object(self, key: ObjectKey) -> None:
-        """An object is new, changed or gone."""
+        """Record that an object was added, changed or removed."""
         if not self._everything:
             self._objects.add(key)
             self._fresh_objects[key] = None
             self._bound()
 
     def other(self) -> None:
-        """Something is new, changed or gone that is looked at as a whole each time: a node, a budget, a namespace, why
-        a resource is not read.
+        """Record a change of something that readers always read as a whole.
+
+        Examples are a node, a budget, a namespace, or the reason why a resource is not read.
         """
         self._unnamed = True
 
     def lose(self) -> None:
-        """Tell at the next question that everything has changed."""
+        """Report everything as changed at the next query."""
         self._pods, self._objects, self._everything = set(), set(), True
         self._fresh_pods, self._fresh_objects = {}, {}
 
     def news(self) -> News:
-        """What has changed since the last `news` or `take`; `take` tells of it all the same. To be called as that."""
+        """Return the changes since the last `news` or `take`. The next `take` reports them again.
+
+        The caller must hold the cache still, as for `take`.
+        """
         news = News(tuple(self._fresh_pods), tuple(self._fresh_objects), self._everything, self._unnamed)
         self._fresh_pods, self._fresh_objects, self._unnamed = {}, {}, False
         return news
 
     def take(self) -> Entries:
-        """What has changed since this was last asked. To be called while the cache is still (`ClusterCache.still`)."""
+        """Return the changes since the last `take`. The caller must hold the cache still (`ClusterCache.still`)."""
         taken = Entries(frozenset(self._pods), frozenset(self._objects), self._everything)
         self._pods, self._objects, self._everything = set(), set(), False
         self._fresh_pods, self._fresh_objects, self._unnamed = {}, {}, False

@@ -1,4 +1,4 @@
-"""What a cache does with objects that are kept as plain dicts: of many kinds, of which some matter and some do not."""
+"""Sinks of a cache for objects of many kinds that are kept as plain dicts. A sink may keep only some of its objects."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,49 +12,52 @@ from kube.catalog import Catalog, ObjectKey
 log = logging.getLogger(__name__)
 
 AsRead = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""What is kept of an object."""
+"""Function from an object to the form in which it is kept."""
 Keeps = Callable[[Mapping[str, Any]], bool]
-"""Whether an object is worth keeping: of those that are not nobody hears."""
+"""Whether an object is kept. Changes of other objects are not reported."""
 
 _MOST_CHANGES = 10_000
-"""Names of objects, gone ones too, that are remembered until somebody asks."""
+"""Most changed objects, removed ones included, that are collected before they are merged into the catalog."""
 _MOST_LEFT_OUT = 100
-"""Objects of a kind that we fail to read and remember by name."""
+"""Most unreadable objects of a kind that are remembered by name."""
 _MOST_NAMED = 3
-"""Of these, how many are named."""
+"""Most unreadable objects that a message names."""
 
 
 class Manifests:
     """Plain objects of many kinds in one mapping."""
 
     def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
-        """`journals`: whom to tell of each change; more may be added to them later."""
+        """`journals`: the journals that record each change. The caller may add journals later."""
         self._cache = cache
         self._journals = journals
         self._all = Catalog()
         self._changes: dict[ObjectKey, Mapping[str, Any] | None] = {}
-        """What has come and gone (None) since `_all` was made."""
+        """The objects that were added, changed or removed (None) since `_all` was built."""
 
     def of(self, group: str, kind: str, keeps: Keeps | None = None, as_read: AsRead | None = None) -> "ManifestsOfKind":
-        """A sink of one kind. There may be several, each for other objects of it. `keeps`: which; None: all."""
+        """Return a sink of one kind. Several sinks of a kind are allowed, if each has different objects.
+
+        `keeps`: selects the objects that are kept; None: all.
+        """
         return ManifestsOfKind(self, group, kind, keeps, as_read)
 
     def all(self) -> Catalog:
-        """Everything kept; the same object until something changes."""
+        """Return all kept objects. The catalog stays the same object until an object changes."""
         if self._changes:
             self._all, self._changes = self._all.changed(self._changes), {}
         return self._all
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """A change is made within it."""
+        """Enclose a change of the kept objects."""
         with self._cache.changing(captured=False):
             yield
 
     def keep(self, key: ObjectKey, manifest: Mapping[str, Any] | None) -> None:
         """Keep a manifest, or (None) forget it."""
         self._changes[key] = manifest
-        if len(self._changes) > _MOST_CHANGES:  # nobody asks, as long as another replica leads
+        if len(self._changes) > _MOST_CHANGES:  # `all` is never called while another replica leads
             self.all()
         for journal in self._journals:
             journal.object(key)
@@ -68,19 +71,19 @@ class ManifestsOfKind:
     ) -> None:
         self._manifests = manifests
         self.as_read = as_read
-        """May be exchanged before everything is listed anew."""
+        """May be replaced before the next full list."""
         self._group = group
         self._kind = kind
         self._keeps = keeps
         self._keys: set[ObjectKey] = set()
         self._failed: dict[ObjectKey, str] = {}
-        """Objects that we fail to read, and by which error."""
+        """Objects that cannot be read, with the name of the error."""
         self._more_failed = False
         self.left_out = ""
-        """Which objects are not here because we fail to read them, for a person; "": none."""
+        """Text about the objects that are missing because they cannot be read; "": none."""
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:
-        """These are all there are. The API server leaves version and kind out of a list's items."""
+        """Replace all objects of the kind. The API server omits apiVersion and kind in a list's items."""
         before = self.left_out
         self._failed.clear()
         self._more_failed = False
@@ -97,7 +100,7 @@ class ManifestsOfKind:
                 self._keep(each)
 
     def put(self, thing: dict[str, Any]) -> None:
-        """This one is new or changed."""
+        """Add or update an object."""
         before, kept = self.left_out, self._worth(thing)
         self._tell()
         if kept is None and self._unheard_of(self._key(thing)) and self.left_out == before:
@@ -109,7 +112,7 @@ class ManifestsOfKind:
                 self._keep(kept)
 
     def drop(self, thing: dict[str, Any]) -> None:
-        """This one is gone."""
+        """Remove an object."""
         key, before = self._key(thing), self.left_out
         self._failed.pop(key, None)
         self._tell()
@@ -119,7 +122,9 @@ class ManifestsOfKind:
             self._forget(key)
 
     def _worth(self, thing: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What is kept of an object; None: nothing. One that we fail to read must not hide all others."""
+        """Return an object in the form in which it is kept; None: it is not kept. An unreadable object is logged and
+        left out, so that the other objects are still kept.
+        """
         key = self._key(thing)
         try:
             read = thing if self.as_read is None else self.as_read(thing)

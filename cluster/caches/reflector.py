@@ -1,4 +1,4 @@
-"""Keeps a copy of one resource: list in pages, then watch, for ever, whatever happens to the API server.
+"""Keeps a copy of one resource: lists it in pages, then watches it, and recovers from every failure of the API server.
 
 The protocol is Kubernetes' own (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
 Objects are decoded by msgspec into the type asked for; the official client is only the transport.
@@ -31,44 +31,44 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Sink(Protocol[T_contra]):
-    """Where the objects go. Called from the reflector's thread, one call at a time."""
+    """The receiver of a reflector's objects. The reflector's thread makes one call at a time."""
 
     def replace(self, objects: Sequence[T_contra], api_version: str) -> None:
-        """These are all there are, of that `group/version`."""
+        """Replace all objects by these, which have that `group/version`."""
 
     def put(self, thing: T_contra) -> None:
-        """This one is new or changed."""
+        """Add or update an object."""
 
     def drop(self, thing: T_contra) -> None:
-        """This one is gone."""
+        """Remove an object."""
 
 
 _STORE_IS_MADE = "(re)initializing"
-"""Says the API server (1.37) while it makes the store of a definition, with the status of too many requests."""
+"""Part of the error of the API server (1.37), with status 429, while it creates the store of a new CRD."""
 
 
 class _UnfitError(Exception):
-    """What is served there is not what was asked for."""
+    """The API server serves objects of another kind at the path, or cluster-scoped ones."""
 
 
 class _StoppedError(Exception):
-    """Asked to stop."""
+    """The reflector was asked to stop."""
 
 
 class _StaleError(Exception):
-    """The watch cannot go on from where it was: list again."""
+    """The watch cannot continue from its resource version, so the resource must be listed again."""
 
 
 class Reflector(Generic[T]):
     """Copies one resource into a sink. `start` drives it in a thread; a simulation calls `list_once` and `take`.
 
-    :param paths: where the resource may be served, best first: the first that exists is used.
+    :param paths: paths at which the resource may be served, best first. The first one that exists is used.
     :param kind: type of its objects (a Struct, or `dict[str, Any]`).
-    :param trim: applied to each object as it comes, so that no full list of untrimmed ones is ever held.
+    :param trim: applied to each object on arrival, so that memory never holds a full list of untrimmed objects.
     :param on_change: called when `trouble` or `tried` has changed.
-    :param optional: whether the resource may not be installed at all: then it counts as synced and empty until it is.
-    :param of_kind: where somebody else has said what is served there: the kind that objects in namespaces have. It is
-        looked up before everything is listed, and what is otherwise counts as not installed.
+    :param optional: whether the resource may be missing. A missing resource counts as synced and empty.
+    :param of_kind: the expected kind, if a user's object names the path; "": not checked. The kind is looked up before
+        each list. A resource of another kind, or a cluster-scoped one, counts as not installed.
     """
 
     def __init__(
@@ -102,19 +102,21 @@ class Reflector(Generic[T]):
         self._of_kind = of_kind
         self._began = clock.monotonic()
         self.trouble = ""
-        """Why nothing is copied at present; "" where all is well."""
+        """The reason why the copy is not updated at present; "" if it is."""
         self.tried = threading.Event()
-        """Whether the API server has said what there is, be it that nobody may know; or could not for long."""
+        """Set when the API server has answered a list, even with a denial, or has failed to answer for a long time."""
         self._timing = timing
         self._version: str | None = None
         self._retry = 0.0
-        """The pause after the last failure in a row; 0 if there was none. `_missing` and `_fault_retry` alike."""
+        """The pause after the last of consecutive failures; 0 if there was none. `_missing` and `_fault_retry` hold the
+        pauses for a missing resource and for internal errors.
+        """
         self._missing = 0.0
         self._doubt = 0.0
-        """After so many seconds of a watch all is listed again; 0: only when the server says so."""
+        """Seconds of a watch after which everything is listed again; 0: only when the server demands it."""
         self._fault_retry = 0.0
         self._faulty_until = 0.0
-        """Until when another fault of ours counts as the same one."""
+        """The time until which another internal error counts as a repetition."""
         self._heard = clock.monotonic()
         self._synced = threading.Event()
         self._stopping = threading.Event()
@@ -123,12 +125,12 @@ class Reflector(Generic[T]):
         self._thread = threading.Thread(target=self._run, name=f"reflector {self.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._began = self._clock.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask it to end and cut its watch off. Returns at once; `join` waits for the thread."""
+        """Ask the thread to end, and cut off its watch. This returns at once; `join` waits for the thread."""
         self._stopping.set()
         self._woken.set()
         if (response := self._response) is not None:
@@ -137,27 +139,27 @@ class Reflector(Generic[T]):
                 response.shutdown()
 
     def wake(self) -> None:
-        """Look again at once for a resource that is not installed: it may be now."""
+        """Retry at once a resource that was not installed, because it may be installed now."""
         self._woken.set()
 
     def join(self, timeout: float) -> bool:
-        """Wait until the thread has ended; False where it has not within `timeout` seconds."""
+        """Wait until the thread has ended; False if it has not ended within `timeout` seconds."""
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
     @property
     def synced(self) -> bool:
-        """Whether everything there is has been seen once."""
+        """Whether the resource has been listed once."""
         return self._synced.is_set()
 
     def wait_synced(self, timeout: float) -> bool:
-        """Wait until `synced`; False where that takes longer than `timeout` seconds."""
+        """Wait until `synced`; False if that takes longer than `timeout` seconds."""
         return self._synced.wait(timeout)
 
     @property
     def last_event_age(self) -> float:
-        """Seconds since the API server was last heard of: a list, an event or a bookmark."""
+        """Seconds since the last list, event or bookmark from the API server."""
         return self._clock.monotonic() - self._heard
 
     @property
@@ -224,7 +226,7 @@ class Reflector(Generic[T]):
         return 0.0
 
     def _check_kind(self) -> None:
-        """Raises `_UnfitError` where objects of another kind are served there, or such as are in no namespace."""
+        """Raise `_UnfitError` if the path serves objects of another kind, or cluster-scoped objects."""
         version, _, plural = self._path.rpartition("/")
         response = self._transport.open("GET", version, timeout=(self._timing.connect, self._timing.answer))
         try:
@@ -324,7 +326,9 @@ class Reflector(Generic[T]):
         return Rest(max(self._retry, self._timing.first_retry) * random.uniform(0.0, 0.5))  # noqa: S311 - spreads the load
 
     def _faulty(self, error: Exception) -> Rest:
-        """A fault of ours: what is there is most often there the next time, and each try costs a full list."""
+        """Return the pause after an internal error. The pauses grow, because the cause usually persists, and each retry
+        costs a full list.
+        """
         longest, again = self._timing.last_retry, self._clock.monotonic() < self._faulty_until
         backoff = Backoff(self._timing.first_retry, longest)
         self._fault_retry = backoff.after(self._fault_retry if again else 0.0)
@@ -348,7 +352,7 @@ class Reflector(Generic[T]):
         return self._failed(message_of(error), answered=answered and error.status != HTTPStatus.TOO_MANY_REQUESTS)
 
     def _not_there(self) -> Rest:
-        """Not served at this path: try the next; after the last, there is none of it for now."""
+        """Handle a path that is not served: try the next path. After the last path, the resource counts as missing."""
         self._version = None
         position = self._paths.index(self._path) + 1
         self._path = self._paths[position % len(self._paths)]
@@ -359,7 +363,7 @@ class Reflector(Generic[T]):
         return self._empty("is not served by this API server")
 
     def _empty(self, trouble: str) -> Rest:
-        """There is none of it for now; it is looked for ever more seldom."""
+        """Treat the resource as missing, so empty and synced. The pauses between retries grow."""
         self._version = None
         self._sink.replace([], "")
         self._heard_of_it()
@@ -370,7 +374,9 @@ class Reflector(Generic[T]):
         return Rest(self._missing, until_woken=True)
 
     def _failed(self, message: str, *, answered: bool = False) -> Rest:
-        """`answered`: whether to ask again soon is no use."""
+        """Return the pause after a failed request. `answered`: the failure is an answer that a retry will not change
+        soon, so `tried` is set.
+        """
         if self._stopping.is_set():
             return Rest()
         longest = self._timing.last_retry if self.synced else self._timing.unsynced_retry
@@ -394,6 +400,6 @@ class Reflector(Generic[T]):
 
 
 def _version_of(thing: Any) -> str:
-    """The resource version of a decoded object: to read it from the text once more would cost as much again."""
+    """Return the resource version of a decoded object. Decoding it from the text again would double the cost."""
     meta = thing["metadata"] if isinstance(thing, dict) else thing.metadata
     return str(meta.get("resourceVersion", "") if isinstance(meta, dict) else meta.resource_version)

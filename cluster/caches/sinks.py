@@ -1,4 +1,4 @@
-"""What a cache does with the objects that its reflectors bring."""
+"""Sinks of a cache: the tables that store the objects of its reflectors."""
 
 import logging
 from bisect import bisect_left, insort
@@ -20,13 +20,13 @@ log = logging.getLogger(__name__)
 
 
 class Changing(Protocol):
-    """The cache, as far as its sinks know it."""
+    """The interface of the cache that its sinks use."""
 
     def changing(self, *, captured: bool) -> AbstractContextManager[None]:
-        """A change is made within it."""
+        """Enclose a change. `captured`: whether a snapshot shows the change."""
 
     def still(self) -> AbstractContextManager[None]:
-        """Within it nobody else changes anything, or asks."""
+        """Hold the cache's lock: no other thread changes or reads the cache in the `with` block."""
 
 
 class HasMetadata(Protocol):
@@ -43,16 +43,16 @@ class Table(Generic[Kept]):
     """Keeps the objects of one kind, by namespace and name. A `Sink`."""
 
     def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
-        """`journals`: whom to tell of each change; more may be added to them later."""
+        """`journals`: the journals that record each change. The caller may add journals later."""
         self._cache = cache
         self._journals = journals
         self._kept: dict[tuple[str, str], Kept] = {}
         self._order: list[tuple[str, str]] | None = []
-        """The keys in order; None while very many come at once."""
+        """The sorted keys; None after a full list, until they are sorted on demand."""
         self._all: tuple[Kept, ...] | None = ()
 
     def replace(self, objects: Sequence[Kept], api_version: str) -> None:  # noqa: ARG002 - structs know their version
-        """These are all there are."""
+        """Replace all objects of the kind."""
         with self._changing():
             self._order = None
             fresh = {_key(each.metadata): each for each in objects}
@@ -62,7 +62,7 @@ class Table(Generic[Kept]):
                 self._take(each)
 
     def put(self, thing: Kept) -> None:
-        """This one is new or changed. A new version that says the same is kept, and nobody is woken for it."""
+        """Add or update an object. A new version without a relevant change is stored, but no reader is woken."""
         key = _key(thing.metadata)
         with self._cache.still():
             old = self._kept.get(key)
@@ -75,7 +75,7 @@ class Table(Generic[Kept]):
             self._take(thing)
 
     def drop(self, thing: Kept) -> None:
-        """This one is gone."""
+        """Remove an object."""
         key = _key(thing.metadata)
         with self._changing():
             if (old := self._kept.pop(key, None)) is not None:
@@ -84,11 +84,11 @@ class Table(Generic[Kept]):
                 self._remove(old)
 
     def get(self, namespace: str, name: str) -> Kept | None:
-        """One of them, None where it is not there."""
+        """Return an object; None if it does not exist."""
         return self._kept.get((namespace, name))
 
     def all(self) -> tuple[Kept, ...]:
-        """Everything kept, by namespace and name."""
+        """Return all objects, sorted by namespace and name."""
         if self._order is None:
             self._order = sorted(self._kept)
         if self._all is None:
@@ -112,32 +112,32 @@ class Table(Generic[Kept]):
             self._added(thing)
 
     def _noted(self) -> None:
-        """Something of it has changed: nobody is told of what by name."""
+        """Record in the journals that an object of the kind has changed, without its name."""
         for journal in self._journals:
             journal.other()
 
     def _added(self, thing: Kept) -> None:
-        """It is kept from now on."""
+        """Handle an object that was added or changed."""
 
     def _renewed(self, thing: Kept) -> None:
-        """It is kept in the place of one that said the same."""
+        """Handle a new version of an object without a relevant change."""
 
     def _remove(self, thing: Kept) -> None:
-        """It is not kept any more."""
+        """Handle an object that was removed."""
 
 
 class Nodes(Table[Node]):
-    """Nodes, passed on to the capture; their well-known topology labels are counted as they come and go."""
+    """Nodes, passed on to the capture. Well-known topology labels are counted as nodes are added and removed."""
 
     def __init__(self, cache: Changing, capture: Capture, journals: Iterable[Journal] = ()) -> None:
-        """`journals`: whom to tell of each change; more may be added to them later."""
+        """`journals`: the journals that record each change. The caller may add journals later."""
         super().__init__(cache, journals)
         self._capture = capture
         self._labels: dict[str, frozenset[str]] = {}
         self._counts: Counter[str] = Counter()
 
     def found(self) -> Topology | None:
-        """The topology that the labels of all nodes show."""
+        """Return the topology that the well-known labels of all nodes describe; None if there are no such labels."""
         return found_by(self._counts)
 
     def _added(self, thing: Node) -> None:
@@ -157,26 +157,26 @@ class Nodes(Table[Node]):
 
 
 Grouping = Callable[[Pod], tuple[Collection[Hashable], Hashable]]
-"""Names the groups that a pod belongs to, and its kind within these."""
+"""Function from a pod to the groups that it belongs to, and its kind within these groups."""
 
 
 def ungrouped(_pod: Pod) -> tuple[tuple[()], None]:
-    """Nobody asks for pods by group."""
+    """Return no groups, for a cache that is never queried by group."""
     return (), None
 
 
 class Pods(Table[Pod]):
-    """Pods, passed on to the capture and sorted into groups as they come and go."""
+    """Pods, passed on to the capture and sorted into groups as they are added and removed."""
 
     def __init__(
         self, cache: Changing, capture: Capture, groups_of: Grouping = ungrouped, journals: Iterable[Journal] = ()
     ) -> None:
-        """`journals`: whom to tell of each change; more may be added to them later."""
+        """`journals`: the journals that record each change. The caller may add journals later."""
         super().__init__(cache, journals)
         self._capture = capture
         self._groups_of = groups_of
         self._groups: dict[Hashable, dict[Hashable, dict[str, Pod]]] = {}
-        """By group and kind: the pods, in the order in which they came."""
+        """By group and kind: the pods, in the order of their arrival."""
         self._named: dict[str, tuple[Collection[Hashable], Hashable]] = {}
         self.schedulers = SchedulerIndex()
 
@@ -186,16 +186,16 @@ class Pods(Table[Pod]):
         return tuple(members[key] for key in sorted(members))
 
     def one_of_each(self, group: Hashable) -> list[Pod]:
-        """Of each kind in a group the pod that is longest known, by namespace and name."""
+        """Return the longest known pod of each kind in a group, sorted by namespace and name."""
         found = (next(iter(kind.values())) for kind in self._groups.get(group, {}).values())
         return sorted(found, key=lambda pod: pod.key)
 
     def one_of(self, group: Hashable) -> Pod | None:
-        """Any pod of a group, None where it has none."""
+        """Return any pod of a group; None if it has none."""
         return next((pod for kind in self._groups.get(group, {}).values() for pod in kind.values()), None)
 
     def alike(self, group: Hashable, key: str) -> int:
-        """How many pods of a group are of the kind of this one (`namespace/name`), itself among them."""
+        """Return the number of pods in a group that have the kind of this pod (`namespace/name`), including itself."""
         _, kind = self._named.get(key, ((), None))
         return len(self._groups.get(group, {}).get(kind, ()))
 
@@ -226,7 +226,7 @@ class Pods(Table[Pod]):
         self._note(thing)
 
     def _noted(self) -> None:
-        """Each is told by name."""
+        """Record nothing: `_note` records each pod by name."""
 
     def _note(self, thing: Pod) -> None:
         for journal in self._journals:
@@ -247,7 +247,9 @@ Readable = TypeVar("Readable")
 
 
 def _readable(what: str, put: Callable[[Readable], None], thing: Readable) -> None:
-    """One object that cannot be read must not hide all others; it has no room, or holds none."""
+    """Pass an object to the capture, and log an unreadable one. An unreadable node offers no capacity; an unreadable
+    pod holds none. The other objects are not affected.
+    """
     try:
         put(thing)
     except ValueError as error:
@@ -255,7 +257,9 @@ def _readable(what: str, put: Callable[[Readable], None], thing: Readable) -> No
 
 
 def _alike(old: HasMetadata, new: HasMetadata) -> bool:
-    """Whether two versions of an object differ in nothing that we read: a heartbeat, a status of another's making."""
+    """Whether two versions of an object are equal in all fields that Phalanx reads. They may differ in other fields,
+    such as a heartbeat or a status of another controller.
+    """
     version = new.metadata.resource_version
     metadata = msgspec.structs.replace(old.metadata, resource_version=version)
     return bool(metadata == new.metadata and msgspec.structs.replace(old, metadata=metadata) == new)  # type: ignore[type-var]

@@ -1,4 +1,4 @@
-"""What an API server sends about a resource: pages of a list, events of a watch, and what is served at all."""
+"""Types of the API server's responses about a resource: pages of a list, events of a watch, and served resources."""
 
 from typing import Generic, TypeVar
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class ListMeta(Struct, frozen=True):
-    """Where a list or an object stands, and whether more of the list is to come."""
+    """The resource version of a list or an object, and the token for the next page ("" for the last page)."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -32,13 +32,13 @@ class WatchEvent(Struct, frozen=True):
 
 
 class Versioned(Struct, frozen=True):
-    """Any object, of which only its version is looked at."""
+    """Any object, of which only its resource version is decoded."""
 
     metadata: ListMeta = ListMeta()
 
 
 class ServedResource(Struct, frozen=True):
-    """An entry of what an API server serves in a version of a group (`APIResource`)."""
+    """One resource that an API server serves in a version of a group (`APIResource`)."""
 
     name: str = ""
     kind: str = ""
@@ -46,6 +46,6 @@ class ServedResource(Struct, frozen=True):
 
 
 class ServedResources(Struct, frozen=True):
-    """All of it (`APIResourceList`)."""
+    """All resources that an API server serves in a version of a group (`APIResourceList`)."""
 
     resources: tuple[ServedResource, ...] = ()

@@ -1,5 +1,6 @@
-"""Which nodes a pod may use, as kube-scheduler sees it, room aside: pods and a snapshot come in, out go exclusions.
+"""Eligibility: which nodes a pod may use by kube-scheduler's rules, without regard to capacity.
 
-Start with `nodes`, which asks all rules; `taints`, `host_ports` and `pod_affinity` (with anti-affinity and topology
-spread) hold one each, `member_rules` those that members of one gang have for each other.
+The input is pods and a snapshot; the output is the excluded nodes with reasons. Start with `nodes`, which evaluates all
+rules. `taints`, `host_ports` and `pod_affinity` (with anti-affinity and topology spread) hold the single rules, and
+`member_rules` the rules between members of one gang.
 """

@@ -10,7 +10,7 @@ _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the API's own word for "all addresses",
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port of the node that a pod takes. `address` "0.0.0.0" stands for all of them."""
+    """A port of the node that a pod takes. The `address` "0.0.0.0" means all addresses."""
 
     address: str
     protocol: str

@@ -1,4 +1,4 @@
-"""What members of one gang mean to each other on a node, and which wishes of a pod nobody here reads."""
+"""Rules between members of one gang, and the constraints of a pod that Phalanx does not model."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,7 +13,7 @@ Groups = tuple[str | None, ...]
 
 
 def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list[tuple[str, Groups, int]]:
-    """Return how many more pods like the one that was asked about each domain of its hard spread constraints takes.
+    """Return how many more equal pods each domain of a pod's hard spread constraints takes.
 
     Each entry is (key, group of each of `nodes`, most in each group). Domains with the same limit share an entry. The
     emptiest domain is counted as it is now: the stock scheduler binds a plan within these limits in any order. More
@@ -35,9 +35,10 @@ def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list
 
 
 def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None = None) -> tuple[str, ...]:
-    """The wishes of the pod that are not considered, each as a phrase for a person.
+    """Return the constraints and preferences of the pod that are not considered, each as a phrase for a person.
 
-    `siblings`: the other members of its gang; `snapshot`: tells which volume claims are known.
+    `siblings`: the other members of its gang. `snapshot`: holds the known volume claims and RuntimeClasses; None: these
+    are not checked.
     """
     namespaces = {} if snapshot is None else snapshot.namespaces
     among = among_members(pod, siblings, namespaces)
@@ -62,7 +63,7 @@ def _of_the_pod(pod: Pod) -> Iterator[str]:
 
 
 def among_members(pod: Pod, siblings: Sequence[Pod], namespaces: Namespaces) -> Iterator[str]:
-    """The wishes of `unmodelled` that are about members of the same gang: a finished plan can be checked for them."""
+    """Yield the constraints of `unmodelled` about members of the same gang. A finished plan can be checked for them."""
     for term in affinity_terms(pod):
         if any(term.matches(each, namespaces) for each in (pod, *siblings)):
             yield f"pod affinity to members of the same gang ({term.topology_key})"
@@ -73,7 +74,7 @@ def among_members(pod: Pod, siblings: Sequence[Pod], namespaces: Namespaces) -> 
 
 
 def _of_runtime_class(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
-    """The pod's RuntimeClass, if nothing shows which overhead the API server adds for it."""
+    """Yield the overhead of the pod's RuntimeClass as unmodelled if the RuntimeClass is not in the snapshot."""
     name = pod.spec.runtime_class_name
     if name and not pod.metadata.uid and snapshot is not None and name not in snapshot.runtime_classes:
         yield f"the overhead of RuntimeClass {name}, which is not known"

@@ -1,8 +1,8 @@
-"""Which nodes a pod may use, room aside, as the stock scheduler sees it.
+"""Which nodes a pod may use by the stock scheduler's rules, without regard to capacity.
 
-Reasons are kube-scheduler's own words, for one node, so that explanations read like its events. The filters run in its
-order and the first that refuses gives the reason. Where the two differ, this is the stricter: a node that is not ready
-is refused even where nothing has tainted it yet, so a plan never sends a gang there.
+Reasons are kube-scheduler's own texts, for one node, so that explanations read like its events. The filters run in its
+order, and the first filter that rejects a node gives the reason. In one point the module is stricter: it excludes a
+node that is not ready even if the node has no taint yet. So no plan uses it.
 """
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
@@ -29,8 +29,8 @@ HOST_PORTS = "node(s) didn't have free ports for the requested pod ports"
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Pods, by `namespace/name`, that have to go before a pod may use some nodes, by position, and the `reason` why it
-    may not beside them.
+    """Pods that must be evicted before a pod may use some nodes. `pods`: their `namespace/name`. `nodes`: positions of
+    the nodes. `reason`: the rule that excludes the nodes while these pods run.
     """
 
     reason: str
@@ -39,16 +39,17 @@ class Obstacle:
 
 
 class Eligibility:
-    """One pod's eligibility over a snapshot: what concerns the whole cluster is worked out once, at creation.
+    """One pod's eligibility over a snapshot. Everything about the whole cluster is computed once, in the constructor.
 
     `ignoring`: uids or `namespace/name`s of pods that do not count (the gang's own that are being planned). `also`: a
-    node affinity of the gang that must hold beside the pod's. `rules`: what lays down those parts of both that nobody
-    has written there; `written`: the pod without them, where they stand in its spec. Pods of lower priority that only
-    hold a reservation do not count. Pods on their way out count as gone, except where `until_gone` says that they still
-    stand in the way (for the last check before a release). Pods that `may_go` exclude from no node by a host port or by
-    anti-affinity: they are `obstacles`. `with_members`: members of its gang, which do not count here, may be those that
-    its affinity is about. `members`: the pods that are placed with it, whose places decide which domains its spread
-    constraints close.
+    node affinity of the gang that must hold beside the pod's. `rules`: the sources of those parts of both affinities
+    that no user wrote, such as a flavor or a pin. `written`: the pod without these parts; None: its spec has none.
+    `until_gone`: terminating pods still count (for the last check before a release); by default they count as gone.
+    `may_go`: pods that may be evicted. Their host ports and anti-affinity exclude no node: they are `obstacles`.
+    `with_members`: members of the pod's gang, which do not count here, may satisfy its affinity. `members`: the pods
+    that are placed with it; their nodes decide which domains its spread constraints close.
+
+    Pods of lower priority that only hold a reservation do not count.
     """
 
     def __init__(
@@ -79,17 +80,17 @@ class Eligibility:
         """The pod's hard spread constraints, counted over the pods there."""
         self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces, may_go, with_members=with_members)
         self._anywhere = not (self._ports or self._claims or self._neighbours.closing or chooses(pod) or requires(also))
-        """Whether nothing that the pod says, or others say of it, can keep it off a node that is open to everybody, but
-        for topology spread."""
+        """Whether no rule of the pod, or of other pods about it, can exclude an open node. Topology spread is checked
+        separately."""
 
     def exclusions(self, states: Sequence[NodeState]) -> dict[int, str]:
-        """By position, why the pod may not use those of the nodes that it may not use."""
+        """Return the excluded nodes by position, each with the reason why the pod may not use it."""
         anywhere = self._anywhere and not any(each.closes_any(states) for each in self.spreads)
         shut = [place for place, state in enumerate(states) if not (anywhere and state.open)]
         return {place: reason for place in shut if (reason := self.exclusion(states[place]))}
 
     def exclusion(self, state: NodeState) -> str:
-        """Why the pod may not use the node, "" where it may."""
+        """Return why the pod may not use the node; "" if it may."""
         if self._anywhere and state.open:
             return self._spread_out(state.node)
         return (
@@ -101,14 +102,14 @@ class Eligibility:
         )
 
     def _spread_out(self, node: Node) -> str:
-        """Why topology spread keeps the pod off the node, "" where it does not."""
+        """Return why topology spread excludes the node; "" if it does not."""
         for each in self.spreads:
             if reason := each.exclusion(node):
                 return reason
         return ""
 
     def obstacles(self, states: Sequence[NodeState]) -> Iterator[Obstacle]:
-        """Who has to go before the pod may use some of `states`."""
+        """Yield the pods that must be evicted before the pod may use some of `states`."""
         if self._ports:
             for position, state in enumerate(states):
                 clashing = frozenset(each.pod.key for each in self._clashing(state) if self._may_go(each))
@@ -120,12 +121,12 @@ class Eligibility:
 
     @property
     def near(self) -> Near | None:
-        """What the pod's affinity asks for, where that is not settled by who is there and stays; else None."""
+        """The pod's affinity if evictable pods or members matter to it; None if only pods that stay decide it."""
         return self._neighbours.near
 
     @staticmethod
     def _in_domains(states: Sequence[NodeState], domains: Collection[Domain]) -> Mapping[Domain, frozenset[int]]:
-        """The positions of the states in each domain."""
+        """Return the positions of the states in each domain."""
         keys = {key for key, _ in domains}
         found: dict[Domain, set[int]] = {domain: set() for domain in domains}
         for position, state in enumerate(states) if domains else ():
@@ -136,7 +137,7 @@ class Eligibility:
         return {domain: frozenset(positions) for domain, positions in found.items()}
 
     def lift(self, state: NodeState) -> str:
-        """The one change, in words, after which the pod might use a node that it may not; "" where it takes several."""
+        """Return the text of the one change that would make an excluded node eligible; "" if it takes several."""
         changes = list(dict.fromkeys(self._changes(state)))
         return changes[0] if len(changes) == 1 else ""
 
@@ -149,7 +150,7 @@ class Eligibility:
         return [weight(both, state.node) for state in states]
 
     def _changes(self, state: NodeState) -> Iterator[str]:
-        """What would have to change, for every filter that refuses the node."""
+        """Yield the change that is needed for each filter that rejects the node."""
         yield from self._changes_of_the_node(state.node)
         others = (
             self._taken_ports(state),
@@ -160,7 +161,9 @@ class Eligibility:
         yield from (f'without "{reason}"' for reason in others if reason)
 
     def _changes_of_the_node(self, node: Node) -> Iterator[str]:
-        """A cordon and a node that is not ready stand for the taints that come with them, too."""
+        """Yield the changes of the node or the pod's node rules. Lifting a cordon, or restoring readiness, also covers
+        the taints that come with it.
+        """
         pod = self._pod
         cordoned = node.spec.unschedulable and not tolerated(UNSCHEDULABLE, pod.spec.tolerations)
         down = not node.ready
@@ -192,7 +195,7 @@ class Eligibility:
         return self._kept_out(node)
 
     def _kept_out(self, node: Node) -> str:
-        """Why selectors and affinities keep the pod off the node: what its user has written is told first."""
+        """Return why selectors and affinities exclude the node; "" if they do not. The user's own rules come first."""
         if not wants_node(self._written, node):
             return NODE_AFFINITY
         ruled_out = (rule.reason for rule in self._rules if not node_selected(rule.selector, node))
@@ -204,13 +207,15 @@ class Eligibility:
         return HOST_PORTS if any(not self._may_go(each) for each in self._clashing(state)) else ""
 
     def _clashing(self, state: NodeState) -> Iterator[Tenant]:
-        """The pods there that have a host port which the pod wants."""
+        """Yield the pods there that have a host port of the pod."""
         for each in state.tenants:
             if self._counts(each) and any_clash(self._ports, host_ports(each.pod)):
                 yield each
 
     def _occupants(self, snapshot: Snapshot) -> Sequence[Occupant]:
-        """The pods that matter to affinity; where the pod has no such wish, those with anti-affinity."""
+        """Return the pods that affinity rules may concern: all pods if the pod has such rules, else those with
+        anti-affinity.
+        """
         affinity = self._pod.spec.affinity
         every = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
         return [
@@ -229,12 +234,12 @@ class Eligibility:
 
 
 def exclusion(pod: Pod, state: NodeState, snapshot: Snapshot, ignoring: Container[str] = frozenset()) -> str:
-    """Why the pod may not use one node, "" where it may. For many nodes make one `Eligibility` and ask that."""
+    """Return why the pod may not use one node; "" if it may. For many nodes, create one `Eligibility` and reuse it."""
     return Eligibility(pod, snapshot, ignoring=ignoring).exclusion(state)
 
 
 def node_takes(pod: Pod, node: Node) -> bool:
-    """Whether what the pod and the node themselves say leaves it open that the pod goes there."""
+    """Whether the node is eligible by the rules of pod and node alone, without regard to other pods."""
     if node.spec.unschedulable and not tolerated(UNSCHEDULABLE, pod.spec.tolerations):
         return False
     return node.ready and untolerated(node.spec.taints, pod.spec.tolerations) is None and wants_node(pod, node)

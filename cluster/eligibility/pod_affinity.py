@@ -1,4 +1,4 @@
-"""Which nodes the pods that are there leave open: pod affinity, anti-affinity and topology spread.
+"""Which nodes the running pods leave eligible: pod affinity, anti-affinity and topology spread.
 
 Rules: kube-scheduler's InterPodAffinity and PodTopologySpread.
 """
@@ -25,17 +25,19 @@ Occupant = tuple[NodeState, Tenant]
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """A pod affinity term, made whole for the pod that carries it."""
+    """A pod affinity term, completed with the namespace and the labels of the pod that has it."""
 
     topology_key: str
     namespaces: frozenset[str]
     namespace_selector: LabelSelector | None
     selector: LabelSelector | None
     narrowed: tuple[Requirement, ...]
-    """What `matchLabelKeys` and `mismatchLabelKeys` add. On served pods the selector holds it already."""
+    """Requirements from `matchLabelKeys` and `mismatchLabelKeys`. The API server has merged them into the selector of
+    pods that it stores.
+    """
 
     def matches(self, pod: Pod, namespaces: Namespaces) -> bool:
-        """Whether `pod` is one of those the term speaks of."""
+        """Whether the term selects `pod`."""
         where = pod.metadata.namespace
         if where not in self.namespaces and not selects(self.namespace_selector, _labels_of(where, namespaces)):
             return False
@@ -44,7 +46,7 @@ class AffinityTerm:
 
 
 def _labels_of(namespace: str, namespaces: Namespaces) -> Mapping[str, str]:
-    """Labels of a namespace; every one has its name as a label, also where the object itself is not known."""
+    """Return the labels of a namespace. They include its name, even if the namespace object is not known."""
     return {"kubernetes.io/metadata.name": namespace, **namespaces.get(namespace, {})}
 
 
@@ -83,19 +85,19 @@ def _by_keys(pod: Pod, keys: Iterable[str], operator: str) -> Iterator[Requireme
 Domain = tuple[str, str]
 """A label of nodes, key and value."""
 MayGo = Callable[[Tenant], bool]
-"""Whether a pod may be evicted for the one that is asked about."""
+"""Function that returns whether a pod may be evicted for the planned pod."""
 
 
 def nobody_goes(_tenant: Tenant) -> bool:
-    """Everybody stays."""
+    """Return False: no pod may be evicted."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """What a pod's affinity asks for, term by term: the topology `keys`, and the domains of each where somebody is
-    `there` that it may be near to and that stays. `pods`: others that it may be near to, who may go. `themselves`:
-    whether it may be near to pods like itself, so that the first of them needs nobody.
+    """A pod's affinity. `keys`: the topology key of each term. `there`: for each term, the domains with a selected pod
+    that stays. `pods`: selected pods that may be evicted. `themselves`: whether the terms select the pod itself, so
+    that the first such pod needs no other pod.
     """
 
     keys: tuple[str, ...]
@@ -105,11 +107,10 @@ class Near:
 
 
 class Neighbourhood:
-    """What one pod's affinity, anti-affinity and those of the pods there mean for each node.
+    """The effect of one pod's affinity and anti-affinity, and of running pods' anti-affinity, on each node.
 
-    `occupants` are the pods that count, with their nodes. The work over them is done once, here. Those that `may_go`
-    close no node: they are `in_the_way`. `with_members`: whether pods that come with it may be those that it
-    wants to be near to.
+    `occupants`: the pods that count, with their nodes; the constructor reads them once. Pods that `may_go` exclude no
+    node: they are `in_the_way`. `with_members`: whether pods that are placed with this pod may satisfy its affinity.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class Neighbourhood:
         self._barred: set[Domain] = set()
         self._may_go = may_go
         self.in_the_way: dict[tuple[str, Domain], set[str]] = {}
-        """By reason and domain, the pods that close it and may go."""
+        """By reason and domain, the evictable pods that exclude the domain."""
         apart = anti_affinity_terms(pod)
         for state, tenant in occupants:
             self._note_own(tenant, state.node, apart, namespaces)
@@ -162,7 +163,7 @@ class Neighbourhood:
 
     @property
     def near(self) -> Near | None:
-        """What the pod's affinity asks for, where that does not depend on the pods alone that stay; else None."""
+        """The pod's affinity if evictable pods or members matter to it; None if only pods that stay decide it."""
         if not self._leaving and not self._with_members:
             return None
         keys = tuple(term.topology_key for term in self._affinity)
@@ -171,11 +172,11 @@ class Neighbourhood:
 
     @property
     def closing(self) -> bool:
-        """Whether any node can be closed."""
+        """Whether these rules can exclude any node."""
         return bool(self._affinity or self._apart or self._barred)
 
     def exclusion(self, node: Node) -> str:
-        """Why the node is closed, "" where it is open; checked in the stock scheduler's order."""
+        """Return why the node is excluded; "" if it is not. Rules are checked in the stock scheduler's order."""
         if not self._affinity_holds(node):
             return AFFINITY
         if self._apart and self._apart & node.metadata.labels.items():
@@ -185,7 +186,9 @@ class Neighbourhood:
         return ""
 
     def _affinity_holds(self, node: Node) -> bool:
-        """Each term needs a pod in the node's domain; the first of pods that want one another may start anywhere."""
+        """Whether each term has a selected pod in the node's domain. The first of pods that select each other may start
+        anywhere.
+        """
         domains = [_domain(node, term) for term in self._affinity]
         if not all(domains):
             return False
@@ -194,18 +197,19 @@ class Neighbourhood:
 
 
 def _domain(node: Node, term: AffinityTerm) -> set[tuple[str, str]]:
-    """The node's domain of the term's key as a set: empty where the node lacks the label."""
+    """Return the node's domain of the term's key as a set; empty if the node lacks the label."""
     value = node.metadata.labels.get(term.topology_key)
     return set() if value is None else {(term.topology_key, value)}
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One hard spread constraint of a pod over the pods that are there.
+    """One hard spread constraint of a pod, counted over the running pods.
 
-    `counts`: matching pods in each domain that counts; `least`: in the emptiest (0 where there are fewer domains than
-    asked for: `too_few`). `counted`: the names of the nodes whose pods count. `self_matching`: whether the pod itself
-    is counted, so that members of its gang change the counts. `may_go`: the counted pods that may be evicted for it.
+    `counts`: matching pods in each domain that counts. `least`: the count of the emptiest domain (0 if there are fewer
+    domains than `minDomains`: `too_few`). `counted`: the names of the nodes whose pods count. `self_matching`: whether
+    the constraint counts the pod itself, so that members of its gang change the counts. `may_go`: the counted pods that
+    may be evicted for it.
     """
 
     topology_key: str
@@ -223,30 +227,32 @@ class Spread:
     _narrowed: tuple[Requirement, ...]
 
     def matches(self, pod: Pod) -> bool:
-        """Whether a pod is counted where it runs on a node that counts."""
-        # An empty selector matches the pod itself but counts nobody: so does the stock scheduler.
+        """Whether the constraint counts a pod that runs on a node that counts."""
+        # An empty selector matches the pod itself but counts no pods, as in the stock scheduler.
         empty = _is_empty(self._constraint.label_selector) and not self._narrowed
         alike = pod.metadata.namespace == self._namespace
         return not empty and alike and _selected(self._constraint, self._narrowed, pod)
 
     def room(self, domain: str) -> int:
-        """How many pods like this one the domain takes while the emptiest domain stays as it is; at least 0."""
+        """Return how many pods like this one the domain takes while the emptiest domain stays as it is; at least 0."""
         return max(0, self.max_skew + self.least - self.counts.get(domain, 0))
 
     def closes(self, domain: str) -> bool:
-        """Whether the scheduler refuses the domain to the next pod like this one."""
+        """Whether the scheduler rejects the domain for the next pod like this one."""
         count = self.counts.get(domain)
         return count is not None and count + int(self.self_matching) - self.least > self.max_skew
 
     def exclusion(self, node: Node) -> str:
-        """Why the constraint closes the node to the next pod, "" where it does not or that depends on who goes."""
+        """Return why the constraint excludes the node for the next pod; "" if it does not, or if that depends on
+        evictions or other members.
+        """
         domain = node.metadata.labels.get(self.topology_key)
         if domain is None:
             return SPREAD_LABEL
         return SPREAD if domain in self._full else ""
 
     def closes_any(self, nodes: Sequence[NodeState]) -> bool:
-        """Whether the constraint closes one of these nodes, some of the picture's, to the next pod for certain."""
+        """Whether the constraint certainly excludes one of these nodes of the snapshot for the next pod."""
         if not self._closing:
             return False
         return not self._closing.isdisjoint([each.node.metadata.labels.get(self.topology_key) for each in nodes])
@@ -279,9 +285,9 @@ def spreads(
 
 
 class _Counted(NamedTuple):
-    """The inputs of a count: the places of the nodes that have all labels of the pod's constraints, and the pods of
-    its namespace by place. `is_there` and `may_go` ask whether a pod counts and whether it may be evicted. `members`:
-    see `spreads`.
+    """The inputs of a count. `labelled`: positions of the nodes that have all labels of the pod's constraints.
+    `in_namespace`: pods of its namespace by node position. `is_there`: whether a pod counts. `may_go`: whether it may
+    be evicted. `members`: see `spreads`.
     """
 
     snapshot: Snapshot
@@ -301,11 +307,11 @@ def _spread(pod: Pod, constraint: TopologySpreadConstraint, over: _Counted) -> S
     domain_at = {place: value for place in counted if (value := values[place]) is not None}
     counts = dict.fromkeys(domain_at.values(), 0)
     going = set[str]()
-    # An empty selector matches the pod itself but counts nobody: so does the stock scheduler.
+    # An empty selector matches the pod itself but counts no pods, as in the stock scheduler.
     empty = _is_empty(constraint.label_selector) and not narrowed
     for place, tenants in () if empty else over.in_namespace:
         for tenant in tenants if place in domain_at else ():
-            # Who is hardly ever so is asked first: this is done for each pod of the namespace.
+            # The condition that is rarely True comes first, because this runs for each pod of the namespace.
             if _selected(constraint, narrowed, tenant.pod) and not tenant.terminating and over.is_there(tenant):
                 counts[domain_at[place]] += 1
                 if over.may_go(tenant):
@@ -345,7 +351,7 @@ def _selected(constraint: TopologySpreadConstraint, narrowed: Sequence[Requireme
 def _counted(
     pod: Pod, constraint: TopologySpreadConstraint, nodes: Sequence[NodeState], places: Sequence[int]
 ) -> Sequence[int]:
-    """The places of the nodes whose pods and domains count, by the constraint's two policies (KEP 3094)."""
+    """Return the positions of the nodes whose pods and domains count, by the constraint's two policies (KEP 3094)."""
     if constraint.node_affinity_policy == "Honor" and chooses(pod):
         places = [place for place in places if wants_node(pod, nodes[place].node)]
     if constraint.node_taints_policy == "Honor":

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from kube.objects import Taint, Toleration
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-"""What a cordoned node counts as having: a pod that tolerates it may go there."""
+"""The taint that a cordon implies. A pod that tolerates it may use a cordoned node."""
 
 NOT_READY_KEYS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 """Taints that the node lifecycle controller puts on nodes whose Ready condition is not True."""
@@ -16,8 +16,8 @@ _FORBIDDING = ("NoSchedule", "NoExecute")
 def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
     """Whether one of the tolerations covers the taint.
 
-    Lt and Gt cover nothing: the stock scheduler reads them only behind a feature gate that is off by default, and a
-    pod that the gate would let in is then kept off the node, never sent to one that refuses it.
+    Lt and Gt cover nothing: the stock scheduler reads them only behind a feature gate that is off by default. If the
+    gate is on, a node may be excluded wrongly, but no pod is sent to a node that rejects it.
     """
     return any(_covers(each, taint) for each in tolerations)
 
@@ -37,10 +37,10 @@ def _covers(toleration: Toleration, taint: Taint) -> bool:
 
 
 def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first taint that keeps the pod off the node, None where there is none."""
+    """Return the first taint that excludes the node; None if there is none."""
     return next(all_untolerated(taints, tolerations), None)
 
 
 def all_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Iterator[Taint]:
-    """Every taint that keeps the pod off the node."""
+    """Yield every taint that excludes the node."""
     return (t for t in taints if t.effect in _FORBIDDING and not tolerated(t, tolerations))

@@ -1,5 +1,5 @@
-"""What the nodes are arranged in: a snapshot and a topology come in, out go trees of domains and the room in each.
+"""Topology of the nodes: builds the tree of domains, and sums the capacity of each domain.
 
-Start with `tree`; `domain_room` sums what is free in every domain, `well_known_levels` finds a topology in a cluster
-that describes none.
+The input is a snapshot and a topology. Start with `tree`. `domain_room` sums the free capacity of every domain.
+`well_known_levels` derives a topology from node labels in a cluster without a Topology.
 """

@@ -1,4 +1,4 @@
-"""The room in every domain of a topology: the sums behind a Topology's status, the web page and `phalanx topology`."""
+"""Capacity of every domain of a topology: the sums in a Topology's status, the web page and `phalanx topology`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,20 +7,22 @@ from cluster.node_state import Amounts, NodeState, room
 from cluster.topology.tree import DomainTree, Path
 
 _LEAST_PRIORITY = -(2**31)
-"""Priority of nobody: everything that is reserved counts as taken."""
+"""The lowest possible priority. Every reservation counts as taken for a pod of this priority."""
 
 
 def free_on(state: NodeState) -> Amounts:
-    """What a newcomer of the lowest priority finds free on a node, by resource.
+    """Return the free capacity of a node for a pod of the lowest priority, by resource.
 
-    What is held for gangs is not free; the room of pods on their way out is. An overcommitted node has none.
+    Reserved capacity is not free; the capacity of terminating pods is. An overcommitted node has 0 free.
     """
     free, _ = room(state, priority=_LEAST_PRIORITY)
     return {resource: max(0, amount) for resource, amount in free.items()}
 
 
 def free_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, dict[str, int]]:
-    """The same summed over the nodes under every path of the tree above the nodes; the empty path is the whole."""
+    """Return the sum of `free_on` over the nodes of every domain above the nodes, by path; the empty path is the
+    whole cluster.
+    """
     totals: dict[Path, dict[str, int]] = {path: {} for path in ((), *tree.counts)}
     leaves: dict[Path, dict[str, int]] = {}
     for state in states:
@@ -34,10 +36,11 @@ def free_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, dict
 
 @dataclass(slots=True)
 class DomainRoom:
-    """What there is in a domain, by resource in base units.
+    """Capacity of a domain, by resource in base units.
 
-    `free` as in `free_on`; `used` by pods that have their nodes and stay; `held` for pods that have not yet. `closed`
-    counts the nodes that a pod which says nothing about nodes cannot use: cordoned, tainted or not ready.
+    `free`: see `free_on`. `used`: by pods that are bound or released and do not terminate. `held`: reserved for pods
+    that are neither. `closed`: number of nodes that a pod without node rules cannot use: cordoned, tainted or not
+    ready.
     """
 
     nodes: int = 0
@@ -47,7 +50,7 @@ class DomainRoom:
     held: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: "DomainRoom") -> None:
-        """Count another one in."""
+        """Add the amounts of another domain."""
         self.nodes += other.nodes
         self.closed += other.closed
         for total, part in ((self.free, other.free), (self.used, other.used), (self.held, other.held)):
@@ -55,7 +58,7 @@ class DomainRoom:
 
 
 def room_on(state: NodeState) -> DomainRoom:
-    """The room of one node."""
+    """Return the capacity of one node."""
     found = DomainRoom(nodes=1, closed=int(not state.open), free=dict(free_on(state)))
     for tenant in state.tenants:
         if not tenant.terminating:
@@ -64,7 +67,9 @@ def room_on(state: NodeState) -> DomainRoom:
 
 
 def rooms_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, DomainRoom]:
-    """The room under every path of the tree, those of the nodes too; the empty path is the whole."""
+    """Return the capacity of every domain of the tree, including the nodes, by path; the empty path is the whole
+    cluster.
+    """
     rooms = {path: DomainRoom() for path in ((), *tree.counts)}
     for state in states:
         if (path := tree.path_of.get(state.name)) is not None:

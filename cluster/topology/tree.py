@@ -1,4 +1,4 @@
-"""The domain tree of a topology: every node's path, and the nodes that lie outside."""
+"""The domain tree of a topology: every node's path, and the nodes outside the topology."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,15 +13,15 @@ Path = tuple[str, ...]
 """Names of domains from the widest level down. A domain is the whole path to it, never its last name alone."""
 
 _KEPT = 8
-"""Trees; a cluster has one for each topology that its gangs use."""
+"""Number of cached trees. A cluster has one tree for each topology that its gangs use."""
 
 
 @dataclass(frozen=True)
 class DomainTree:
-    """Where the nodes lie in a topology.
+    """The positions of nodes in a topology.
 
     `path_of`: each node inside, with one name per level above the node, in the order of the tree (level by level by
-    natural name, then node). `outside`: each other node, with the label that it lacks (`label=value` where it
+    natural name, then node). `outside`: each other node, with the label that it lacks (`label=value` if the node
     is in no node pool of the topology). `counts`: nodes under each domain of every level, in the order of the tree,
     parents first; the empty path is the whole topology.
     """
@@ -32,14 +32,14 @@ class DomainTree:
     counts: Mapping[Path, int] = field(default_factory=dict)
 
     def paths(self, level: int) -> tuple[Path, ...]:
-        """The domains of the level at that position (0 = widest, the last the nodes), in the order of the tree."""
+        """Return the domains of the level at that position (0: widest, last: the nodes), in the order of the tree."""
         depth = level + 1
         if depth == len(self.topology.levels):
             return tuple((*path, name) for name, path in self.path_of.items())
         return tuple(path for path in self.counts if len(path) == depth)
 
     def nodes_under(self, path: Path) -> tuple[str, ...]:
-        """Names of the nodes in the domain `path`, in the order of the tree."""
+        """Return the names of the nodes in the domain `path`, in the order of the tree."""
         return tuple(self._under.get(path, ()))
 
     @cached_property
@@ -54,13 +54,13 @@ class DomainTree:
 
 
 _last: dict[Topology, tuple[tuple[Node, ...], DomainTree]] = {}
-"""By topology: the nodes that it was asked about last, and their tree."""
+"""Cache: for each topology, the nodes of the last call and their tree."""
 
 
 def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
     """Place `nodes` in `topology` by their labels; a node without a level's label follows that level's rule.
 
-    Every plan and every release asks this about nodes that have not changed: that costs one comparison of the list.
+    Every plan and every release calls this, mostly with unchanged nodes. The call then costs one list comparison.
     """
     there = tuple(nodes)
     known = _last.get(topology)
@@ -98,7 +98,7 @@ def _placed(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
 
 @lru_cache(maxsize=_KEPT)
 def _tree(topology: Topology, inside: tuple[tuple[str, Path], ...], outside: tuple[tuple[str, str], ...]) -> DomainTree:
-    """The tree in its order. Every plan asks for it, and nodes seldom move."""
+    """Return the tree, sorted. Every plan needs it, and nodes rarely move."""
     paths = sorted({path for _, path in inside}, key=lambda path: [natural_key(part) for part in path])
     place = {path: position for position, path in enumerate(paths)}
     path_of = dict(sorted(inside, key=lambda each: (place[each[1]], natural_key(each[0]))))
@@ -110,7 +110,7 @@ def _in_a_pool(topology: Topology, node: Node) -> bool:
 
 
 def _domain_at(level: Level, node: Node) -> str | None:
-    """The name of the node's domain at a level, None where it is outside."""
+    """Return the name of the node's domain at a level; None if the node is outside the topology."""
     for key in level.label_keys:
         if value := node.metadata.labels.get(key):
             return value
@@ -124,7 +124,7 @@ def _domain_at(level: Level, node: Node) -> str | None:
 
 
 def _counts(paths: Iterable[Path]) -> dict[Path, int]:
-    """Nodes under every prefix of `paths`; the order of first sight is the order of the tree, parents first."""
+    """Return the number of nodes under every prefix of `paths`, in the order of the tree, parents first."""
     counts: Counter[Path] = Counter()
     for path in paths:
         for depth in range(len(path) + 1):

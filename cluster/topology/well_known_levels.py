@@ -1,8 +1,8 @@
-"""Levels found on the nodes of a cluster that describes no topology: by the labels that are well known for it.
+"""Derives levels from well-known node labels, for a cluster without a Topology.
 
-Sources of the labels: Kubernetes' list of well-known labels (region, zone); the documentation of NVIDIA Topograph
-(v0.1 to v1.0) and of its GPU operator; of GKE, EKS, OKE and CoreWeave on the place of a node in the network. AKS has
-no network label of its own; its nodes carry region and zone, and Topograph's labels where that runs.
+Sources of the labels: Kubernetes' list of well-known labels (region, zone). NVIDIA's documentation of Topograph (v0.1
+to v1.0) and of the GPU operator. The documentation of GKE, EKS, OKE and CoreWeave on a node's location in the network.
+AKS has no network label of its own: its nodes carry region and zone, and Topograph's labels if Topograph runs.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from kube.objects import Node
 from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
 
 Tier = tuple[tuple[str, str], ...]
-"""Labels that stand for one level, with the name that the level has where this label is the one in use."""
+"""Alternative labels of one level, as (name of the level if this label is in use, label)."""
 
 _NVIDIA = "network.topology.nvidia.com/"
 
@@ -68,27 +68,27 @@ NETWORKS: Mapping[str, tuple[Tier, ...]] = {
         (("leafgroup", "ib.coreweave.cloud/leafgroup"),),
     ),
 }
-"""Levels of one network, widest first, by who labels them. Networks are alternatives: the one on most nodes counts."""
+"""Levels of each network, widest first, by the system that sets the labels. Only the network on most nodes counts."""
 
 KNOWN_LABELS = frozenset(label for tiers in (EVERYWHERE, *NETWORKS.values()) for tier in tiers for _, label in tier)
-"""Every label that is looked for."""
+"""All well-known labels of all levels."""
 
 
 def known_labels(node: Node) -> frozenset[str]:
-    """Those of the well-known labels that the node carries."""
+    """Return the well-known labels that the node carries with a non-empty value."""
     return KNOWN_LABELS.intersection(key for key, value in node.metadata.labels.items() if value)
 
 
 def found_on(nodes: Iterable[Node]) -> Topology | None:
-    """The topology that the nodes' labels show; None where no node carries a well-known one."""
+    """Return the topology that the nodes' labels describe; None if no node carries a well-known label."""
     return found_by(Counter(label for node in nodes for label in known_labels(node)))
 
 
 def found_by(counts: Mapping[str, int]) -> Topology | None:
-    """The same from the number of nodes that carry each label.
+    """Return the topology for these numbers of nodes by well-known label; None if there are none.
 
-    A node that lacks the label of a level is a domain of its own there: nothing is promised for it that may not hold,
-    and gangs that ask for no level may use it.
+    A node that lacks the label of a level is a domain of its own on that level. So no plan relies on a proximity that
+    may not exist, and gangs that name no level may still use the node.
     """
     network = max(NETWORKS.values(), key=lambda tiers: max(_counted(tier, counts) for tier in tiers))
     levels = [_level(tier, counts) for tier in (*EVERYWHERE, *network) if _counted(tier, counts)]
@@ -102,7 +102,7 @@ def _counted(tier: Tier, counts: Mapping[str, int]) -> int:
 
 
 def _level(tier: Tier, counts: Mapping[str, int]) -> Level:
-    """The level of a tier: its labels, the commonest first, which also names it."""
+    """Return the level of a tier: its labels in use, the most frequent first. That label also names the level."""
     used = sorted((each for each in tier if counts.get(each[1])), key=lambda each: -counts[each[1]])
     aliases = tuple(dict.fromkeys(name for name, _ in used[1:] if name != used[0][0]))
     return Level(used[0][0], tuple(label for _, label in used), Unlabelled.OWN_DOMAIN, aliases)

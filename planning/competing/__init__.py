@@ -1,6 +1,6 @@
-"""Gangs of one priority that may be in each other's way.
+"""Plans the gangs of one priority, which may compete for nodes and quotas.
 
-In comes a `tier.Tier`; out come a `Decision` for each and what they take. Start with `planned_together`, which plans
-them in one joint model. `carrying_over` makes decisions of a joint answer, and `one_by_one` plans one gang after the
-other where there is no joint plan.
+The input is a `tier.Tier`; the output is a `Decision` for each gang, and what the plans take. Start with
+`planned_together`, which plans the gangs in one joint model. `carrying_over` turns a joint answer into decisions, and
+`one_by_one` plans one gang after the other if there is no joint plan.
 """

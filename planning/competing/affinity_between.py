@@ -1,4 +1,4 @@
-"""What pods of several gangs say of each other by affinity, anti-affinity and hard topology spread."""
+"""Rules between pods of several gangs: affinity, anti-affinity and hard topology spread."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,17 +14,21 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def minding(gangs: Iterable[Gang], namespaces: Namespaces) -> bool:
-    """Whether members of one gang say anything of those of another."""
+    """Whether a member of one gang has affinity, anti-affinity or hard spread that selects a member of another gang."""
     return _between(gangs, namespaces, anti=True)
 
 
 def leaning(gangs: Iterable[Gang], namespaces: Namespaces) -> bool:
-    """Whether members of one gang may get a node by those of another being somewhere."""
+    """Whether a member of one gang has affinity or hard spread that selects a member of another gang. Its eligible
+    nodes may then depend on the other gang's nodes.
+    """
     return _between(gangs, namespaces, anti=False)
 
 
 def leans_on(pods: Sequence[Pod], others: Sequence[Pod], namespaces: Namespaces) -> bool:
-    """Whether some of the pods may get a node by the others being somewhere: affinity or hard spread is about them."""
+    """Whether one of the pods has affinity or hard spread that selects one of the other pods. Its eligible nodes may
+    then depend on the nodes of the other pods.
+    """
     if not any(map(minds_others, pods)):
         return False
     keys = _looked_at(pods)
@@ -53,7 +57,7 @@ def _looked_at(pods: Iterable[Pod]) -> frozenset[str]:
 
 
 def _unlike(pods: Iterable[Pod], keys: frozenset[str]) -> list[Pod]:
-    """One of each kind of pods that look at the same others and are looked at alike."""
+    """Return one pod of each class of pods with equal rules and equal namespace and labels under `keys`."""
     return list(
         {
             _encode(

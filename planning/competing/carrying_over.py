@@ -1,4 +1,4 @@
-"""A joint answer as one decision for each gang, each verified on what the other gangs leave."""
+"""Turns a joint answer into one decision for each gang, each verified on the capacity that the other gangs leave."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +24,8 @@ from solver.plan import Plan, Proof
 class Joint:
     """A joint answer for the gangs of a tier, each in a choice of flavors.
 
-    `parts`: what each accepted gang gets. `without`: the gangs that are proven to have no place beside the accepted
-    gangs. `complete`: no other choice of flavors can be better. `seconds`: the time that the answer took, by step.
+    `parts`: the nodes and victims of each accepted gang. `without`: the gangs that are proven infeasible beside the
+    accepted gangs. `complete`: no other choice of flavors can be better. `seconds`: the time of each step.
     """
 
     tier: Tier
@@ -43,12 +43,12 @@ class Joint:
 
     @property
     def all_decided(self) -> bool:
-        """Whether every gang is accepted or proven to have no place."""
+        """Whether every gang is either accepted or proven infeasible beside the accepted gangs."""
         return self.parts.keys() | self.without == self.way.keys()
 
     @property
     def proven(self) -> bool:
-        """Whether the answer is the best, in all goals that were weighed."""
+        """Whether the answer is proven optimal in all goals that were optimised."""
         depth = len(next(iter(self.way.values())).framing.problem.levels)
         best = self.answer.proof is Proof.OPTIMAL or self.answer.levels == depth
         return best and self.complete and self.all_decided
@@ -56,9 +56,9 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A joint plan as decisions. `proven`: whether it is the best in all goals that were weighed.
+    """A joint plan as decisions. `proven`: whether it is optimal in all goals that were optimised.
 
-    `levels`: how many levels are proven, if only compactness was weighed.
+    `levels`: how many levels are proven, if only compactness was optimised.
     """
 
     decisions: list[Decision]
@@ -68,9 +68,9 @@ class Found:
 
 
 def carried_over(joint: Joint, one_by_one: OneByOne) -> Found | None:
-    """The decisions of all gangs of the tier; None where the joint plan does not hold, gang by gang, in the cluster.
+    """Return the decisions of all gangs of the tier; None if a gang's part of the joint plan fails verification.
 
-    Gangs that are not accepted are planned after the accepted gangs: that tells what they lack.
+    Gangs that are not accepted are planned after the accepted gangs, which explains their rejection.
     """
     tier = joint.tier
     accepted = [gang for gang in tier.gangs if gang.key in joint.parts]
@@ -108,9 +108,9 @@ def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
 
 
 def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
-    """The accepted gangs in their flavors, without the members that find no place because of a quota.
+    """Return the accepted gangs in their flavors, without the members that a quota does not cover.
 
-    A gang that is planned alone is planned without them, too: its decision does not look for other reasons.
+    Planning of a single gang leaves these members out as well, so that its decision gives no other reason for them.
     """
     usage = joint.tier.start.usage
     placed: dict[GangKey, list[Member]] = {}
@@ -130,7 +130,7 @@ def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
 
 
 def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Every gang is verified on the free capacity that the gangs before it leave. None of them is stated again."""
+    """Verify every gang on the free capacity that the gangs before it leave. No gang is framed again."""
     left, decisions = Remaining(), list[Decision]()
     for variant in variants:
         framing = left.framing(variant.framing)
@@ -144,11 +144,11 @@ def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision
 
 
 def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Every gang is stated again, and verified, on the cluster after the plans of the gangs before it."""
+    """Frame and verify every gang on the snapshot after the plans of the gangs before it."""
     snapshot, decisions = joint.tier.start.snapshot, list[Decision]()
     for variant in variants:
         if staying(variant.gang, snapshot) is not variant.gang:
-            return None  # it was stated with members that a gang before it evicts
+            return None  # the joint problem contains members of this gang that an earlier gang evicts
         framing = joint.tier.frame(variant.in_flavors, snapshot)
         decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
         if decision is None:
@@ -159,8 +159,8 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
 
 
 def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
-    """Every gang is stated again, and verified, on the cluster after the plans of all other gangs. Its pods may need
-    pods of gangs after it.
+    """Frame and verify every gang on the snapshot after the plans of all other gangs. Its pods may need pods of later
+    gangs.
     """
     start, plans, decisions = joint.tier.start.snapshot, dict[GangKey, Decision](), list[Decision]()
     for gang in gangs:
@@ -182,7 +182,7 @@ def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | 
 
 
 def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
-    """Whether the stock scheduler binds the new members of all gangs in some order, where they depend on each other."""
+    """Whether the stock scheduler can bind the new members of all gangs in some order, if they depend on each other."""
     framings = [variant.framing for variant in joint.way.values()]
     gangs = [variant.gang for variant in joint.way.values()]
     snapshot = joint.tier.start.snapshot
@@ -199,7 +199,7 @@ def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
 
 
 def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | None:
-    """The decision of an accepted gang, verified in a framing of the gang alone; None where it breaks a rule."""
+    """Return the decision of an accepted gang, verified in a framing of the gang alone; None if it breaks a rule."""
     share = joint.parts[variant.gang.key].share(framing)
     plan = None if share is None else share_as_plan(framing.problem, share, joint.answer)
     if plan is None:

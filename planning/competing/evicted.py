@@ -1,5 +1,5 @@
-"""Gangs without the members that no plan may count on: those that plans before theirs evict run still, and those that
-are bound to a node which is no more never will again.
+"""Gangs without the members that no plan may count on: members that earlier plans evict, and members bound to a node
+that no longer exists.
 """
 
 from dataclasses import replace
@@ -10,16 +10,18 @@ from planning.decision import Decision
 from planning.messages.wording import compressed
 
 ANOTHER = "another gang"
-"""Who evicts, where that is not known or not to be named."""
+"""The text for the evicting gang if it is not known, or if the reader may not see its name."""
 
 
 def evicted_for(snapshot: Snapshot) -> dict[str, str]:
-    """By pod (`namespace/name`), for whom plans evict it: those made on this picture, and those in force."""
+    """Return the gang for which each victim (`namespace/name`) is evicted, by plans on this snapshot and by plans in
+    force.
+    """
     return {**dict.fromkeys(snapshot.leaving, ANOTHER), **snapshot.evicted_for}
 
 
 def staying(gang: Gang, snapshot: Snapshot) -> Gang:
-    """The gang with the members that nobody evicts and that have a node, if any."""
+    """Return the gang without the members that a plan evicts and without those bound to a node that does not exist."""
     going, lost = evicted_for(snapshot), {each.pod.key for each in _without_node(gang, snapshot)}
     if not lost and not any(member.pod.key in going for member in gang.members):
         return gang
@@ -35,7 +37,7 @@ def _without_node(gang: Gang, snapshot: Snapshot) -> list[Member]:
 
 
 def with_evicted(decision: Decision, gang: Gang, snapshot: Snapshot) -> Decision:
-    """The decision for who stays of the gang, saying who does not and for whom."""
+    """Return the decision with a message that also names the gang's evicted and lost members, and the evictors."""
     going = evicted_for(snapshot)
     lost: dict[str, list[str]] = {}
     for member in gang.members:

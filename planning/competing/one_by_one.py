@@ -1,7 +1,7 @@
-"""Gangs of one priority that are planned one after the other, and what is proven of them then.
+"""Plans the gangs of one priority one after the other, and marks the rejections that this does not prove.
 
-A gang that finds no place after others, and would have one alone, is not proven to have none: the gangs before it could
-be elsewhere.
+If a gang has no plan after other gangs but would have one alone, its rejection is unproven: the earlier gangs could be
+placed elsewhere.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -19,14 +19,14 @@ from solver.plan import Proof
 
 @dataclass(frozen=True, slots=True)
 class OneByOne:
-    """The gangs of a tier, each planned after what the gangs before it take."""
+    """Planning of a tier's gangs in order, each on the capacity that the gangs before it leave."""
 
     tier: Tier
     known: dict[GangKey, Decision] = field(default_factory=dict)
-    """The decisions that gangs would have alone, as far as they were asked for."""
+    """Cached decisions of gangs when planned alone."""
 
     def planned(self, *, weighed: bool) -> tuple[list[Decision], Taken]:
-        """The decisions in order, and what all gangs take. `weighed` False: no plan is proven to be best for all."""
+        """Return the decisions in order, and what all gangs take. `weighed` False: no plan is proven best for all."""
         taken, decisions = self.tier.start, list[Decision]()
         for gang in self.tier.gangs:
             decision, taken = self.tier.plan(gang, taken, weighed)
@@ -34,13 +34,13 @@ class OneByOne:
         return decisions, taken
 
     def alone(self, gang: Gang) -> Decision:
-        """The decision for a gang if the tier had no other gang."""
+        """Return the decision for a gang if the tier had no other gang."""
         if gang.key not in self.known:
             self.known[gang.key], _ = self.tier.plan(gang, self.tier.start, False)  # noqa: FBT003 -- as `weighed`
         return self.known[gang.key]
 
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """The decisions of gangs without a place that may have one if other gangs were elsewhere."""
+        """Return the rejections of gangs that may have a plan if other gangs were placed elsewhere."""
         found, taken = list[Decision](), False
         for decision in decisions:
             gang = decision.gang if is_infeasible(decision) else None
@@ -50,9 +50,9 @@ class OneByOne:
         return found
 
     def not_proven(self, decisions: Sequence[Decision], proven: Collection[GangKey] = ()) -> list[Decision]:
-        """The decisions, where those of displaced gangs are Unproven. `proven`: gangs of which it is proven otherwise.
+        """Return the decisions, with the rejections of displaced gangs marked as Unproven.
 
-        These have no place beside the gangs before them, wherever those are.
+        `proven`: gangs whose rejection is proven in another way: they have no plan wherever the earlier gangs are.
         """
         late = {each.key for each in self.displaced(decisions)}
         return [
@@ -65,7 +65,7 @@ class OneByOne:
         ]
 
     def _leaning(self, gang: Gang, decisions: Iterable[Decision]) -> list[Gang]:
-        """The other gangs whose pods the gang may need near it."""
+        """Return the other gangs whose pods the gang may need near it, by its affinity or hard spread."""
         pods = [member.pod for member in gang.members]
         if not any(map(minds_others, pods)):
             return []
@@ -85,7 +85,7 @@ class OneByOne:
 
 
 def is_infeasible(decision: Decision) -> bool:
-    """Whether the gang certainly has no place."""
+    """Whether the decision is a proven rejection."""
     return decision.outcome is Outcome.UNPLACEABLE and decision.proof == Proof.INFEASIBLE.value
 
 
@@ -95,14 +95,14 @@ def takes_new_nodes(decision: Decision) -> bool:
 
 
 def _coming(decision: Decision) -> list[Pod]:
-    """The pods that the gang brings, or would bring if it had a place."""
+    """Return the pods that the plan places; for an unplaceable gang all its pods."""
     if decision.gang is not None and decision.outcome is Outcome.UNPLACEABLE:
         return [member.pod for member in decision.gang.members]
     return [each.member.pod for each in decision.assignments if not each.held]
 
 
 def _beside_others(decision: Decision, decisions: Sequence[Decision]) -> Decision:
-    """An infeasible gang's decision that names the gangs before it."""
+    """Return an infeasible gang's decision with a message that names the earlier gangs."""
     before = decisions[: next(turn for turn, each in enumerate(decisions) if each.key == decision.key)]
     others = [each.key for each in before if takes_new_nodes(each)]
     if not others:

@@ -26,23 +26,25 @@ from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 
 SMALL = 240
-"""The summed size of gangs (`solver.multi_gang.joint_problem.size`) up to which all goals of a joint plan are weighed.
-Beyond it gangs of alike members are weighed down to compactness, if all have room. Other gangs are planned together if
-one of them finds no place after the others.
+"""Largest summed size of gangs (`solver.multi_gang.joint_problem.size`) for which all goals are optimised jointly.
+Above it, gangs of equal members are optimised down to compactness, if all members fit. Other gangs are planned together
+only if one of them is displaced by the others.
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
-"""What weighing gangs against each other may take at most."""
+"""Upper limits of solving the joint problem of a tier."""
 BOUNDING = Limits(deterministic=1.0, seconds=1.0)
-"""What all gangs together may take to learn what each would have alone. It improves no plan, and all gangs wait."""
+"""Limits, for all gangs of a tier together, of planning each gang alone to get bounds. The limits are low because
+bounds improve no plan, and all gangs wait for them.
+"""
 _COMPARED = 100
 """Gangs up to which a joint plan that is not proven is compared with planning one after the other.
 
 That takes a solve for each gang, at least 10 ms, so more gangs would take seconds and rarely get a better plan.
 """
 _MOST_TOGETHER = 100_000
-"""The summed size of gangs beyond which no joint model is stated: CP-SAT does not load it within `LONGEST`."""
+"""The summed size of gangs above which no joint model is built: CP-SAT does not load it within `LONGEST`."""
 _MOST_CHOICES = 8
-"""Ways of giving flavors to all gangs that are tried. Each takes a joint solve; most queues have one flavor."""
+"""Number of flavor combinations of all gangs that are tried. Each takes a joint solve; most queues have one flavor."""
 _WORTH_BEGINNING = 0.2
 """Seconds; with less left, a worker would only be killed over a gang."""
 
@@ -51,7 +53,7 @@ _SUMMED_LAST = until(SolvePhase.START)[-1]
 
 
 def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:
-    """Decisions for all gangs in their order, and what is taken once they are carried out."""
+    """Return the decisions for all gangs in their order, and what is taken after all plans are carried out."""
     started = time.perf_counter()
     variants = _variants(tier)
     one_by_one = OneByOne(tier)
@@ -74,7 +76,7 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:
 
 
 def _variants(tier: Tier) -> dict[GangKey, list[Variant]]:
-    """The gangs that can be planned at all, each in its choices of flavors; none where one is by itself."""
+    """Return the gangs that can be planned, each with its choices of flavors; empty if there are fewer than two."""
     found: dict[GangKey, list[Variant]] = {}
     snapshot, closed = tier.start.snapshot, set(tier.start.closed)
     for gang in tier.gangs if len(tier.gangs) > 1 else ():
@@ -92,7 +94,7 @@ def _variants(tier: Tier) -> dict[GangKey, list[Variant]]:
 
 
 def _may_compete(tier: Tier, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
-    """Whether a gang may be in another's way: on a node, in a quota, or by rules between their pods."""
+    """Whether two gangs may compete: for a node, for a quota, or through rules between their pods."""
     first = [each[0] for each in variants.values()]
     if _share_nodes(variants.values()) or minding([each.gang for each in first], tier.start.snapshot.namespaces):
         return True
@@ -120,8 +122,8 @@ def _usable(problem: Problem) -> Iterable[str]:
 
 
 def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Variant, ...]]:
-    """The ways of giving flavors to all gangs, the first flavors of the first gangs first; one more than are tried if
-    there are more.
+    """Return the combinations of flavor choices for all gangs, in the order of preference. The list has at most one
+    more than `_MOST_CHOICES`, which shows that some are not tried.
     """
     return list(islice(product(*variants.values()), _MOST_CHOICES + 1))
 
@@ -136,7 +138,7 @@ class _Ways:
 
 
 def _together(ways: _Ways, one_by_one: OneByOne) -> Found | None:
-    """The best joint plan as decisions; None where none is found in time, or where one model cannot state all gangs.
+    """Return the decisions of the best joint plan; None if none is found in time, or one model cannot hold all gangs.
 
     The best choice of flavors is the one that accepts the most gangs, the earlier gangs first.
     """
@@ -195,9 +197,10 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
 
 
 def _all_placed(ways: _Ways, one_by_one: OneByOne) -> Found | None:
-    """A plan for all members of all gangs, as compact as can be (`solver.multi_gang.all_placed`), as decisions.
+    """Return the decisions of a plan for all members of all gangs, as compact as possible
+    (`solver.multi_gang.all_placed`).
 
-    None where none is found, or where the gangs share more than nodes.
+    None if none is found, or if the gangs share more than nodes.
     """
     tier, way = ways.tier, [each[0] for each in ways.variants.values()]
     gangs = [each.gang for each in way]
@@ -232,12 +235,12 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> Found | None:
 def _with_bounds(
     tier: Tier, variants: Mapping[GangKey, Sequence[Variant]], decisions: list[Decision]
 ) -> list[Decision]:
-    """The decisions of gangs planned one after the other, with what is proven for their sum all the same.
+    """Return the decisions of gangs planned one after the other, with the bounds that hold for their sum.
 
-    Where everybody is placed whole and nobody is evicted, the first two goals cannot be better. From compactness down
-    to the preferences, goals are sums over the gangs; where each gang is as well off as alone, so is the sum. At the
-    first goal where one is not, what it would have alone is a bound, and nothing is known of the goals after it.
-    Without a bound stays all that is not known in time (`BOUNDING`).
+    If every gang is placed completely and no pod is evicted, the first two goals are optimal. From compactness down
+    to the preferences, a goal of the tier is a sum over the gangs. If each gang is as good as when planned alone, the
+    sum is optimal. At the first goal where a gang is worse, its value when planned alone is a bound; nothing is known
+    of later goals. Goals for which no bound is known in time (`BOUNDING`) get none.
     """
     framed = [decision for decision in decisions if decision.key in variants]
     if not all(_is_whole(decision) and _has_first_flavors(decision, variants) for decision in framed):
@@ -264,7 +267,7 @@ def _has_first_flavors(decision: Decision, variants: Mapping[GangKey, Sequence[V
 
 
 def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey, Plan] | None:
-    """The best plan of each gang if there were no other; None where not all are proven within `limits.seconds`."""
+    """Return the best plan of each gang when planned alone; None if not all are proven within `limits.seconds`."""
     end = time.monotonic() + limits.seconds
     best: dict[GangKey, Plan] = {}
     for key, framing in framings.items():
@@ -279,13 +282,13 @@ def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey,
 
 
 def _is_whole(decision: Decision) -> bool:
-    """Whether every member has its place without an eviction."""
+    """Whether every member of the gang has a node, and the plan evicts no pod."""
     members = len(decision.gang.members) if decision.gang is not None else 0
     return decision.outcome is Outcome.PLACED and not decision.evictions and len(decision.assignments) == members
 
 
 def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
-    """How many of the goals down to the preferences, from the first on, are as good as they can be alone."""
+    """Return how many leading goals, down to the preferences at most, are as good as in the plan of the gang alone."""
     place = 0
     while goals[place].name != _SUMMED_LAST and (goals[place].value, goals[place].parts) == (
         best[place].value,
@@ -296,7 +299,7 @@ def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
 
 
 def _bounded(goals: Sequence[Goal], best: Sequence[Goal], same: int) -> tuple[Goal, ...]:
-    """The goals with bounds: proven as far as they are the same, and what is possible in the next one."""
+    """Return the goals with bounds: the first `same` goals are proven, and the next gets its value in `best`."""
     known = [replace(goal, bound=goal.value) for goal in goals[:same]]
     if goals[same - 1].name == _SUMMED_LAST:
         return (*known, *goals[same:])
@@ -308,7 +311,7 @@ def _at_most(limits: Limits, most: Limits) -> Limits:
 
 
 def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) -> bool:
-    """Whether a gang has no place, or not for all members, and would have one alone."""
+    """Whether a gang has no plan but would have one alone, or a gang is placed without some of its members."""
     others = False
     for gang, decision in zip(tier.gangs, decisions, strict=True):
         if decision.outcome is Outcome.PLACED and len(decision.assignments) < len(gang.members):
@@ -320,7 +323,9 @@ def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) 
 
 
 def _cost(decisions: Sequence[Decision]) -> tuple[object, ...]:
-    """The goals down to compactness, smaller being better: who has no place, victims, extras, domains by level."""
+    """Return the goals down to compactness, smaller being better: unplaced gangs, victims, extra members, and domains
+    by level.
+    """
     placed = [each for each in decisions if each.outcome is Outcome.PLACED]
     evicted = sorted((victim.priority for each in placed for victim in each.evictions), reverse=True)
     domains = [sum(len(use.domains) for use in uses) for uses in zip(*(each.levels for each in placed), strict=True)]

@@ -1,6 +1,7 @@
-"""Evictions that plans in force mean to make, or have made and nobody shows yet: for whoever plans beside them.
+"""Evictions of plans in force that the snapshot does not show yet: planned, or sent and not visible. Other plans must
+count these victims as leaving.
 
-They stand in the status of the Gang objects until the plan has been carried out or has fallen.
+The status of a Gang object holds them until its plan has been carried out or is invalidated.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ Promised = tuple[str, str]
 
 
 def with_plans(gang: Manifest) -> tuple[bool]:
-    """By which a Gang object that holds a plan is found among the others (`Sources.sought`)."""
+    """Return the index key of a Gang object: whether it holds a plan (`Sources.sought`)."""
     return (bool((gang.get("status") or {}).get("planId")),)
 
 
@@ -31,7 +32,7 @@ def promised_by(gangs: Iterable[Manifest]) -> list[Promised]:
 
 
 def with_promised(snapshot: Snapshot, victims: Iterable[Promised]) -> Snapshot:
-    """The picture with these victims marked as leaving, those that run still."""
+    """Return the snapshot with those of the victims that still run marked as leaving."""
     on_node: dict[str, set[str]] = {}
     for uid, node in victims:
         on_node.setdefault(node, set()).add(uid)

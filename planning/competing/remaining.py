@@ -1,7 +1,7 @@
-"""What gangs that were placed leave to others stated on the same snapshot, without stating those anew.
+"""The capacity that placed gangs leave to other gangs framed on the same snapshot, without framing these again.
 
-That is the whole truth where all that gangs take from each other is room: no member looks at other pods, by affinity,
-spread, host ports or nearness, and nobody is evicted.
+The result is exact only if gangs take nothing but capacity from each other. Then no member has affinity, spread, host
+ports or nearness rules, and no pod is evicted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,13 @@ from solver.nodes import Amounts
 
 
 class Remaining:
-    """Room after each of several gangs, by resource in base units. All are stated on the same nodes."""
+    """The capacity that several gangs use, by resource in base units. All gangs are framed on the same nodes."""
 
     def __init__(self) -> None:
         self._used: dict[str, NDArray[np.int64]] = {}
 
     def take(self, framing: Framing, share: Share) -> None:
-        """A gang has these nodes."""
+        """Add the capacity that a gang's members use on their nodes in `share`."""
         problem = framing.problem
         asked: Amounts = np.zeros_like(problem.nodes.free)
         for pod_set, row in zip(problem.sets, share.nodes, strict=True):
@@ -37,7 +37,7 @@ class Remaining:
             self._used[name] = self._used.get(name, 0) + asked[:, place] * unit
 
     def framing(self, stated: Framing) -> Framing | None:
-        """A gang's problem on what is left; None where that is not a multiple of its units."""
+        """Return a gang's problem on the remaining capacity; None if a used amount is no multiple of its units."""
         problem = stated.problem
         free = problem.nodes.free.copy()
         for place, (name, unit) in enumerate(zip(problem.resources, stated.units, strict=True)):
@@ -57,7 +57,7 @@ def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing]) -> boo
 
 
 def looks_around(pod: Pod) -> bool:
-    """Whether other pods matter to it, or it to them, besides their room; or it holds a node already."""
+    """Whether the pod has rules about other pods besides capacity, uses host ports, or holds a node already."""
     affinity = pod.spec.affinity
     return bool(
         (affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None))

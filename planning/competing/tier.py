@@ -1,4 +1,4 @@
-"""Gangs of one priority that are planned on one snapshot, and how one or several of them are stated and planned."""
+"""`Tier`: the gangs of one priority, planned on one snapshot, with the functions that frame and plan them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from solver.verify.rules import verify
 class Taken(NamedTuple):
     """The cluster and the quotas after the plans of earlier gangs.
 
-    `closed`: by the name of a strict queue, its gang that has no place. No later gang of that queue gets one.
+    `closed`: for each strict queue, its first gang without a plan. No later gang of that queue is planned.
     """
 
     snapshot: Snapshot
@@ -43,10 +43,10 @@ class Tier:
     """Gangs of one priority, in order of precedence, and what earlier gangs have taken.
 
     `choices`: a gang's choices of flavors, each with the gang in them; one empty choice for a gang without a queue.
-    `frame`: states a gang in its flavors, or decides at once that there is nothing to place. `frame_together`: states
-    several such gangs in the topology of another framing. `plan`: plans one gang after what is taken; its last argument
-    is whether that plan is the best for all gangs of the tier. `stands_in_line`: whether later gangs of a strict queue
-    wait for the gang.
+    `frame`: frames a gang in its flavors, or decides at once that there is nothing to place. `frame_together`: frames
+    several such gangs in the topology of another framing. `plan`: plans one gang after what is taken. Its last argument
+    says whether the best plan for this gang is also the best for all gangs of the tier. `stands_in_line`: whether later
+    gangs of a strict queue wait for the gang.
     """
 
     gangs: tuple[Gang, ...]
@@ -62,7 +62,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A gang in one choice of flavors, stated alone on the first snapshot of its tier."""
+    """A gang in one choice of flavors, framed alone on the first snapshot of its tier."""
 
     gang: Gang
     choice: Choice
@@ -79,7 +79,9 @@ class GangPart:
 
     @classmethod
     def of(cls, share: Share, framing: Framing, pod_sets: Sequence[int]) -> "GangPart":
-        """The part that a share means. `framing`: the framing whose positions it has; `pod_sets`: the gang's sets."""
+        """Return the part as nodes and pods. `framing`: the framing of the share's positions; `pod_sets`: positions of
+        the gang's sets in it.
+        """
         nodes = {
             member.pod.key: framing.nodes[node]
             for pod_set, row in zip(pod_sets, share.nodes, strict=True)
@@ -103,8 +105,8 @@ class GangPart:
 
 
 def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:
-    """The share as a plan with its goals; None where it breaks a rule. Goals that are proven for all gangs together are
-    so for each.
+    """Return the share as a plan with its goals; None if it breaks a rule. Goals that are proven for all gangs together
+    are marked as proven for each gang.
     """
     goals = goals_of(instance_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
     if answer.proof is not Proof.OPTIMAL:
@@ -123,8 +125,10 @@ def _before_levels(goals: Sequence[Goal]) -> int:
 
 
 def _with_ranks(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-    """The goals of a gang of one set where compactness is proven on all levels: ranks cannot be better, summed over all
-    gangs, where of each on each level neighbours by rank are apart once less than it has domains.
+    """Return the goals of a gang of one set, with the rank goal proven if it has its lower bound.
+
+    Expects that compactness is proven on all levels. Members in n domains of a level have at least n - 1 pairs of rank
+    neighbours that are apart. If every gang is at this bound on every level, the sum over all gangs is optimal.
     """
     domains = goals[_before_levels(goals) :][: len(problem.levels)]
     least = {name: goal.value - 1 for name, goal in zip(problem.levels, domains, strict=True)}

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster before anybody's gang meets it.
+"""Checks a cluster for faults that would affect gangs, before a gang meets them.
 
-In comes a snapshot with its topologies and requests; out come `finding.Finding`s. Start with `checkup`.
+The input is a snapshot with its topologies and requests; the output is `finding.Finding`s. Start with `checkup`.
 """

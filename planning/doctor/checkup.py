@@ -1,6 +1,6 @@
-"""What is wrong with a cluster before anybody's gang meets it: labels, topologies, requests, members without a gate.
+"""Checks a cluster for faults that would affect gangs: in labels, topologies and requests, and members without a gate.
 
-Pure: a picture of the cluster in, findings out.
+The functions are pure: they take a snapshot of the cluster and return findings.
 """
 
 import shlex
@@ -34,9 +34,10 @@ _SHOWN = 5
 
 
 def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) -> list[Finding]:
-    """Look at topologies, nodes, requests and members.
+    """Check topologies, nodes, requests and members.
 
-    :param now: a pod is not said to wait for a scheduler before it has done so for a while; None: it is at once.
+    :param now: current time. A pod is reported as waiting for a scheduler only after it has waited for some time;
+        None: it is reported at once.
     """
     known, _ = topologies(sources)
     reading = read_apart(sources)
@@ -77,7 +78,7 @@ def _topology(topology: Topology, snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _torn(topology: Topology, tree: DomainTree, subject: str) -> Iterator[Finding]:
-    """A domain name that stands under several parents is mostly a mislabelled node."""
+    """Report domain names that occur under several parents. The cause is usually a mislabelled node."""
     for position, level in enumerate(topology.levels[1:-1], start=1):
         parents: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
         for path in tree.path_of.values():
@@ -118,7 +119,7 @@ def _members(sources: Sources) -> Iterator[Finding]:
 
 
 def _neighbours(sources: Sources) -> Iterator[Finding]:
-    """Other systems that run here, what is left to them, and choices that mean nobody."""
+    """Report other systems that run in the cluster, the workloads ceded to them, and settings that match no system."""
     left = left_to(sources)
     theirs: defaultdict[str, list[str]] = defaultdict(list)
     for dialect, neighbour in left.items():
@@ -143,7 +144,9 @@ def _neighbours(sources: Sources) -> Iterator[Finding]:
 
 
 def _described_kinds(sources: Sources) -> Iterator[Finding]:
-    """WorkloadKinds that are not in force, as the controller shows it. What is wrong with them is told as a fault."""
+    """Report WorkloadKinds that are not in force, as the controller shows in their conditions.
+    Faults in a WorkloadKind itself are reported as faults of requests.
+    """
     for manifest in sources.of_kind(GROUP, KIND):
         conditions = (manifest.get("status") or {}).get("conditions") or ()
         said = next((each for each in conditions if each.get("type") == READY), None)
@@ -163,7 +166,7 @@ def _described_kinds(sources: Sources) -> Iterator[Finding]:
 
 
 def _reading(manifest: Manifest, reason: str) -> tuple[str, ...]:
-    """The commands that let Phalanx read a kind."""
+    """Return the commands that give Phalanx permission to read a kind; empty for any other reason than Forbidden."""
     if reason != "Forbidden":
         return ()
     name, spec = f"phalanx-reads-{ref_of(manifest).name}", manifest["spec"]

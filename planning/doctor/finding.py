@@ -1,11 +1,11 @@
-"""What the doctor says of one thing that was looked at."""
+"""`Finding`: the doctor's result for one checked subject."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Severity(Enum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -14,11 +14,11 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: how it is, and what to do where it is not well."""
+    """The result of checking one subject: its severity, a description, and the remedy if something is wrong."""
 
     severity: Severity
     subject: str
     text: str
     remedy: str = ""
     fix: tuple[str, ...] = ()
-    """Commands that put it right, where commands can; words in capitals are for the reader to fill in."""
+    """Commands that fix the fault, if commands can; the reader replaces words in capitals."""

@@ -1,6 +1,6 @@
-"""Pods that wait for a scheduler which does not try them: members that were let go, and pods of no gang.
+"""Finds pods that wait for a scheduler that does not try them: released members, and pods of no gang.
 
-Pure: a picture of the cluster in, findings out.
+The functions are pure: they take a snapshot of the cluster and return findings.
 """
 
 from collections import defaultdict

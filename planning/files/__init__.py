@@ -1,4 +1,4 @@
-"""Files to objects, as strictly as the API server would take them.
+"""Reads files into Kubernetes objects, as strictly as the API server validates them.
 
-In comes text; out come typed objects and every mistake, by object and field. Start with `objects`.
+The input is text. The output is typed objects, and every mistake by object and field. Start with `objects`.
 """

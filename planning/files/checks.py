@@ -17,7 +17,7 @@ from planning.files.valid_kinds import wrong_in
 from planning.files.valid_metadata import Wrong
 
 _ELSEWHERE = {("", "Pod"), (GROUP, "Gang"), *((each.group, each.kind) for each in RUNTIMES)}
-"""Kinds besides workloads whose annotations are looked at where they are read."""
+"""Kinds besides workloads whose annotations are checked by their own readers."""
 
 
 def wrong_kind(manifest: Manifest) -> Iterator[Wrong]:
@@ -42,8 +42,10 @@ def _our_versions() -> Mapping[str, list[str]]:
 
 
 def wrong_fields(manifest: Manifest) -> tuple[Wrong, ...]:
-    """Mistakes that make the API server refuse an object. Objects with a uid, and pods with a node, have been stored
-    by an API server, perhaps of another version: their fields are not checked against the schemas.
+    """Return the mistakes for which the API server rejects an object.
+
+    An object with a uid, or a pod with a node, has been stored by an API server, perhaps of another version. Its fields
+    are not checked against the schemas.
     """
     if manifest["metadata"].get("uid") or (manifest["kind"] == "Pod" and _has_node(manifest)):
         return tuple(wrong_in(manifest))

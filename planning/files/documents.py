@@ -1,4 +1,4 @@
-"""Text to Kubernetes objects: YAML or JSON, several documents, Lists taken apart. Wrong text becomes mistakes."""
+"""Parses text into Kubernetes objects: YAML or JSON, several documents, Lists split. Invalid text becomes mistakes."""
 
 import json
 import re
@@ -17,9 +17,9 @@ from solver.deadline import NO_DEADLINE, Deadline
 
 _BLANKS = re.compile(r"\s*")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]")
-"""JSON's way to write a character in two halves. One half alone is a text that cannot be written anywhere."""
+"""The first half of a character that JSON writes as a surrogate pair. A text with only one half cannot be encoded."""
 _OFTEN = 256
-"""Objects of a JSON text that are read between two looks at the clock."""
+"""Number of objects of a JSON text that are read between two checks of the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Document:
     manifest: Mapping[str, Any]
 
     def __str__(self) -> str:
-        """`Kind namespace/name`, as far as the object says."""
+        """Return `Kind namespace/name`, as far as the object has these fields."""
         metadata = self.manifest.get("metadata")
         metadata = metadata if isinstance(metadata, Mapping) else {}
         name = shown(str(metadata.get("name") or metadata.get("generateName") or "(no name)"))
@@ -40,7 +40,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing that is wrong with the input. `object` and `field` are empty where the text itself is."""
+    """One fault of the input. `object` and `field` are empty if the text itself is faulty."""
 
     origin: str
     problem: str
@@ -48,7 +48,7 @@ class Mistake:
     field: str = ""
 
     def __str__(self) -> str:
-        """One line: file, object, field path, what is wrong. What breaks or hides a line is escaped."""
+        """One line: file, object, field path, problem. Characters that would break or hide the line are escaped."""
         text = ": ".join(part for part in (self.origin, self.object, self.field, self.problem) if part)
         if text.isprintable():
             return text
@@ -56,9 +56,9 @@ class Mistake:
 
 
 def parse(text: str | bytes, origin: str, deadline: Deadline = NO_DEADLINE) -> tuple[list[Document], list[Mistake]]:
-    """The objects in one text, in their order, with what is wrong; text that cannot be read gives no objects.
+    """Return the objects in one text, in their order, and its mistakes. A text that cannot be parsed gives no objects.
 
-    Raises `OutOfTimeError` where the deadline comes first. Takes time in proportion to the text's length.
+    Raises `OutOfTimeError` if the deadline passes first. The time is proportional to the text's length.
     """
     documents: list[Document] = []
     mistakes: list[Mistake] = []
@@ -78,9 +78,9 @@ def parse(text: str | bytes, origin: str, deadline: Deadline = NO_DEADLINE) -> t
 
 
 def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline) -> Iterator[Any]:
-    """The documents of a text. JSON, one document or several, goes first where it looks like it: it reads fast.
+    """Yield the documents of a text. A text that looks like JSON is parsed as JSON first, because that is faster.
 
-    Keys that an object has twice go to `doubled`: of JSON without their lines, which its reader does not tell.
+    Duplicate keys of an object are added to `doubled`; for JSON without lines, because its parser does not report them.
     """
     if text.lstrip()[:1] in ("{", "[", b"{", b"["):
         keys: list[str] = []
@@ -95,7 +95,9 @@ def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline)
 
 
 def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> list[Any] | None:
-    """The documents of a JSON stream; None where it is none: it may still be YAML, whose reader names the line."""
+    """Return the documents of a JSON stream; None if the text is no JSON. It may still be YAML, whose parser reports
+    the line of a fault.
+    """
     objects = 0
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def _no_json(constant: str) -> NoReturn:
 
 
 def _flattened(value: Any, origin: str) -> Iterator[Document | Mistake]:
-    """The objects of one document: none for an empty one, the items of a List."""
+    """Yield the objects of one document: none for an empty document, the items of a List, else the document."""
     if value is None:
         return
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Documents to Kubernetes objects of known kinds, with the defaults of the API server and every mistake named.
 
-Defaults: namespace "default", and for a Pod that is to be created a name made of its generateName. What a kind that
-nobody reads says is left unread; `Objects.ignored` counts such kinds.
+Defaults: namespace "default", and for a Pod without a name a name made of its generateName.
+Objects of unknown kinds are not read; `Objects.ignored` counts them by kind.
 """
 
 from collections import Counter
@@ -69,7 +69,7 @@ TYPED: Mapping[_GroupKind, type[Struct]] = {
 
 _SELECTOR = "spec.selector"
 _OTHERS = {("", "Service")}
-"""Kinds that mean something else than those of the same name that are read."""
+"""Core kinds that are ignored without a warning, although a kind of the same name in another group is read."""
 _CLUSTER_SCOPED = {
     "Node",
     "Namespace",
@@ -83,10 +83,11 @@ _CLUSTER_SCOPED = {
 
 @dataclass(slots=True)
 class Objects:
-    """All that was read. `manifests` holds the objects that dialects read; `origins` the file of every object.
+    """All objects that were read. `manifests` holds the objects that dialects read; `origins` the file of every object.
 
-    `generated`: by namespace and beginning, the next number for a name that the API server would make.
-    `doubtful`: what is left out and hardly meant to be: a kind that is read, but in another group or spelling.
+    `generated`: by namespace and generateName, the next number for a name that the API server would generate.
+    `doubtful`: objects that are ignored, probably against the user's intent: the same kind is read in another group or
+    spelling.
     """
 
     typed: dict[ObjectKey, Struct] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class Objects:
     doubtful: list[Mistake] = field(default_factory=list)
     generated: dict[tuple[str, str], int] = field(default_factory=dict)
     described: dict[_GroupKind, WorkloadKind] = field(default_factory=dict)
-    """The rows of kinds that WorkloadKinds describe, those of the documents among them."""
+    """The kinds that WorkloadKinds describe, including the WorkloadKinds of the documents, by group and kind."""
 
     def nodes(self) -> list[Node]:
         """The nodes."""
@@ -145,7 +146,9 @@ class Objects:
         return {each.metadata.name: each.metadata.labels for each in found}
 
     def sharing(self) -> dict[str, str | None]:
-        """With whom namespaces share their groups, by namespace. Those that no document describes share with all."""
+        """Return the namespaces with which each namespace shares its groups (annotation text; None: not set).
+        A namespace that no document describes shares with all.
+        """
         found = (each.metadata for each in self.typed.values() if isinstance(each, Namespace))
         return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH) for each in found}}
 
@@ -155,7 +158,7 @@ def read_objects(
     deadline: Deadline = NO_DEADLINE,
     described: Mapping[_GroupKind, WorkloadKind] = _NONE,
 ) -> Objects:
-    """Sort the documents by what they are. Raises `OutOfTimeError` where the deadline comes first.
+    """Read the documents into objects by their kind. Raises `OutOfTimeError` if the deadline passes before the end.
 
     :param described: rows of kinds that the cluster's own WorkloadKinds describe.
     """
@@ -179,7 +182,7 @@ def _kind(document: Document) -> _GroupKind:
 
 
 def _read_described(document: Document, objects: Objects) -> None:
-    """Read an object of a kind that a WorkloadKind describes; any other is left out."""
+    """Read an object of a kind that a WorkloadKind describes. An object of any other kind is counted as ignored."""
     kind = _kind(document)
     if kind in objects.described:
         with_its_row = Document(document.origin, with_row(document.manifest, objects.described))
@@ -227,8 +230,9 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
 
 
 def _allowing_nothing(budget: PodDisruptionBudget, wrong: Iterable[str]) -> PodDisruptionBudget:
-    """What a budget that cannot be read stands for: whom it was meant to protect stays; all pods of its namespace where
-    nobody can tell whom. `wrong`: the fields.
+    """Return the budget that replaces a budget with faults: it allows no eviction of the pods that it selects.
+
+    If the selector itself is faulty, the new budget covers all pods of its namespace. `wrong`: paths of faulty fields.
     """
     spec = budget.spec
     if any(path.startswith(_SELECTOR) for path in wrong):
@@ -237,7 +241,7 @@ def _allowing_nothing(budget: PodDisruptionBudget, wrong: Iterable[str]) -> PodD
 
 
 def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake]:
-    """Of an object that is left out: whether the same kind is read, in another group or another spelling."""
+    """Yield a mistake about an ignored object if the same kind is read in another group or another spelling."""
     group, kind = group_kind
     if group_kind in _OTHERS:
         return
@@ -252,7 +256,7 @@ def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake
 
 
 def _api_version(group: str, kind: str) -> str:
-    """What stands in the apiVersion of a kind that is read; the group alone where its version does not matter."""
+    """Return the apiVersion of a kind that is read; the group alone if any version is read."""
     versions = (each.versions for each in all_kinds() if (each.group, each.kind) == (group, kind))
     version = next(versions, ("v1",) if (group, kind) in TYPED else ("",))[0]
     return "/".join(filter(None, (group, version)))
@@ -260,15 +264,15 @@ def _api_version(group: str, kind: str) -> str:
 
 @cache
 def _dialect_kinds() -> Mapping[_GroupKind, bool]:
-    """Kinds that dialects read, and workloads (so that one that is not built yet is refused and not unseen), with
-    whether each is namespaced.
+    """Return the kinds that dialects read, and all workload kinds, each with whether it is namespaced.
+    A workload kind that is not supported yet is included, so that it is rejected and not ignored.
     """
     workloads = dict.fromkeys(WORKLOADS, True)
     return workloads | {(kind.group, kind.kind): kind.namespaced for kind in all_kinds()}
 
 
 def _problems(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What every object must have before anything else can be said of it, as (field, problem)."""
+    """Yield the faults of apiVersion, kind and metadata, as (field, problem). Other checks need these fields."""
     for name in ("apiVersion", "kind"):
         value = manifest.get(name)
         if not isinstance(value, str) or not value:
@@ -301,7 +305,7 @@ def _defaulted(manifest: Mapping[str, Any], group_kind: _GroupKind, objects: Obj
 
 
 def _generated(metadata: Mapping[str, Any], objects: Objects) -> str:
-    """A name as the API server would make one, but the same each time: the beginning and a number."""
+    """Return a name as the API server would generate it, but deterministic: the generateName and a number."""
     prefix, namespace = metadata["generateName"], metadata["namespace"]
     number = objects.generated.get((namespace, prefix), 0)
     while ("", "Pod", namespace, f"{prefix}{number}") in objects.origins:
@@ -311,7 +315,7 @@ def _generated(metadata: Mapping[str, Any], objects: Objects) -> str:
 
 
 def _wrong_quantities(value: Struct) -> Iterator[tuple[str, str]]:
-    """Quantities that cannot be read, as (field, problem)."""
+    """Yield the quantities of a node, a pod or a runtime class that cannot be parsed, as (field, problem)."""
     for path, resource, quantity in _quantities(value):
         try:
             countable(resource, quantity)
@@ -320,7 +324,9 @@ def _wrong_quantities(value: Struct) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_in_template(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Likewise of the pods that a workload would make. A template of a wrong shape is a fault, told later."""
+    """Yield the quantities of a workload's pod templates that cannot be parsed, as (field, problem).
+    A malformed template yields nothing: its dialect reports it later as a fault.
+    """
     with suppress(MalformedError):
         for path, pod in _examples(manifest):
             for at, problem in _wrong_quantities(pod):
@@ -328,7 +334,7 @@ def _wrong_in_template(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _examples(manifest: Manifest) -> Iterator[tuple[str, Pod]]:
-    """A pod of each template of a workload, and where the template stands. Raises `MalformedError`."""
+    """Yield the field path of each template of a workload, with a pod of it. Raises `MalformedError`."""
     if is_job(manifest):
         yield "spec.template", example_pod(manifest)
     elif shape_of(manifest) is not None:

@@ -1,7 +1,7 @@
 """Rules of the API server for the kinds that files hold, beyond their schemas (`planning.files.schemas`).
 
-Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). What has the wrong type is
-told by whoever reads the field, and what a gang asks for by its dialect.
+Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). Other modules report two
+kinds of faults. The reader of a field reports a wrong type, and a dialect reports faults of a gang's request.
 """
 
 import re
@@ -28,7 +28,7 @@ Manifest = Mapping[str, Any]
 
 
 def wrong_in(manifest: Manifest) -> Iterator[Wrong]:
-    """What is wrong with an object; nothing for a kind of which no rule is known. Expects an object with metadata."""
+    """Yield the faults of an object that has metadata; only those of its metadata if its kind has no rules here."""
     yield from wrong_metadata(manifest["metadata"], "metadata")
     rule = _RULES.get((group_of(manifest["apiVersion"]), manifest["kind"]))
     if rule is not None:
@@ -36,13 +36,13 @@ def wrong_in(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _pod(manifest: Manifest) -> Iterator[Wrong]:
-    """A pod that runs has been let in, whatever a file leaves out of it."""
+    """Yield the faults of a pod. A pod with a node has none: an API server accepted it, whatever the file omits."""
     spec = _part(manifest, "spec")
     if spec.get("nodeName"):
         return
     try:
         encoded = msgspec.json.encode(spec)
-    except (TypeError, ValueError):  # what no JSON holds, such as a key that is none
+    except (TypeError, ValueError):  # not representable in JSON, such as a mapping key that is not a text
         yield from wrong_pod_spec(spec, "spec")
     else:
         yield from _wrong_in_spec(encoded)
@@ -50,7 +50,7 @@ def _pod(manifest: Manifest) -> Iterator[Wrong]:
 
 @lru_cache(maxsize=256)
 def _wrong_in_spec(encoded: bytes) -> tuple[Wrong, ...]:
-    """What is wrong with a pod's spec: of all that are alike it is worked out once."""
+    """Return the faults of a pod's spec, given as JSON. The cache checks equal specs only once."""
     return tuple(wrong_pod_spec(msgspec.json.decode(encoded), "spec"))
 
 
@@ -70,7 +70,7 @@ def _job(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _indexes(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Wrong]:
-    """What the completion mode asks of the Job's numbers and name."""
+    """Yield the faults of a Job's numbers and name under its completion mode."""
     mode, name, completions = spec.get("completionMode", _MODES[0]), metadata.get("name"), spec.get("completions")
     if mode not in _MODES:
         yield "spec.completionMode", f'"{mode}" is not known; write {" or ".join(_MODES)}'

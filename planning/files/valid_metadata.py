@@ -1,4 +1,4 @@
-"""What the API server refuses in any object that is read here, so that files are told of it before they are applied.
+"""Rules of the API server for the metadata of any object, so that a fault is reported before a file is applied.
 
 Sources: Kubernetes documentation, "Object Names and IDs" and "Labels and Selectors"; apimachinery, `validation`.
 """
@@ -30,22 +30,22 @@ Wrong = tuple[str, str]
 
 
 def shown(text: str) -> str:
-    """A name as it is told: one that is too long for any object by its beginning and its length."""
+    """Return a name as messages show it: a name that is too long for any object is cut and followed by its length."""
     return text if len(text) <= _LONGEST_NAME else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
 def is_name(text: str) -> bool:
-    """Whether an object can go by the name (a DNS-1123 subdomain)."""
+    """Whether the text is a valid object name (a DNS-1123 subdomain)."""
     return len(text) <= _LONGEST_NAME and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_dns_label(text: str) -> bool:
-    """Whether a namespace, a container or a pod's host name can go by the name (a DNS-1123 label)."""
+    """Whether the text is a valid name of a namespace, a container or a pod's host (a DNS-1123 label)."""
     return len(text) <= _LONGEST_NAMESPACE and _DNS_LABEL.fullmatch(text) is not None
 
 
 def wrong_names(metadata: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Names by which no object can go. Expects texts."""
+    """Yield the faults of the metadata's name, generateName and namespace. Expects texts."""
     for field, ending in (("name", ""), ("generateName", "0")):
         name = metadata.get(field)
         if name and not is_name(f"{name}{ending}"):
@@ -79,7 +79,9 @@ def _mapping(part: Any) -> Mapping[str, Any]:
 
 
 def wrong_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Wrong]:
-    """Labels and annotations of an object or a pod template that cannot be stored. Other types are told elsewhere."""
+    """Yield the labels and annotations of an object or a pod template that the API server would not store.
+    Fields of a wrong type are reported by their readers.
+    """
     yield from wrong_labels(metadata.get("labels"), f"{path}.labels")
     annotations = metadata.get("annotations")
     if isinstance(annotations, Mapping):

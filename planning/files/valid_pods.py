@@ -1,7 +1,7 @@
 """Rules of the API server for the spec of a pod, beyond its schema (`planning.files.schemas`).
 
 Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py); they are those of
-`k8s.io/kubernetes/pkg/apis/core/validation`. What has the wrong type is told by whoever reads the field.
+`k8s.io/kubernetes/pkg/apis/core/validation`. A field of the wrong type is reported by the reader of the field.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
 
 
 def wrong_pod_spec(spec: Mapping[str, Any], path: str, policies: Sequence[str] = _POLICIES) -> Iterator[Wrong]:
-    """What is wrong with the pods' spec at `path`. `policies`: the restart policies that may stand there."""
+    """Yield the faults of the pod spec at `path`. `policies`: the restart policies that are allowed there."""
     yield from _containers(spec, path)
     policy = spec.get("restartPolicy", "Always")
     if isinstance(policy, str) and policy not in policies:
@@ -111,7 +111,7 @@ def _resources(requests: Mapping[str, Any], limits: Mapping[str, Any], at: str) 
 
 
 def _amount(name: str, value: Any) -> int:
-    """In base units; 0 for what is no quantity, which is told elsewhere."""
+    """Return the quantity in base units; 0 if it cannot be parsed, which another check reports."""
     with suppress(ValueError):
         return amount(name, value)
     return 0

@@ -1,7 +1,7 @@
-"""A gang on a snapshot becomes the solver's problem.
+"""Framing: turns a gang on a snapshot into the solver's problem.
 
-In come a `Gang`, a `Snapshot` and a `Topology`; out comes a `gang_problem.Framing`, with the way back from positions
-to pods and nodes. Start with `gang_problem`; `shapes` says where each member may run, `member_rules` what members say
-of each other, `victims` who may be evicted under which `disruption_budgets`, `stranded` who was let go to a node that
-cannot take it.
+The input is a `Gang`, a `Snapshot` and a `Topology`. The output is a `gang_problem.Framing`, which also maps positions
+back to pods and nodes. Start with `gang_problem`. `shapes` holds the nodes on which each member may run, and
+`member_rules` the rules between members. `victims` finds the pods that may be evicted under the `disruption_budgets`.
+`stranded` finds the members that were released to a node that can no longer take them.
 """

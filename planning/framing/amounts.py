@@ -1,9 +1,9 @@
 """Amounts of resources in the units of one problem: exact, and small enough to be added up in 64 bits.
 
 The greatest common divisor of all amounts of a resource is its unit, so that nothing is rounded and numbers stay small.
-Where they are still too large (from 2^61 on, all rows together), a node offers no more than the gang could ever use.
-If that is not enough the unit grows: what is asked is then rounded up and what is there rounded down, so that a plan
-always holds, but one that fits to the last byte may be missed, and nothing is proven.
+If the amounts are still too large (from 2^61 on, all rows together), a node offers no more than the gang could ever
+use. If that is not enough, the unit grows: requests are rounded up and capacities are rounded down. A plan then still
+holds on the nodes. But a plan that fits to the last byte may be missed, and nothing is proven.
 """
 
 import math
@@ -18,15 +18,16 @@ Amounts = tuple[int, ...]
 """Amounts in base units, parallel to the resources of the problem."""
 
 _LARGEST_SUM = 1 << 61
-"""Of all rows together: nodes and victims, twice, stay within 64 bits."""
+"""Limit of the sum of all rows. Twice the sum over nodes and victims stays within 64 bits."""
 _LARGEST_ROUNDED = 1 << 57
-"""The same of amounts that are rounded anyway: sums over several levels stay within 64 bits, too."""
+"""Limit of the sum of all rows if amounts are rounded anyway. Sums over several levels then stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """`sizes`: of one unit of each resource, in base units. `most`: of each the largest amount that makes a difference
-    to the gang, in units; empty where all amounts count as they are. `exact`: whether none is rounded.
+    """The units of a problem's resources. `sizes`: the size of one unit of each resource, in base units. `most`: by
+    resource, the largest amount that makes a difference to the gang, in units; empty if no amount is capped. `exact`:
+    whether no amount is rounded.
     """
 
     sizes: Amounts
@@ -35,8 +36,8 @@ class Units:
 
     @classmethod
     def of(cls, asked: Sequence[Amounts], offered: Sequence[Iterable[int]], rows: int) -> Self:
-        """The units for requests of members (one for each) and amounts of nodes and victims, resource by resource;
-        `rows`: how many those are, `offered` need not repeat equal ones.
+        """Return the units for these amounts. `asked`: the requests of each member. `offered`: by resource, the amounts
+        of nodes and victims; equal amounts may be given once. `rows`: the number of nodes and victims.
         """
         wanted = [*zip(*asked, strict=True)]
         columns = [{*own, *each} for own, each in zip(wanted, offered, strict=True)]
@@ -55,12 +56,14 @@ class Units:
         return cls(tuple(sizes), tuple(most), exact=tuple(sizes) == divisors)
 
     def asked(self, amounts: Amounts) -> Amounts:
-        """What a member asks for, in units."""
+        """Return a member's requests in units, rounded up."""
         return tuple([-(-amount // size) for amount, size in zip(amounts, self.sizes, strict=True)])
 
     def offered(self, columns: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-        """What nodes have, or victims would leave, given resource by resource: a row for each, a column per resource,
-        in units.
+        """Return the free capacity of nodes, or the requests of victims, in units, rounded down.
+
+        The result has one row for each node or victim and one column for each resource. `columns` holds the amounts by
+        resource, in base units.
         """
         found = np.empty((len(columns[0]), len(self.sizes)), dtype=np.int64)
         for place, (column, size) in enumerate(zip(columns, self.sizes, strict=True)):
@@ -73,5 +76,8 @@ class Units:
 
 
 def _cap(wanted: Sequence[int], least: int, size: int) -> int:
-    """What the members ask for in all, in units of that size, and what the emptiest node lacks (`least`, where < 0)."""
+    """Return the sum of all members' requests in units of `size`, plus the deficit of the most overcommitted node.
+
+    `least`: the smallest offered amount; a negative one is a deficit.
+    """
     return sum(-(-amount // size) for amount in wanted) + max(0, -(least // size))

@@ -1,9 +1,9 @@
-"""What disruption budgets still allow, when all that plans have spent is charged: each pod once, whoever evicts it.
+"""Disruption budgets after all planned evictions have been charged. Each pod is charged once, even if several plans
+evict it.
 
-The disruption controller's count (`status.disruptionsAllowed`) holds what has been evicted up to then; the API server
-takes a pod off it and notes it in `status.disruptedPods` when it accepts an eviction (policy/v1). What plans mean to
-evict is in no status: evictions planned on the same picture (`Snapshot.evicted`), and those of plans in force
-(`Snapshot.leaving`).
+The disruption controller's count (`status.disruptionsAllowed`) covers past evictions. When the API server accepts an
+eviction, it decrements the count and records the pod in `status.disruptedPods` (policy/v1). No status holds planned
+evictions: those planned on the same snapshot (`Snapshot.evicted`), and those of plans in force (`Snapshot.leaving`).
 """
 
 import math
@@ -21,8 +21,8 @@ from solver.problem import DisruptionBudget
 
 
 def budgets_of(candidates: EvictablePods, snapshot: Snapshot) -> tuple[DisruptionBudget, ...]:
-    """The budgets over these candidates in the solver's words, with what is left of them. A candidate that has been
-    charged already costs nothing more.
+    """Return the budgets over these candidates as the solver's constraints, with the remaining allowance.
+    A candidate that has been charged already is not charged again.
     """
     numbers, spent_in = {name: number for number, name in enumerate(candidates.namespaces)}, _spent_in(snapshot)
     budgets = []
@@ -40,8 +40,9 @@ def budgets_of(candidates: EvictablePods, snapshot: Snapshot) -> tuple[Disruptio
 
 
 def overdrawn(gone: AbstractSet[str], snapshot: Snapshot) -> str:
-    """Which budget does not allow that all these pods (`namespace/name`) go beside those that other plans evict; ""
-    where all do.
+    """Return a message about a budget that does not allow the eviction of all pods in `gone` (`namespace/name`).
+
+    The victims of other plans are charged first. The message is "" if every budget allows the evictions.
     """
     going = [each for state in snapshot.holding_any(gone) for each in state.tenants if each.pod.key in gone]
     if not going:
@@ -59,12 +60,12 @@ def overdrawn(gone: AbstractSet[str], snapshot: Snapshot) -> str:
 
 
 def _takes(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
-    """Whether evicting the pod would take from the budget what has not been taken yet."""
+    """Whether an eviction of the pod would be charged to the budget, because it has not been charged yet."""
     return covers(budget, tenant) and not (tenant.pod.terminating or _noted(budget, tenant))
 
 
 def by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
-    """The budgets of each namespace."""
+    """Return the budgets grouped by namespace."""
     found: dict[str, list[PodDisruptionBudget]] = {}
     for budget in budgets:
         found.setdefault(budget.metadata.namespace, []).append(budget)
@@ -72,13 +73,15 @@ def by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[PodDi
 
 
 def covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
-    """An empty selector covers the whole namespace, an absent one nothing (policy/v1)."""
+    """Whether the budget selects the pod. An empty selector covers the whole namespace, an absent one nothing
+    (policy/v1).
+    """
     same = budget.metadata.namespace == tenant.pod.metadata.namespace
     return same and selects(budget.spec.selector, tenant.pod.metadata.labels)
 
 
 def covering(budget: PodDisruptionBudget) -> Callable[[Tenant], bool]:
-    """`covers` for those who ask it of thousands of pods of the budget's own namespace."""
+    """Return a fast version of `covers` for many pods, all of which are in the budget's own namespace."""
     selector = budget.spec.selector
     if selector is None or selector.match_expressions or len(selector.match_labels) > 1:
         return lambda tenant: selects(selector, tenant.pod.metadata.labels)
@@ -93,12 +96,12 @@ def _charged(budget: PodDisruptionBudget, tenant: Tenant, snapshot: Snapshot) ->
 
 
 def _noted(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
-    """Whether the API server has taken the pod off the budget already."""
+    """Whether the API server has charged the pod to the budget already (`status.disruptedPods`)."""
     return tenant.pod.metadata.name in budget.status.disrupted_pods
 
 
 def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
-    """By namespace the pods that plans evict and that are not on their way out yet, each once."""
+    """Return by namespace the pods that plans evict and that are not terminating yet, each once."""
     spent = {tenant.pod.key: tenant for tenant in snapshot.evicted}
     for state in snapshot.holding_any(snapshot.leaving):
         spent |= {each.pod.key: each for each in state.tenants if each.pod.key in snapshot.leaving}
@@ -110,11 +113,12 @@ def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
 
 
 def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
-    """How many more pods may go: what the disruption controller has counted, else counted here as it would.
+    """Return how many more pods the budget allows to evict: the disruption controller's count if there is one, else a
+    count by the same rules.
 
-    Shares are taken of the running pods that the budget covers and rounded up, as the controller does for both fields.
-    Pods that are on their way out, or as good as evicted, are not healthy.
-    A budget of neither field allows nothing: the controller expects no pod then (disruption.go, getExpectedPodCount).
+    A percentage applies to the running pods that the budget covers and is rounded up, as in the controller for both
+    fields. A pod that is terminating, or recorded as disrupted, is not healthy.
+    A budget with neither field allows nothing: the controller expects no pod then (disruption.go, getExpectedPodCount).
     """
     counted = budget.status.disruptions_allowed
     if counted is not None:

@@ -1,4 +1,4 @@
-"""The cluster without the pods that come and go: what a gang could have if it were alone."""
+"""The cluster with DaemonSet and mirror pods only: the capacity that a gang would have if it were alone."""
 
 import weakref
 
@@ -29,7 +29,7 @@ def emptied(snapshot: Snapshot) -> Snapshot:
 
 
 def _with_nodes(snapshot: Snapshot, states: list[NodeState]) -> Snapshot:
-    """The snapshot with these nodes, and without what depends on the pods that are gone."""
+    """Return a snapshot with these nodes, and without the fields that depend on the removed pods."""
     return Snapshot(
         nodes=tuple(states),
         priority_classes=snapshot.priority_classes,
@@ -47,7 +47,7 @@ def _emptied(state: NodeState) -> NodeState:
 
 
 def _restored(node: Node) -> Node:
-    """The node without what passes: a cordon, and a Ready condition that is not True, with their taints."""
+    """Return the node without temporary states: a cordon, a Ready condition that is not True, and their taints."""
     taints = tuple(taint for taint in node.spec.taints if taint.key not in _PASSING_TAINTS)
     if node.ready and not node.spec.unschedulable and len(taints) == len(node.spec.taints):
         return node
@@ -60,6 +60,6 @@ def _restored(node: Node) -> Node:
 
 
 def _stays(pod: Pod) -> bool:
-    """Whether the pod comes back to its node by itself: a mirror pod, or a pod of a DaemonSet."""
+    """Whether the pod is recreated on the same node: a mirror pod, or a pod of a DaemonSet."""
     owners = pod.metadata.owner_references
     return any(owner.kind == "Node" or (owner.kind == "DaemonSet" and owner.controller) for owner in owners)

@@ -1,9 +1,8 @@
-"""A gang, a snapshot and a topology become the solver's problem, with the way back from its positions.
+"""Turns a gang, a snapshot and a topology into the solver's problem, and maps its positions back to pods and nodes.
 
-Amounts are in units of the problem (`planning.framing.amounts`). Resources: cpu and memory first, then the others that
-the gang asks for by name, "pods" last. Nodes outside the topology are not in the problem, with one exception: where a
-member is bound, or a sibling of a victim runs, on such a node, the node is there as a guest, without room, in domains
-of its own.
+Amounts are in units of the problem (`planning.framing.amounts`). Resources: cpu and memory first, then the other
+requested resources by name, "pods" last. Nodes outside the topology are not in the problem. The only exceptions are
+nodes of bound members and of victims' siblings: they are guests, without free capacity and in domains of their own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +39,7 @@ from solver import problem as solving
 from solver.nodes import NodeTable, node_layout_of
 
 NODE_ONLY = Topology(name="", kind="", levels=(Level("node", (HOSTNAME_LABEL,)),))
-"""The topology of a cluster that has none: every node for itself."""
+"""The topology of a cluster without one: the node is the only level."""
 
 _FIRST = ("cpu", "memory")
 
@@ -59,12 +58,12 @@ class Framing:
 
     `members[s][m]` is the gang's member behind member m of set s, `nodes[i]` the node behind node i, `victims[i]`
     the pod behind victim i. `units`: the size of one unit of each resource. `exact`: whether no amount is rounded
-    (`planning.framing.amounts`). `guests`: positions of nodes that are
-    not in the topology. `outside`: all nodes that are not, with the label that each lacks. `unmodelled`: wishes of
-    the members that nothing reads. `among_members`: those about one another that the problem does not hold, and
-    `spread_limits` tells what would hold part of them (`planning.scheduler_rules.member_affinity`). `stranded`: members
-    whose nodes cannot take them any more. `overruled`: by node, the disruption budgets over pods there of which none
-    may go, because it is under two.
+    (`planning.framing.amounts`). `guests`: positions of the problem's nodes that are outside the topology. `outside`:
+    all nodes outside the topology, with the label that each lacks. `unmodelled`: members' constraints that planning
+    does not read. `among_members`: constraints between members that are not in the problem; `spread_limits` returns
+    exclusions that enforce a part of them (`planning.scheduler_rules.member_affinity`). `stranded`: members whose nodes
+    cannot take them any more. `overruled`: by node, the disruption budgets that overlap on a pod there. A pod under two
+    budgets cannot be evicted.
     """
 
     problem: solving.Problem
@@ -84,7 +83,7 @@ class Framing:
 
 
 class _Asked(NamedTuple):
-    """What pods ask for of a resource, `by_pod`, and all the `different` amounts."""
+    """Requests of pods for one resource, in base units: `by_pod`, and the set of all `different` amounts."""
 
     by_pod: list[int]
     different: set[int]
@@ -95,7 +94,7 @@ def frame(
 ) -> Framing:
     """State the problem of placing `gang`. Expects a gang whose pods have their priorities (`with_priorities`).
 
-    `running`: the gangs of the pods that run already. `preemption` False: nobody is evicted.
+    `running`: the gangs of the pods that run already. `preemption` False: no pod is evicted.
     Raises `UnknownLevelError` where the gang names a level that the topology lacks.
     """
     return _Framer((gang,), snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
@@ -126,7 +125,7 @@ def level_at(topology: Topology, name: str) -> int:
 
 
 class _Framer:
-    """What the steps of one framing share. `everybody`: the members of all gangs; `members`: the same by set."""
+    """State of one framing. `everybody`: the members of all gangs; `members`: the members of each pod set."""
 
     def __init__(self, gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology, running: RunningGangs) -> None:
         self.gangs, self.snapshot, self.topology, self.running = tuple(gangs), snapshot, topology, running
@@ -199,7 +198,7 @@ class _Framer:
         states = places.states
         traits = [each.traits for each in table.manners]
         exclusions, separations = apart(traits, table.traits.terms, states)
-        # Only of those who are in somebody's way is it asked which victim they are.
+        # Victim positions are only looked up for `concerned` pods: without these the mapping is not needed.
         positions = {key: position for position, key in enumerate(victims.victims.keys)} if table.concerned else {}
         alone = self.gangs[0] if len(self.gangs) == 1 else None
         return solving.Problem(
@@ -228,7 +227,7 @@ class _Framer:
         return ((gang, each) for gang in self.gangs for each in gang.pod_sets)
 
     def _rules(self) -> Iterator[solving.GangRules]:
-        """Which gang has which sets, and its rules over all of them."""
+        """Yield for each gang the positions of its sets, and its rules over all of them."""
         first = 0
         for gang in self.gangs:
             sets = tuple(range(first, first + len(gang.pod_sets)))
@@ -247,7 +246,7 @@ class _Framer:
         return (*self.tree.path_of, *[state.name for state in places.states[len(self.inside) :]])
 
     def _in_problem(self, places: Places) -> solving.Column:
-        """By node of the snapshot, its position in the problem; -1 where it is not there."""
+        """Return for each node of the snapshot its position in the problem; -1 if the node is not in the problem."""
         found = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
         found[self.inside] = np.arange(len(self.inside))
         for position, state in enumerate(places.states[len(self.inside) :], len(self.inside)):
@@ -256,7 +255,7 @@ class _Framer:
         return found
 
     def _labels(self, states: Sequence[NodeState]) -> LabelsOf:
-        """What the nodes of the problem have as a label, those of the topology and then its guests, by name."""
+        """Return the function from a label key to its value on each node: the topology's nodes, then the guests."""
         guests = states[len(self.inside) :]
 
         def of(key: str) -> Iterator[tuple[str, str | None]]:
@@ -284,7 +283,7 @@ class _Framer:
         return tuple([amounts.get(each, 0) for each in self.resources])
 
     def _asked(self, pods: EvictablePods) -> list[_Asked]:
-        """What pods ask for, by resource."""
+        """Return the pods' requests, by resource."""
         asks = pods.asks.tolist()
         kinds, found = {*asks}, []
         for resource in self.resources:
@@ -293,7 +292,7 @@ class _Framer:
         return found
 
     def _node_terms(self, gang: Gang, table: ShapeTable) -> NodeTerms:
-        """What the gang asks of nodes for all of its members."""
+        """Return the node rules and preferences of the gang that hold for all of its members."""
         return NodeTerms(
             affinity_of(gang, self.snapshot.nodes),
             gang.node_rules,
@@ -301,13 +300,13 @@ class _Framer:
         )
 
     def _held_shapes(self, table: ShapeTable, positions: Mapping[str, int]) -> dict[int, int]:
-        """Shapes of the members that have their nodes: their requests, and nowhere else to go."""
+        """Return the shapes of the members that hold nodes already: their requests, and no other eligible node."""
         held = [member for member in self.everybody if self.node_of[id(member)]]
         nodes = frozenset(positions[self.node_of[id(member)]] for member in held)
         return {id(member): table.add_held(member.pod, self.requests[id(member)], nodes) for member in held}
 
     def _tied_shape(self, table: ShapeTable, tied: Stranded) -> int:
-        """The shape of a member that only its own node could take, if there were room."""
+        """Return the shape of a stranded member, which could only run on its own node, if that had free capacity."""
         return table.add_tied(tied.member.pod, self.requests[id(tied.member)], tied.node, tied.why, room=tied.room)
 
     def _candidates(self, table: ShapeTable) -> EvictablePods:
@@ -331,7 +330,9 @@ class _Framer:
         )
 
     def _add_guests(self, places: Places, evictable: EvictablePods) -> None:
-        """Nodes outside the topology, or gone, that must be named all the same; nothing more can be put there."""
+        """Add the nodes outside the topology, and missing nodes, that hold a member or a victim. They have no free
+        capacity.
+        """
         outside = {*np.unique(evictable.node).tolist()}.difference(self.inside)
         names = {self.snapshot.nodes[node].name for node in outside} | {*self.node_of.values()}
         depth = len(self.topology.levels) - 1
@@ -339,7 +340,7 @@ class _Framer:
             places.add(self.snapshot.state(name) or gone(name), (f"outside ({name})",) * depth)
 
     def _take_held_room(self, places: Places, positions: Mapping[str, int]) -> None:
-        """The room of the members that stay where they are is not free."""
+        """Subtract the requests of the members that keep their nodes from the free capacity."""
         for member in self.everybody:
             if (node := self.node_of[id(member)]) in self.tree.path_of:
                 places.take(positions[node], self.requests[id(member)])
@@ -381,7 +382,9 @@ class _Framer:
         return tuple(rule for place in range(len(self.gangs)) for rule in self._together_of(place))
 
     def _together_of(self, place: int) -> Iterator[solving.Together]:
-        """The sets of one gang that share a domain. Of several gangs, all sets of a gang that requires a level do."""
+        """Yield the rules about sets of one gang that must share a domain. In a problem of several gangs, this includes
+        a gang's required level, which covers all its sets.
+        """
         gang, first = self.gangs[place], sum(len(each.pod_sets) for each in self.gangs[:place])
         order = {each.name: position for position, each in enumerate(gang.pod_sets, first)}
         for rule in gang.together:
@@ -391,7 +394,7 @@ class _Framer:
 
 
 def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:
-    """The resources that are asked for, in the order that decides between equals."""
+    """Return the requested resources in the problem's order, which breaks ties between equally scarce ones."""
     asked = {name for each in requests for name, value in each.items() if value}
     first = [name for name in _FIRST if name in asked]
     return (*first, *sorted(asked - {*_FIRST, PODS}), PODS)

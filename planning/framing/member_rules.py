@@ -1,4 +1,4 @@
-"""Members of one gang that must not share a node or a domain, and who must go from theirs, as rules of the problem."""
+"""Rules of the problem between members, and between members and running pods: exclusion, affinity and spread."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -14,20 +14,20 @@ from solver.problem import Affinity, Conflict, Exclusion, Separation
 from solver.problem import Spread as SpreadRule
 
 NODE_NAME = "metadata.name"
-"""The node itself, as the key of an exclusion that no label stands for."""
+"""The key of an exclusion on single nodes. It is no label key."""
 
 Groups = tuple[str | None, ...]
 LabelsOf = Callable[[str], Iterable[tuple[str, str | None]]]
-"""By label key, each node by name and what it has there."""
+"""Function from a label key to the name of each node and its value of that label; None: the node lacks the label."""
 
 
 def apart(
     traits: Sequence[Traits], terms: Sequence[AffinityTerm], nodes: Sequence[NodeState]
 ) -> tuple[tuple[Exclusion, ...], tuple[Separation, ...]]:
-    """Who keeps off whom. `traits` by shape; `terms`: what the traits speak of.
+    """Return the rules that keep members apart. `traits` by shape; `terms`: the anti-affinity terms of the traits.
 
-    Shapes that keep off their own kind and each other go into one exclusion: at most one of them in each domain. All
-    other pairs are separated.
+    Shapes that exclude themselves and each other share one exclusion: each domain takes at most one of their members.
+    All other excluding pairs become separations.
     """
     shapes: dict[Traits, list[int]] = {}
     for shape, each in enumerate(traits):
@@ -45,7 +45,9 @@ def apart(
 
 
 def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[AffinityTerm]) -> Iterable[tuple[Traits, Traits]]:
-    """Those that cannot share a domain of `key`, also with their own kind; anti-affinity of either is enough."""
+    """Yield the pairs of traits that cannot share a domain of `key`; a pair may consist of the same traits twice.
+    The anti-affinity of one side is enough.
+    """
     about = frozenset(place for place, term in enumerate(terms) if term.topology_key == key)
     for position, one in enumerate(traits):
         for other in traits[position:]:
@@ -59,7 +61,7 @@ def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[AffinityTerm]) ->
 
 
 def _cliques(traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]) -> list[list[Traits]]:
-    """Traits that keep off their own kind, in parts of which all keep off each other."""
+    """Group traits that exclude themselves into cliques: all traits of a clique exclude each other."""
     found: list[list[Traits]] = []
     for each in traits:
         clique = next((c for c in found if all(frozenset((each, other)) in pairs for other in c)), None)
@@ -73,7 +75,7 @@ def _cliques(traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]) -> 
 def _sides(
     traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]
 ) -> Iterable[tuple[Sequence[Traits], Sequence[Traits]]]:
-    """Pairs of unlike ones, those with the same counterparts put together."""
+    """Return the pairs of different traits, with all traits that have the same counterparts in one entry."""
     sides: dict[tuple[Traits, ...], list[Traits]] = {}
     for position, one in enumerate(traits):
         if others := tuple(other for other in traits[position + 1 :] if frozenset((one, other)) in pairs):
@@ -92,7 +94,10 @@ def _groups(key: str, nodes: Sequence[NodeState]) -> Groups:
 
 
 def conflicts(obstacles: Sequence[Sequence[Obstacle]], victims: Mapping[str, int]) -> tuple[Conflict, ...]:
-    """Who has to go for a place. `obstacles` by shape; `victims`: positions by pod, of whom all those are."""
+    """Return the conflicts: pods that must be evicted before a shape's members may use certain nodes.
+
+    `obstacles` by shape; `victims`: victim positions by pod, for all pods of the obstacles.
+    """
     found: dict[Obstacle, list[int]] = {}
     for shape, each in enumerate(obstacles):
         for obstacle in each:
@@ -106,7 +111,7 @@ def conflicts(obstacles: Sequence[Sequence[Obstacle]], victims: Mapping[str, int
 def affinities(
     traits: Sequence[Traits], near: Sequence[Near | None], nodes: Sequence[NodeState], victims: Mapping[str, int]
 ) -> tuple[Affinity, ...]:
-    """Who wants to be near whom, where that depends on who comes and who goes. `traits` and `near` by shape."""
+    """Return the pod affinity of members that depends on other members or on victims. `traits` and `near` by shape."""
     found: dict[tuple[int, Near], list[int]] = {}
     for shape, (trait, each) in enumerate(zip(traits, near, strict=True)):
         if each is not None:
@@ -172,6 +177,6 @@ def spread_rules(
 
 
 def _places(spread: Spread, labels: LabelsOf) -> Groups:
-    """The domain of each node, None where its pods do not count."""
+    """Return the domain of each node; None for a node whose pods the constraint does not count."""
     counted = spread.counted
     return tuple([domain if name in counted else None for name, domain in labels(spread.topology_key)])

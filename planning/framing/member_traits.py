@@ -1,7 +1,7 @@
-"""What tells members of one gang apart for other members: host ports, anti-affinity, and labels that are looked at.
+"""Traits of members that matter to other members of the gang: host ports, affinity terms, and labels that terms select.
 
-Members of equal traits bear the same neighbours. Traits that no two members notice are left out, so that members which
-only differ in those stay alike.
+Members of equal traits accept the same neighbours. A trait that affects no pair of members is left out, so that members
+that differ in nothing else keep the same shape.
 """
 
 from collections import Counter
@@ -19,10 +19,10 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """`ports`: host ports that another member wants, too. `apart`: the anti-affinity terms that it has, `matching`:
-    those that speak of it, both by position in `GangTraits.terms`. `wants`: its affinity, where that is about members
-    (else -1), `wanted`: by whose affinity it is meant, both by number. `labels`: those that topology spread of the gang
-    looks at.
+    """The traits of one member. `ports`: its host ports that another member requests, too. `apart`: its own
+    anti-affinity terms, `matching`: the terms that select it, both by position in `GangTraits.terms`. `wants`: the
+    number of its affinity if that selects members, else -1. `wanted`: the numbers of the affinities that select it.
+    `labels`: its labels that the gang's topology spread reads.
     """
 
     ports: frozenset[HostPort] = frozenset()
@@ -37,7 +37,7 @@ NONE = Traits()
 
 
 class GangTraits:
-    """The traits of all members of a gang. `terms`: the anti-affinity terms of which some are about members."""
+    """The traits of all members of a gang. `terms`: the anti-affinity terms that keep members of the gang apart."""
 
     def __init__(self, pods: Iterable[Pod], namespaces: Namespaces) -> None:
         self.terms: tuple[AffinityTerm, ...] = ()
@@ -56,15 +56,15 @@ class GangTraits:
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """Label keys that members look at on others."""
+        """Label keys of other members that the members' terms and constraints read."""
         return self._keys
 
     def of(self, pod: Pod) -> Traits:
-        """The traits of a member: one of the very pods that all traits were worked out from."""
+        """Return the traits of a member. Expects the same pod object that was given to the constructor."""
         return self._of.get(id(pod), NONE)
 
     def _mark(self, pod: Pod) -> bytes:
-        """Equal for pods that have the same traits."""
+        """Return a key that is equal for pods that have the same traits."""
         affinity = pod.spec.affinity
         return _encode(
             (
@@ -116,7 +116,7 @@ def _name_of(term: AffinityTerm) -> bytes:
 
 
 def _wishes(like: Mapping[bytes, Pod], namespaces: Namespaces) -> Iterable[tuple[set[bytes], set[bytes]]]:
-    """By affinity, who has it and whom all its terms mean."""
+    """Yield for each distinct affinity the marks of the pods that have it, and of the pods that it selects."""
     having: dict[tuple[bytes, ...], set[bytes]] = {}
     terms: dict[tuple[bytes, ...], tuple[AffinityTerm, ...]] = {}
     for mark, pod in like.items():
@@ -129,7 +129,7 @@ def _wishes(like: Mapping[bytes, Pod], namespaces: Namespaces) -> Iterable[tuple
 
 
 def _noticed(having: set[bytes], meaning: set[bytes], counts: Mapping[bytes, int]) -> bool:
-    """Whether a term of one member is about another."""
+    """Whether a term of one member selects another member."""
     alone = having == meaning and sum(counts[mark] for mark in having) == 1
     return bool(meaning) and not alone
 
@@ -149,7 +149,7 @@ def _clashing(like: Mapping[bytes, Pod], counts: Mapping[bytes, int]) -> frozens
 
 
 def minds_others(pod: Pod) -> bool:
-    """Whether the pod says anything about other pods, or wants what only one of them can have."""
+    """Whether the pod has pod affinity, anti-affinity, topology spread or host ports."""
     affinity, spec = pod.spec.affinity, pod.spec
     return bool(
         (affinity is not None and (affinity.pod_anti_affinity is not None or affinity.pod_affinity is not None))
@@ -159,7 +159,7 @@ def minds_others(pod: Pod) -> bool:
 
 
 def looked_at(pod: Pod) -> Iterable[str]:
-    """Label keys that the pod's own required terms and constraints look at, on others and on pods like itself."""
+    """Yield the label keys that the pod's required affinity terms and spread constraints read on pods."""
     affinity = pod.spec.affinity
     if affinity is not None:
         for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
@@ -169,7 +169,7 @@ def looked_at(pod: Pod) -> Iterable[str]:
 
 
 def keys_of_terms(terms: Sequence[PodAffinityTerm]) -> Iterable[str]:
-    """Label keys that terms look at."""
+    """Yield the label keys that the affinity terms read on pods."""
     for term in terms:
         yield from _keys_of_selector(term.label_selector)
         yield from term.match_label_keys

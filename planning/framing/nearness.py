@@ -1,4 +1,4 @@
-"""Being near certain pods as weights of nodes: more of them in the same domain, the narrower the domain the better."""
+"""Node weights for proximity to certain pods. A node weighs more with more of the pods in its narrow domains."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from cluster.topology.tree import DomainTree
 
 _MOST = 99
-"""Pods of one domain beyond this many weigh no more; so a narrower level always outweighs the wider ones."""
+"""Number of pods of one domain that count. The bound makes a narrower level always outweigh the wider ones."""
 _BASE = 1000
 """More than any node affinity weighs in all but the strangest pods (100 for each preferred term)."""
 
 
 def nearness(tree: DomainTree, nodes: Sequence[str], beside: Sequence[str]) -> list[int]:
-    """The weight of each of `nodes` for members that would like to be beside pods on the nodes `beside`.
+    """Return the weight of each of `nodes` for members that prefer to be near pods on the nodes `beside`.
 
-    Both are names of nodes; of `beside`, those outside the tree count for nothing.
+    Both are names of nodes. Nodes of `beside` outside the tree are ignored.
     """
     if not beside:
         return [0] * len(nodes)
@@ -27,7 +27,7 @@ def nearness(tree: DomainTree, nodes: Sequence[str], beside: Sequence[str]) -> l
 
 
 def _weight(path: tuple[str, ...], there: Counter[tuple[str, ...]]) -> int:
-    """The narrowest domain counts most."""
+    """Return the weight of a node's path. Pods in the narrowest domain count most."""
     weight = 0
     for end in range(len(path), 0, -1):
         weight = weight * (_MOST + 1) + min(there[path[:end]], _MOST)

@@ -1,4 +1,4 @@
-"""The nodes of a problem while it is stated, with their free capacity."""
+"""The nodes of a problem under construction, with their free capacity."""
 
 from dataclasses import dataclass
 
@@ -17,18 +17,18 @@ class Places:
     terminating: list[list[int]]
 
     def add(self, state: NodeState, path: tuple[str, ...]) -> None:
-        """One more node, without room."""
+        """Add a node without free capacity."""
         self.states.append(state)
         self.paths.append(path)
         for column in (*self.free, *self.terminating):
             column.append(0)
 
     def take(self, node: int, amounts: Amounts) -> None:
-        """Room on a node that is not free."""
+        """Subtract the amounts from a node's free capacity."""
         for column, amount in zip(self.free, amounts, strict=True):
             column[node] -= amount
 
 
 def gone(name: str) -> NodeState:
-    """A node that is no more, though a pod still names it."""
+    """Return the state of a node that no longer exists, although a pod still names it."""
     return NodeState(Node(metadata=ObjectMeta(name=name)), allocatable={})

@@ -1,4 +1,4 @@
-"""What a gang wishes of nodes, once the nodes are known: some wishes depend on whether one node could hold the gang."""
+"""A gang's preferences about nodes. Some apply only if one node could hold the gang, or only if no node could."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from kube.requests import pod_requests
 
 
 def affinity_of(gang: Gang, nodes: Sequence[NodeState]) -> NodeAffinity | None:
-    """The gang's node affinity with the wishes that a gang of its size has."""
+    """Return the gang's node affinity with the preferences that apply to its size; None if it has neither."""
     if not gang.node_wishes:
         return gang.node_affinity
     several = not fits_one_node(gang, nodes)
@@ -22,7 +22,7 @@ def affinity_of(gang: Gang, nodes: Sequence[NodeState]) -> NodeAffinity | None:
 
 
 def fits_one_node(gang: Gang, nodes: Sequence[NodeState]) -> bool:
-    """Whether there is a node that, were it empty, could hold as many of the members as must run together."""
+    """Whether some node, if it were empty, could hold the members that must run together."""
     total: Counter[str] = Counter()
     for member in gang.members[: gang.still_needed]:
         total.update(pod_requests(member.pod))

@@ -1,4 +1,4 @@
-"""Pods that the API server has not admitted yet: they name classes, and the server writes the values of these."""
+"""Pods that the API server has not admitted yet: admission replaces the names of classes by their values."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -55,9 +55,9 @@ def with_priorities(gang: Gang, snapshot: Snapshot) -> Gang:
 
 
 def may_preempt(gang: Gang) -> bool:
-    """Whether the gang and its members allow that others are evicted for it. Expects a gang from `with_priorities`.
+    """Whether the gang and its members allow evictions for it. Expects a gang from `with_priorities`.
 
-    Nobody goes for members that are made again, before they are.
+    No pod is evicted for members that will be recreated before they are recreated.
     """
     return (
         gang.preempts

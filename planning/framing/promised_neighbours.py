@@ -1,4 +1,4 @@
-"""Pods that must not all go, because one that is yet to be bound was promised to be near one of them."""
+"""Budgets for pods that must not all be evicted, because an unbound planned pod's affinity needs one of them."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -8,15 +8,17 @@ from cluster.snapshot import Snapshot
 from solver.problem import DisruptionBudget
 
 AFFINITY = "affinity of "
-"""How the name of such a budget begins."""
+"""Prefix of the names of these budgets."""
 
 
 def kept_near(
     tenants: Sequence[Tenant], snapshot: Snapshot, priority: int, own: Collection[str]
 ) -> tuple[DisruptionBudget, ...]:
-    """A budget over candidates for each pod that is yet to be bound on its node and is near to them alone: who comes
-    with the gang may come later than that pod. One that only holds a reservation of lower priority gives way, and those
-    of the gang itself (`own`) are planned anew.
+    """Return a budget for each unbound pod with a node whose affinity is satisfied there by the candidates alone.
+
+    Members of the planned gang do not count as its neighbours, because they may be bound later than that pod. A pod
+    with only a reservation of lower priority gets no budget: it gives way. Members of the gang itself (`own`) get none
+    either: they are planned again.
     """
     waiting = [
         (state, each)
@@ -40,8 +42,10 @@ def kept_near(
 def _near_to(
     tenant: Tenant, state: NodeState, there: Sequence[Occupant], namespaces: Namespaces
 ) -> Iterator[tuple[str, set[str]]]:
-    """By topology key, the pods that a pod's affinity is about in the domain of its node, if it needs one of them:
-    where nobody else is meant anywhere, a pod that means itself is the first of its kind when all of them are gone.
+    """Yield each topology key of the pod's affinity with the pods in its node's domain that satisfy it.
+
+    Nothing is yielded if the pod does not need them: its terms select the pod itself, and no other selected pod exists
+    outside the domain. After their eviction it may be the first pod of its kind.
     """
     terms = affinity_terms(tenant.pod)
     matching = [

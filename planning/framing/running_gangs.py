@@ -1,7 +1,7 @@
-"""The gangs of the pods that run already: how many members each needs, whatever its objects say now.
+"""The gangs of the pods that run already, with the minimum number of members that each needs.
 
-A gang that runs goes as a whole or keeps its minimums. Where nobody can tell these any more (its object is gone, or
-contradicts itself by now), it needs all that run.
+An eviction removes a running gang as a whole or leaves its minimums. If the minimums are not known any more (the gang's
+object is gone, or is invalid by now), the gang needs all its running members.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ from solver.problem import Column, VictimGang, VictimSet
 
 @dataclass(frozen=True, slots=True)
 class RunningGang:
-    """The gang of a running pod, and how many of its members must still run for it to be of use.
+    """The gang of a running pod, and how many of its members must keep running for the gang to be useful.
 
-    `minimum` None: all that run. `pod_set`: the pod's own, of which `set_minimum` must run.
+    `minimum` None: all members that run. `pod_set`: the pod's own set, of which `set_minimum` members must run.
     """
 
     key: GangKey
@@ -35,8 +35,10 @@ RunningGangs = Mapping[str, RunningGang]
 
 
 def running_gangs(reading: Reading) -> dict[str, RunningGang]:
-    """Who belongs to which gang, for every pod that has been let go: members of gangs that were read, those of gangs
-    that other systems have, and pods that name a gang which cannot be read or does not have them.
+    """Return the gang of every bound or released pod, by the pod's `namespace/name`.
+
+    The pods are members of Phalanx's gangs and of other systems' gangs. Pods that name a gang that cannot be read, or
+    that does not contain them, are included, too.
     """
     found: dict[str, RunningGang] = {}
     for gang in (*reading.gangs, *reading.neighbours):
@@ -53,8 +55,10 @@ def running_gangs(reading: Reading) -> dict[str, RunningGang]:
 
 
 def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
-    """What is to be known of a member. A gang's only set counts as the gang; of which of several sets those were that
-    have ended is not known, and each is taken to need all that it has left.
+    """Return the running gang of a member in `pod_set`; None: its set is not known.
+
+    A gang's only set counts as the gang. If members of a gang with several sets have succeeded, their sets are not
+    known. Each set is then assumed to need all its remaining members, up to its minimum.
     """
     if not gang.min_member:
         return RunningGang(gang.key, None)
@@ -72,9 +76,9 @@ def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
 def victim_gangs(
     candidates: Sequence[RunningGang | None], snapshot: Snapshot, running: RunningGangs
 ) -> tuple[Column, tuple[VictimGang, ...]]:
-    """The gangs of these candidates in the solver's words, and by candidate the position of its own, -1: none.
+    """Return the gang position of each candidate (-1: no gang), and the gangs as the solver's `VictimGang`s.
 
-    Who runs is looked at by the thousand, gangs and their sets are few: each is compared once.
+    There are thousands of running pods but few gangs and sets, so each gang and set is compared only once.
     """
     several = {id(each): each for each in candidates if each is not None}
     known = sorted({each.key for each in several.values()})
@@ -102,8 +106,8 @@ def _by_set(
     several: Mapping[int, RunningGang],
     said: Mapping[tuple[GangKey, str], RunningGang],
 ) -> Mapping[tuple[GangKey, str], Sequence[int]]:
-    """The candidates of each set that needs some of its members, by position. `several`: the candidates by identity,
-    `said`: what is said of each set.
+    """Return the candidate positions of each set that has a minimum. `several`: the candidates' gangs by object
+    identity. `said`: the running gang of each set.
     """
     names = {one: (each.key, each.pod_set) for one, each in several.items() if said[each.key, each.pod_set].set_minimum}
     found: dict[tuple[GangKey, str], list[int]] = {name: [] for name in names.values()}
@@ -114,7 +118,7 @@ def _by_set(
 
 
 def _several(running: RunningGangs) -> Iterable[RunningGang]:
-    """What is said of the gangs, each once, in the order of the pods of which it is said last."""
+    """Return each distinct running gang once, in the order of the last pod of each."""
     said_last = {id(each): each for each in reversed(list(running.values()))}
     return reversed(list(said_last.values()))
 
@@ -122,8 +126,8 @@ def _several(running: RunningGangs) -> Iterable[RunningGang]:
 def _counted(
     snapshot: Snapshot, running: RunningGangs, keys: Sequence[GangKey], gone: AbstractSet[str] = frozenset()
 ) -> Counter[tuple[GangKey, str]]:
-    """How many run of each set of these gangs. Those that plans in force evict, those on their way out and those `gone`
-    (`namespace/name`) run no more.
+    """Return the number of running members of each set of these gangs. Not counted are victims of plans in force,
+    terminating pods and the pods in `gone` (`namespace/name`).
     """
     wanted, absent = frozenset(keys), snapshot.leaving | gone
     pods: Iterable[str] = snapshot.running_keys
@@ -139,8 +143,9 @@ def _counted(
 
 
 def cut_short(gone: Collection[str], snapshot: Snapshot, running: RunningGangs) -> str:
-    """Which gang would be left with too few of its members, but not with none, if these pods (`namespace/name`) went
-    beside those that plans in force evict; "" for none.
+    """Return a message about a gang that would keep some members but fewer than its minimum; "" if there is none.
+
+    `gone`: the pods (`namespace/name`) that would be evicted in addition to the victims of plans in force.
     """
     keys = sorted({running[pod].key for pod in gone if pod in running})
     staying = _counted(snapshot, running, keys, frozenset(gone)) if keys else Counter[tuple[GangKey, str]]()

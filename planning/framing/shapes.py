@@ -1,4 +1,4 @@
-"""Members that are alike become one shape: the same requests on the same nodes with the same wishes."""
+"""Shapes: members with the same requests, eligible nodes, rules and preferences share one shape."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,16 +21,17 @@ from solver.problem import Shape
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 ELSEWHERE = "a pod was let go to another node"
-"""Why no other node can take a member that was let go."""
+"""The exclusion reason of all other nodes for a member that was released to a node."""
 ShapeKey = tuple[tuple[int, ...], bytes, Traits, int]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTerms:
-    """What a gang asks of the nodes of all its members, beside what each pod asks. One value for each gang.
+    """The gang's rules and preferences for the nodes of all its members, in addition to each pod's own. One for each
+    gang.
 
-    `affinity`: the gang's own node affinity. `rules`: what requires it, where that is not the Gang's own spec. `near`:
-    by node, its weight for the pods that run near it.
+    `affinity`: the gang's own node affinity. `rules`: the sources of its requirements if they are not in the Gang's own
+    spec. `near`: the weight of each node, from the pods that run near it.
     """
 
     affinity: NodeAffinity | None
@@ -40,8 +41,8 @@ class NodeTerms:
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """What a shape's members mind besides room: each other (`traits`, `spreads`), pods there that may go and are in
-    their way, and whom they want to be near to.
+    """The rules of a shape's members besides capacity. `traits` and `spreads`: rules about other members. `obstacles`:
+    evictable pods that keep the members off nodes. `near`: the pods that their affinity selects.
     """
 
     traits: Traits
@@ -59,16 +60,16 @@ class ShapeTable:
     snapshot: Snapshot
     siblings: Sequence[Pod]
     own: frozenset[str]
-    """The gang's own members, as `namespace/name`: they do not stand in each other's way here."""
+    """The gang's own members, as `namespace/name`. Eligibility ignores them, because they are planned together."""
     label_keys: frozenset[str]
     """Label keys of pods that matter to pods already in the cluster (`watched_labels`)."""
     traits: GangTraits
-    """What tells members apart for each other."""
+    """The members' traits that matter to other members."""
     may_go: MayGo
-    """Who may be evicted for the gang."""
+    """The predicate of the pods that may be evicted for the gang."""
     shapes: list[Shape] = field(default_factory=list)
     manners: list[Manners] = field(default_factory=list)
-    """What else is known of each shape, by position."""
+    """The rules of each shape besides capacity, by position."""
     pods: list[Pod] = field(default_factory=list)
     """A pod of each shape, by position."""
     _known: dict[ShapeKey, int] = field(default_factory=dict)
@@ -76,9 +77,9 @@ class ShapeTable:
     _unmodelled: dict[str, None] = field(default_factory=dict)
 
     def add(self, pod: Pod, requests: tuple[int, ...], terms: NodeTerms) -> int:
-        """The position of the pod's shape, which is made where no pod like it has been added yet.
+        """Return the position of the pod's shape. The shape is created if no equal pod has been added yet.
 
-        `terms`: what the pod's gang asks of nodes.
+        `terms`: the node rules of the pod's gang.
         """
         traits = self.traits.of(pod)
         key = requests, scheduling_key(pod, self.label_keys), traits, id(terms)
@@ -102,7 +103,7 @@ class ShapeTable:
         return self._known[key]
 
     def add_held(self, pod: Pod, requests: tuple[int, ...], nodes: frozenset[int]) -> int:
-        """The position of the shape of members that have their nodes: where else they could go does not matter."""
+        """Return the position of the shape of members that hold nodes. Their other eligible nodes do not matter."""
         return self._merge(pod, Shape(requests, nodes), Manners(self.traits.of(pod)))
 
     @property
@@ -112,7 +113,7 @@ class ShapeTable:
 
     @property
     def concerned(self) -> frozenset[str]:
-        """The pods, by `namespace/name`, whose going or staying matters to members besides their room."""
+        """The running pods, by `namespace/name`, whose eviction affects members' rules and not only capacity."""
         return frozenset(
             pod
             for each in self.manners
@@ -125,8 +126,9 @@ class ShapeTable:
         )
 
     def add_tied(self, pod: Pod, requests: tuple[int, ...], node: str, why: str, *, room: bool) -> int:
-        """The position of the shape of a member that was let go to `node`: it could run there alone, and does not for
-        `why`. `room`: room is all that it lacks there.
+        """Return the position of the shape of a stranded member, which was released to `node` and can run nowhere else.
+
+        `why`: the reason why the node cannot take it. `room`: whether it lacks only free capacity there.
         """
         on_node = frozenset(position for position, state in enumerate(self.nodes) if state.name == node)
         excluded = dict.fromkeys(range(len(self.nodes)), ELSEWHERE) | dict.fromkeys(on_node, why)
@@ -137,12 +139,12 @@ class ShapeTable:
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
-        """The wishes of the pods that nothing here reads, each once."""
+        """The constraints and preferences of the pods that planning does not read, each once."""
         return tuple(each for each in self._unmodelled if each not in self._among)
 
     @property
     def among_members(self) -> tuple[str, ...]:
-        """The wishes of the pods about each other that shapes and exclusions do not hold, each once."""
+        """The constraints between members that shapes and exclusions do not express, each once."""
         return tuple(self._among)
 
     def _shape(self, eligibility: Eligibility, requests: tuple[int, ...], near: Sequence[int]) -> Shape:
@@ -167,9 +169,11 @@ class ShapeTable:
         )
 
     def _merge(self, pod: Pod, shape: Shape, manners: Manners) -> int:
-        """Pods that differ in what they say but not in what follows from it share one shape. A change lifts for all of
-        them only what it lifts for each; those that have their nodes need none. What is wrong with a node goes before
-        that one of them was let go to another.
+        """Return the position of an equal shape, or add the shape.
+
+        Pods that differ in their specs but not in the consequences share one shape. A change lifts an exclusion of the
+        merged shape only if it lifts it for each of the pods. Pods that hold nodes have no exclusions to lift. As the
+        reason why a node is excluded, a fault of the node has precedence over `ELSEWHERE`.
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
@@ -185,25 +189,27 @@ class ShapeTable:
 
 
 def _on(nodes: frozenset[int], obstacles: Iterable[Obstacle]) -> Iterator[Obstacle]:
-    """The obstacles as far as they are about some nodes."""
+    """Yield the obstacles, restricted to `nodes`; obstacles on none of these nodes are dropped."""
     for each in obstacles:
         if common := each.nodes & nodes:
             yield replace(each, nodes=common)
 
 
 def _reasons(one: Mapping[int, str], other: Mapping[int, str]) -> Mapping[int, str]:
-    """Why a node takes neither of two."""
+    """Return the reasons why nodes exclude both of two shapes; a reason other than `ELSEWHERE` has precedence."""
     return {node: other.get(node, why) if why == ELSEWHERE else why for node, why in one.items()}
 
 
 def _common(one: Mapping[str, frozenset[int]], other: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-    """The nodes that a change lifts in both."""
+    """Return for each change the nodes that it opens for both of two shapes."""
     both = {change: nodes & other.get(change, frozenset()) for change, nodes in one.items()}
     return {change: nodes for change, nodes in both.items() if nodes}
 
 
 def watched_labels(snapshot: Snapshot) -> frozenset[str]:
-    """Label keys that pods in the cluster look for in their anti-affinity: only these tell newcomers apart."""
+    """Return the label keys that the anti-affinity of pods in the cluster reads. Other labels of new pods do not
+    matter to these pods.
+    """
     keys: set[str] = set()
     for state in snapshot.keeping_off:
         for tenant in state.keeping_off:
@@ -214,10 +220,10 @@ def watched_labels(snapshot: Snapshot) -> frozenset[str]:
 
 
 def scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
-    """Everything of a pod that eligibility and preference read: equal for pods that are alike.
+    """Return a key of everything in a pod that eligibility and preferences read; equal for pods with equal rules.
 
-    :param watched: label keys that pods in the cluster look for (`watched_labels`). Labels that nobody looks for, such
-        as a member's index, tell no pods apart.
+    :param watched: label keys that pods in the cluster read (`watched_labels`). Other labels, such as a member's index,
+        are not part of the key.
     """
     spec = pod.spec
     keys = watched.union(looked_at(pod)) if spec.affinity is not None or spec.topology_spread_constraints else watched

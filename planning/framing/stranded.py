@@ -1,7 +1,7 @@
-"""Members that were let go and are not bound: each holds its node's room only as far as that is there.
+"""Stranded members: released, not bound, and their node can no longer take them.
 
-Such a member can be planned nowhere else: its node affinity is frozen. Where its node has lost the room or may not be
-used any more, it is stranded, and no plan may count on it unless evictions make room for it there.
+A released member cannot be planned on another node: its node affinity is immutable. It is stranded if its node has lost
+the free capacity or excludes it now. No plan may count on a stranded member unless evictions make room on its node.
 """
 
 from collections import defaultdict
@@ -21,7 +21,9 @@ from planning.framing.shapes import scheduling_key, watched_labels
 
 @dataclass(frozen=True, slots=True)
 class Stranded:
-    """A member, the node that it was let go to, and why that cannot take it. `room`: it only lacks room there."""
+    """A member, the node to which it was released, and why this node cannot take it. `room`: whether only free capacity
+    is lacking.
+    """
 
     member: Member
     node: str
@@ -30,7 +32,7 @@ class Stranded:
 
 
 def stranded(gang: Gang, snapshot: Snapshot) -> tuple[Stranded, ...]:
-    """The members of a gang, in their order, that were let go to nodes which cannot take them any more."""
+    """Return the members of a gang, in their order, that were released to nodes that can no longer take them."""
     waiting = [member for member in gang.members if not member.pod.bound and held_node(member.pod)]
     return tuple(_without_place(gang, waiting, snapshot)) if waiting else ()
 
@@ -58,14 +60,14 @@ def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) ->
 
 
 def _left_beside(bound: Iterable[Pod], state: NodeState, priority: int, own: frozenset[str]) -> dict[str, int]:
-    """What a node has for members that were let go, beside others and those that are bound there."""
+    """Return the node's free capacity for the gang's released members, after other pods and the bound members."""
     free, _ = room(state, priority=priority, ignoring=own)
     asked = [pod_requests(each) for each in bound]
     return {name: amount - sum(each.get(name, 0) for each in asked) for name, amount in free.items()}
 
 
 class _Refusing:
-    """Why nodes refuse pods, room aside; of pods that are alike it is worked out once."""
+    """The reasons other than capacity why nodes exclude pods. Equal pods share one evaluation."""
 
     def __init__(self, snapshot: Snapshot, own: frozenset[str]) -> None:
         self._snapshot, self._own = snapshot, own
@@ -73,7 +75,9 @@ class _Refusing:
         self._watched = watched_labels(snapshot)
 
     def why(self, pod: Pod, state: NodeState) -> str:
-        """In the scheduler's words. Spread is left out: it depends on where the siblings come to be."""
+        """Return the reason in the scheduler's words; "" if there is none. Topology spread is not considered: it
+        depends on the nodes of the siblings.
+        """
         key = pod.spec.priority, scheduling_key(pod, self._watched)
         if key not in self._known:
             self._known[key] = Eligibility(pod, self._snapshot, ignoring=self._own)

@@ -1,8 +1,9 @@
-"""What was written on a member at its CREATE to keep it beside its siblings, read back from the pod alone; and at its
-release, where its gang may be restarted.
+"""Reads the pins of a member from its pod: the domain pin of its CREATE, and the pin of its release.
 
-The annotation names the labels; they stand in the pod's required node affinity or, beside one of the user's, in its
-node selector (`planning.pins` says when). Everybody can write the annotation: it counts only with what stands there.
+The domain pin keeps a member beside its siblings (`planning.pins`). An annotation names its labels. The labels
+themselves are in the pod's required node affinity or, if the user has written one, in its node selector. Any user can
+write the annotation, so it counts only together with the labels in the spec. The pin of the release is read if the gang
+may be restarted.
 """
 
 from collections.abc import Mapping
@@ -15,36 +16,36 @@ from kube.node_rules import NodeRule, labelled
 from kube.objects import Pod, SchedulingGate
 
 Labels = tuple[tuple[str, str], ...]
-"""Node labels with their values, that of the widest level first."""
+"""Node labels with their values, from the widest level to the narrowest."""
 _AFFINITY = "affinity"
 
 
 def noted(labels: Labels) -> str:
-    """The labels as the member's annotation notes them."""
+    """Return the labels in the format of the member's annotation: `key=value`, separated by commas."""
     return ",".join(f"{key}={value}" for key, value in labels)
 
 
 def pinned_domain(pod: Pod) -> Labels:
-    """The labels that the member got at its CREATE, where they still stand in its spec; empty for one that came free.
+    """Return the labels of the member's domain pin if they are still in its spec; empty if the member has no pin.
 
-    The annotation alone says nothing: anybody can write it.
+    The annotation alone proves nothing: any user can write it.
     """
     return _noted(pod) if _in_selector(pod) or _is_ours(pod) else ()
 
 
 def pinned_by_affinity(pod: Pod) -> Labels:
-    """The same, where they stand in the required node affinity."""
+    """Return the labels of the member's domain pin if it is in the required node affinity; else empty."""
     return _noted(pod) if _is_ours(pod) else ()
 
 
 def holds_affinity(pod: Pod) -> bool:
-    """Whether the user required a node affinity himself: appending to it would break his next `kubectl apply`."""
+    """Whether the user has written a required node affinity. Appending to it would break the next `kubectl apply`."""
     affinity = pod.spec.affinity
     return bool(affinity and affinity.node_affinity and affinity.node_affinity.required) and not _is_ours(pod)
 
 
 def tie_rules(pod: Pod) -> tuple[NodeRule, ...]:
-    """Why the pod is kept off nodes outside the domain that it is tied to: its user has not written that."""
+    """Return the rules that explain why the pod's domain pin excludes nodes. The user did not write these labels."""
     return tuple(
         labelled(key, value, f"node(s) were outside {key}={value}, where the gang's running members are")
         for key, value in pinned_domain(pod)
@@ -58,13 +59,13 @@ def _noted(pod: Pod) -> Labels:
 
 
 def _in_selector(pod: Pod) -> bool:
-    """Whether the labels stand in the node selector, where they go beside an affinity of the user's."""
+    """Whether the pin's labels are in the node selector. They are written there if the user has a required affinity."""
     labels = _noted(pod)
     return bool(labels) and all(pod.spec.node_selector.get(key) == value for key, value in labels)
 
 
 def _is_ours(pod: Pod) -> bool:
-    """Whether the pod's required node affinity is the one term that was written at its CREATE, and nothing else."""
+    """Whether the pod's required node affinity is exactly the term that the webhook wrote at its CREATE."""
     labels = _noted(pod)
     affinity = pod.spec.affinity
     if not labels or affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
@@ -78,7 +79,7 @@ def _is_ours(pod: Pod) -> bool:
 
 
 def as_written(pod: Pod) -> Pod:
-    """The pod as its user wrote it, free of what ties it to its siblings."""
+    """Return the pod as its user wrote it, without the domain pin."""
     labels, affinity = _noted(pod), pod.spec.affinity
     if _in_selector(pod):
         rest = {key: value for key, value in pod.spec.node_selector.items() if (key, value) not in labels}
@@ -92,7 +93,7 @@ def as_written(pod: Pod) -> Pod:
 
 
 def pin_note(pod: Pod, spec: Mapping[str, Any]) -> str:
-    """Which part of its spec the release pins a member by, for `made_new`; "" where by none.
+    """Return which part of the spec the release pins a member by, for `made_new`; "" if the release writes no pin.
 
     :param spec: what the release writes.
     """
@@ -102,9 +103,9 @@ def pin_note(pod: Pod, spec: Mapping[str, Any]) -> str:
 
 
 def made_new(pod: Pod) -> Pod:
-    """A member that was let go as its controller would make it again: gated, and free of what we pinned it by.
+    """Return a released member as its controller would recreate it: gated, and without the pins of Phalanx.
 
-    One whose release noted nothing stays pinned as it is.
+    If the release left no note of its pin, that pin stays.
     """
     spec, note = pod.spec, pod.metadata.annotations.get(keys.PINNED_IN, "")
     affinity = spec.affinity

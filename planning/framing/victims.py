@@ -1,4 +1,4 @@
-"""Who may be evicted for a gang, in which gangs they run, and what the disruption budgets still allow."""
+"""The pods that may be evicted for a gang, with their own gangs and the remaining disruption budgets."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class Victims:
 class Evictable:
     """The pods that may be evicted for a gang of a priority: of lower priority, running, not protected.
 
-    A pod under two disruption budgets is none: the Eviction API refuses those (Kubernetes documentation, "Specifying a
-    Disruption Budget for your Application").
+    A pod under two disruption budgets is not evictable: the Eviction API rejects its eviction (Kubernetes
+    documentation, "Specifying a Disruption Budget for your Application").
     """
 
     def __init__(self, snapshot: Snapshot, priority: int) -> None:
@@ -38,16 +38,16 @@ class Evictable:
         self._alone = all(len(each) <= 1 for each in self._budgets.values())
 
     def __call__(self, tenant: Tenant) -> bool:
-        """Whether a pod is one of them."""
+        """Whether the pod may be evicted for the gang."""
         stays = tenant.protected or tenant.reserved or tenant.pod.terminating
         return not stays and self.among_evictable(tenant)
 
     def among_evictable(self, tenant: Tenant) -> bool:
-        """The same of a pod that is known to be `NodeState.evictable`."""
+        """Whether a pod of `NodeState.evictable` may be evicted for the gang. This checks priority and budgets only."""
         return tenant.priority < self._priority and (self._alone or len(self._over(tenant)) <= 1)
 
     def all_of(self, snapshot: Snapshot) -> EvictablePods:
-        """Those of a picture."""
+        """Return all pods of the snapshot that may be evicted for the gang."""
         lowest = snapshot.lowest_evictable
         if lowest is None or lowest >= self._priority:
             return EvictablePods()
@@ -57,13 +57,15 @@ class Evictable:
         return found.only(np.array([self.among_evictable(each) for each in found.tenants]))
 
     def _over(self, tenant: Tenant) -> list[str]:
-        """The budgets over a pod, as `namespace/name`."""
+        """Return the budgets that cover the pod, as `namespace/name`."""
         namespace = tenant.pod.metadata.namespace
         there = self._budgets.get(namespace, ())
         return [f"{namespace}/{each.metadata.name}" for each in there if covers(each, tenant)]
 
     def overruled(self, nodes: Iterable[NodeState]) -> dict[str, frozenset[str]]:
-        """By node, the budgets over pods that could be evicted there if each were under one of them alone."""
+        """Return by node the budgets that overlap on pods of lower priority. Without the overlap these pods could be
+        evicted.
+        """
         if self._alone:
             return {}
         found: dict[str, frozenset[str]] = {}
@@ -84,9 +86,9 @@ def candidates(
 ) -> EvictablePods:
     """The pods that may be evicted for a gang of that priority (`Evictable`), in the order of the snapshot.
 
-    Only those on `useful` nodes (by position: the gang could be placed there) count, those that are `concerned` (by
-    `namespace/name`: they are in its way there), and wherever they run their siblings, because a gang that is broken
-    goes as a whole.
+    Candidates are the pods on `useful` nodes (by position: the gang could be placed there) and the pods in `concerned`
+    (`namespace/name`: their eviction affects the gang's rules). Their siblings on any node are candidates, too, because
+    a gang below its minimum is evicted as a whole.
     """
     found = Evictable(snapshot, priority).all_of(snapshot)
     if not found.tenants:
@@ -112,9 +114,10 @@ def victims_of(
     positions: Column,
     requests: Amounts,
 ) -> Victims:
-    """The candidates in the solver's words. `positions`: in the problem, of each node of the snapshot; `requests`: a
-    row for each candidate, in the problem's units. One that goes in any case, for a plan in force, takes nothing from
-    its gang or budget any more.
+    """Return the candidates as the solver's victims. `positions`: the position in the problem of each node of the
+    snapshot. `requests`: a row for each candidate, in the problem's units.
+
+    A candidate that a plan in force evicts already is not charged to its gang or budget again.
     """
     keys, tenants, leaving = evictable.keys, evictable.tenants, snapshot.leaving
     if not tenants:

@@ -1,5 +1,5 @@
-"""A decision in words, for people and for programs.
+"""Turns a solver's answer into a `Decision` with messages for people and reports for programs.
 
-In comes what the solver answered, with its framing; out comes a `Decision`. Start with `outcomes`; every sentence is in
-`wording`, the JSON in `solve_report`; `shortfalls` and `unlabelled` find out what is short and what would help.
+The input is the solver's answer with its framing. Start with `outcomes`. `wording` holds every sentence, and
+`solve_report` the JSON. `shortfalls` finds the capacity that is short. `unlabelled` finds node labels that would help.
 """

@@ -1,4 +1,4 @@
-"""The sentence about devices that no plan holds: a gang waits for it to be released without them."""
+"""The message for a gang that stays gated because Phalanx plans no devices."""
 
 from kube.keys import IGNORE_CLAIMS
 from planning.messages.wording import compressed, listed
@@ -6,7 +6,7 @@ from planning.scheduler_rules.resource_claims import UnplannedDevices
 
 
 def unplanned(devices: UnplannedDevices) -> str:
-    """Why the gang stays gated, and how to release it all the same; to stand in a message."""
+    """Return why the gang stays gated, and how to release it all the same, as a part of a message."""
     needs = []
     if devices.claiming:
         needs.append(f"{_pods(devices.claiming, 'has', 'have')} resource claims (spec.resourceClaims)")

@@ -1,4 +1,4 @@
-"""A gang that fits nowhere even if no other pod ran: it waits in vain, and its message says so and does not change."""
+"""Detects a gang that does not fit even in the empty cluster. Its message says so, and does not change over time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,8 +23,8 @@ from solver.plan import Proof
 def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision:
     """Return the decision with `Refusal.NEVER_FITS` if the gang does not fit the empty cluster either.
 
-    Only what no other pod can change counts: hard spread and pod affinity are left out, for other pods may help there.
-    A gang with members that have nodes fitted once, and recreated members lose the pin to siblings that are gone.
+    Hard spread and pod affinity are left out, because other pods may satisfy them. A gang with members on nodes is not
+    checked: it fitted once. A gang pinned to lost siblings is not checked either: its recreated members lose the pin.
     """
     topology = topology_of(gang, topologies)
     held = any(held_node(member.pod) for member in gang.members) or left_behind(gang)
@@ -44,7 +44,7 @@ def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologi
 
 
 def _regardless_of_others(gang: Gang) -> Gang:
-    """The gang without hard spread and pod affinity."""
+    """Return the gang without hard spread and pod affinity."""
     return replace(gang, members=tuple(replace(each, pod=_unattached(each.pod)) for each in gang.members))
 
 

@@ -1,4 +1,4 @@
-"""What every node offers a gang as it is, for messages that count nodes one by one."""
+"""The number of a gang's members that each node could take now, for messages that count single nodes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,9 +19,9 @@ ELSEWHERE = "node(s) were outside the domain where the gang's running members ar
 
 
 def node_offers(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> list[NodeOffer]:
-    """How many members like the first one each node could take without evicting anybody, in the snapshot's order.
+    """Return how many members like the first unbound one each node could take without evictions, in snapshot order.
 
-    Expects a gang with at least one member that has no node; that one speaks for all.
+    Expects a gang with at least one unbound member. The first of these represents all of them.
     """
     gang = with_priorities(gang, snapshot)
     pod = next(member.pod for member in gang.members if not member.pod.bound)
@@ -47,7 +47,7 @@ def node_offers(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) 
 
 
 def _homes(gang: Gang, topology: Topology | Fault | None, tree: DomainTree | None) -> set[Path]:
-    """The domains of the required level in which members have their nodes already: none may go elsewhere."""
+    """Return the domains of the required level in which members hold nodes already. No member may use another one."""
     level = topology.find(gang.required) if isinstance(topology, Topology) and gang.required else None
     if level is None or tree is None:
         return set()

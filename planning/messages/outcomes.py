@@ -27,7 +27,7 @@ def decided(
     *,
     in_turn: bool = False,
 ) -> Decision:
-    """The decision that an answer stands for. `in_turn`: the best for the gang, but others compete with it."""
+    """Return the decision for a solver's answer. `in_turn`: the plan is the best for the gang, but others compete."""
     if isinstance(answer, Plan):
         return _placed(gang, framing, answer, running, seconds, in_turn=in_turn)
     return _unplaceable(gang, framing, answer, seconds)
@@ -103,13 +103,13 @@ def _and(text: str) -> str:
 
 
 def _still_stranded(framing: Framing, assignments: Sequence[Assignment]) -> list[Stranded]:
-    """Those for whom the plan makes no room either."""
+    """Return the stranded members for which the plan makes no room on their nodes."""
     placed = {id(each.member) for each in assignments}
     return [each for each in framing.stranded if id(each.member) not in placed]
 
 
 def _assignments(framing: Framing, plan: Plan) -> tuple[Assignment, ...]:
-    """Every placed member in order of set and rank. A member without an index of its own has its place as one."""
+    """Return every placed member in order of set and rank. A member without an index gets its position in the set."""
     found = []
     for pod_set, members, nodes in zip(framing.problem.sets, framing.members, plan.nodes, strict=True):
         for place, (member, node) in enumerate(zip(members, nodes, strict=True)):
@@ -141,7 +141,7 @@ def _levels(gang: Gang, framing: Framing, plan: Plan) -> tuple[LevelUse, ...]:
 
 
 def _modes(gang: Gang, framing: Framing) -> dict[int, str]:
-    """What the gang, or one of its sets, asks of each level; required is the stronger word."""
+    """Return the mode of each level that the gang or one of its sets names; "required" overrides "preferred"."""
     modes: dict[int, str] = {}
     for name in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
         if name is not None:
@@ -167,7 +167,7 @@ def _eviction(framing: Framing, position: int, running: RunningGangs) -> Evictio
 
 
 def _in_base_units(framing: Framing, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-    """Amounts of the scarcest resource in its base unit (millicores, bytes, pieces), as people know it."""
+    """Return the goals with amounts of the scarcest resource in its base unit (millicores, bytes, pieces)."""
     unit = framing.units[scarcest(framing.problem)]
     return tuple(_times(goal, unit) if criterion(goal.name).amount else goal for goal in goals)
 
@@ -181,7 +181,7 @@ def _times(goal: Goal, unit: int) -> Goal:
 
 
 def _nowhere(framing: Framing) -> tuple[NearDomain, ...]:
-    """A topology in which no node lies has no domain that could be near: the cluster stands for them."""
+    """Return the whole cluster as the nearest domain if no node is in the topology; else nothing."""
     if len(framing.nodes) > len(framing.guests) or not framing.outside:
         return ()
     return (NearDomain("", (), 0, needed_members(framing.problem), len(framing.guests), {}),)

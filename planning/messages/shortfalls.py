@@ -1,6 +1,6 @@
-"""Who finds no room, and what is short: members that a plan leaves out, members that no node could ever hold.
+"""Finds members without a node, and why: members that a plan leaves out, and members that no node could ever hold.
 
-Reasons are in the scheduler's words where it has some (noderesources/fit.go: "Insufficient cpu").
+Reasons have the scheduler's text if there is one (noderesources/fit.go: "Insufficient cpu").
 """
 
 from collections import Counter
@@ -15,14 +15,14 @@ from solver.plan import NearDomain, Plan
 from solver.problem import Problem
 
 NOT_FOUND = "no better plan found in the time given"
-"""Why a node with room for a member takes none, although the gang has no rules."""
+"""The reason for a node that has free capacity for a member but takes none, although the gang has no rules."""
 Reasons = Mapping[str, int]
-"""Nodes by what keeps members off them, the most frequent reason first."""
+"""Number of nodes by the reason that excludes members from them, the most frequent reason first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misfits:
-    """Pods that no node could hold, whoever were evicted, and why each node cannot."""
+    """Pods that no node could hold, whatever pods were evicted, and why each node cannot."""
 
     pods: tuple[str, ...]
     reasons: Reasons
@@ -45,9 +45,9 @@ def left_out_beside(
 ) -> Reasons:
     """Return the reasons of `left_out` for a gang that was planned together with others.
 
-    If a node has room for a member before the other gangs are placed and none after, the reason names these gangs.
+    If a node has capacity for a member before the other gangs are placed and none after, the reason names these gangs.
 
-    :param beside: the gang's problem with the other gangs in their places; `in_beside`: the same plan in its positions.
+    :param beside: the gang's problem after the other gangs are placed; `in_beside`: the same plan in its positions.
     :param takers: by node, the gangs that were planned together with this one and have members there.
     """
     shapes, _ = _unplaced(framing.problem, plan.nodes)
@@ -64,7 +64,7 @@ def left_out_beside(
 
 
 def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[list[int], int]:
-    """The shapes of the members without a node, each once, and how many such members there are."""
+    """Return the shapes of the members without a node, each once, and the number of these members."""
     waiting = [
         member.shape
         for pod_set, row in zip(problem.sets, nodes, strict=True)
@@ -77,7 +77,7 @@ def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[
 def _free_after(
     problem: Problem, nodes: Sequence[Sequence[int | None]], victims: Iterable[int]
 ) -> Sequence[Sequence[int]]:
-    """By node and resource, the capacity that is free once the victims are gone and the members are placed."""
+    """Return the free capacity by node and resource after the victims are evicted and the members are placed."""
     free: list[list[int]] = problem.nodes.free.tolist()
     for victim in (problem.victims[each] for each in victims):
         _add(free[victim.node], victim.requests, 1)
@@ -89,7 +89,7 @@ def _free_after(
 
 
 def _own_rule(problem: Problem, plan: Plan) -> str:
-    """Why a node with room for a member takes none."""
+    """Return why a node with free capacity for a member takes none."""
     if _required_domain(problem, plan):
         return f"outside the gang's {problem.levels[problem.required or 0]}"
     between_members = (
@@ -106,7 +106,7 @@ def _own_rule(problem: Problem, plan: Plan) -> str:
 
 
 def misfits(framing: Framing) -> list[Misfits]:
-    """Of unlike members, those that no node could hold; nothing of a gang whose members are all alike."""
+    """Return the members that no node could hold, by shape; nothing for a gang whose members share one shape."""
     problem = framing.problem
     wanting = [
         (member.shape, whose.pod.metadata.name)
@@ -131,7 +131,7 @@ def misfits(framing: Framing) -> list[Misfits]:
 
 
 def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Disruption budgets that keep some of the victims in these domains from being evicted."""
+    """Return the disruption budgets that do not allow the eviction of all candidates in these domains."""
     problem, names = framing.problem, dict[str, None]()
     places = _places(framing, nearest)
     for budget in problem.budgets:
@@ -143,8 +143,8 @@ def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[s
 
 
 def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Disruption budgets of which two are over pods in these domains, on nodes that members may use: the Eviction API
-    answers with an error for those pods.
+    """Return the disruption budgets that overlap on pods in these domains, on nodes that members may use. The Eviction
+    API answers with an error for a pod under two budgets.
     """
     if not framing.overruled:
         return ()
@@ -154,8 +154,10 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
 
 
 def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Running gangs of which too many pods are in these domains, on nodes that members may use, and not all of which
-    may be evicted: they cannot go as a whole.
+    """Return the running gangs that block these domains: too many of their pods are on nodes that members may use.
+
+    Evicting these pods would leave such a gang below its minimum, and not all of its pods may be evicted. So it cannot
+    be evicted as a whole.
     """
     problem = framing.problem
     usable = frozenset[int]().union(*(shape.nodes for shape in problem.shapes))
@@ -174,7 +176,7 @@ def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, .
 
 
 def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
-    """The nodes of the domains that miss members."""
+    """Return the positions of the nodes in the domains that cannot hold all needed members."""
     paths = [each.path for each in nearest if each.fits < each.needed]
     return {
         position
@@ -191,7 +193,7 @@ def _required_domain(problem: Problem, plan: Plan) -> bool:
 def _reason_by_node(
     problem: Problem, shapes: Sequence[int], free: Sequence[Sequence[int]], otherwise: str = ""
 ) -> list[str]:
-    """By node, why it holds none of the shapes; `otherwise` for a node that has room for one."""
+    """Return for each node why it holds none of the shapes; `otherwise` for a node with free capacity for one."""
     found, order = list[str](), _order(problem)
     for node in range(len(problem.nodes)):
         eligible = [shape for shape in shapes if node in problem.shapes[shape].nodes]
@@ -209,13 +211,13 @@ def _counted(reasons: Iterable[str]) -> Reasons:
 
 
 def _order(problem: Problem) -> list[int]:
-    """The resources, the gang's scarcest first: the one that people are told of."""
+    """Return the resource positions, the gang's scarcest first: messages name the first one that is short."""
     scarce = scarcest(problem)
     return [scarce, *(each for each in range(len(problem.resources)) if each != scarce)]
 
 
 def _short(problem: Problem, shape: int, free: Sequence[int], order: Sequence[int]) -> str | None:
-    """The resource that is short for a member of the shape; None where none is."""
+    """Return the first resource that is short for a member of the shape; None if none is short."""
     requests = problem.shapes[shape].requests
     resource = next((problem.resources[each] for each in order if 0 < requests[each] > free[each]), None)
     return None if resource is None else shortage(resource)

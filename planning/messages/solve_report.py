@@ -96,7 +96,7 @@ def _goal(goal: Goal) -> Json:
 
 
 def _explanation(explanation: Explanation) -> Json:
-    """`whyHere` is there only where somebody asked for it, and there is something to compare."""
+    """Return the explanation as JSON. `whyHere` is present only if it was requested and there is a plan to compare."""
     entry: Json = {
         "nearest": [_near(each) for each in explanation.nearest],
         "wouldFitIf": list(explanation.would_fit_if),

@@ -1,7 +1,7 @@
-"""Which gangs took the nodes on which a gang's extra members would have had room.
+"""Finds the gangs that took the nodes on which a gang's members beyond the minimum would have fitted.
 
-Gangs of one priority that are planned together get their nodes at once: what one gang has left is known only with the
-others in their places.
+Gangs of one priority that are planned together get their nodes at once. So the capacity that is left for one gang is
+known only after the other gangs are placed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ def with_takers(
     """Return the decisions of one tier; messages about members without a node name the gangs that took the nodes.
 
     :param snapshot: the cluster before the tier.
-    :param framed: states the problem of a gang on a snapshot.
+    :param framed: frames a gang on a snapshot.
     """
     return [
         _with_takers(decision, [each for each in decisions if each is not decision], snapshot, framed)
@@ -53,7 +53,7 @@ def _with_takers(
 
 
 def _takers(others: Sequence[Decision]) -> Mapping[str, str]:
-    """By node, the gangs that get a place there."""
+    """Return for each node the gangs that place new members there."""
     found: dict[str, dict[str, None]] = {}
     for decision in others:
         for each in decision.assignments:
@@ -66,7 +66,7 @@ def _takers(others: Sequence[Decision]) -> Mapping[str, str]:
 
 
 def _plan_in(framing: Framing, decision: Decision) -> Plan:
-    """The decision's plan in the positions of a problem."""
+    """Return the decision's plan in the positions of a problem."""
     nodes = {name: position for position, name in enumerate(framing.nodes)}
     placed = {each.member.pod.key: nodes.get(each.node) for each in decision.assignments}
     evicted = {f"{each.namespace}/{each.name}" for each in decision.evictions}

@@ -1,5 +1,6 @@
-"""Nodes outside the topology that would give a gang its place, had they the label that they lack: a change that helps,
-found by a plan for the cluster in which they have it.
+"""Finds node labels that would help a gang: nodes outside the topology could hold the gang if they had the label.
+
+Each label is tried by planning the gang on a snapshot in which the nodes have the label.
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ from planning.messages import wording
 from solver.plan import Answer, NoPlan, Plan
 
 _LABELS = 3
-"""How many labels are tried: those first that most nodes lack."""
+"""Number of labels that are tried, in the order of how many nodes lack them."""
 
 
 def labels_that_help(
@@ -30,8 +31,9 @@ def labels_that_help(
     answer: NoPlan,
     planned_on: Callable[[Snapshot], tuple[Framing, Answer]],
 ) -> tuple[str, ...]:
-    """Changes after which there is a plan, as ends of a sentence, no two for one label. `answer`: the gang's on this
-    picture, `planned_on`: on another one.
+    """Return the label changes after which the gang has a plan, as ends of a sentence, at most one for each label.
+
+    `answer`: the gang's rejection on this snapshot. `planned_on`: plans the gang on another snapshot.
     """
     near = answer.nearest[0].path if answer.nearest else ()
     requests = list({(*sorted(each.items()),): each for each in map(pod_requests, _unbound(gang))}.values())
@@ -58,13 +60,13 @@ def _unbound(gang: Gang) -> list[Pod]:
 
 
 def _has_room(gang: Gang, state: NodeState, requests: Iterable[Amounts]) -> bool:
-    """Whether any member would fit there, whatever else keeps it off. `requests`: what members ask for, each once."""
+    """Whether the free capacity of the node is enough for a member. `requests`: the members' different requests."""
     free, _ = room(state, priority=gang.priority)
     return any(all(amount <= free.get(name, 0) for name, amount in asked.items()) for asked in requests)
 
 
 def _labelled(snapshot: Snapshot, names: set[str], label: str, topology: Topology, near: Sequence[str]) -> Snapshot:
-    """The picture in which these nodes have the label: with the value of the nearest domain."""
+    """Return the snapshot in which these nodes have the label, with the value of the nearest domain."""
     key, _, value = label.partition("=")
     value = value or next(iter(_domain(topology, [label], near)[-1:]), "") or "one"
     return replace(
@@ -83,7 +85,7 @@ def _with_label(state: NodeState, key: str, value: str) -> NodeState:
 
 
 def _domain(topology: Topology, labels: Sequence[str], near: Sequence[str]) -> tuple[str, ...]:
-    """The part of the nearest domain's path that the labels name; () where they name no level of it."""
+    """Return the part of the nearest domain's path down to the level of the labels; () if they belong to no level."""
     for position, level in reversed([*enumerate(topology.levels[:-1])]):
         if not {*labels}.isdisjoint(level.label_keys) and len(near) > position:
             return tuple(near[: position + 1])

@@ -54,10 +54,10 @@ def placed(
     in_turn: bool = False,
     in_part: bool = False,
 ) -> str:
-    """What a plan does: how many pods, where, at whose cost, how sure, and what became of the preferred level.
+    """Return the message of a plan: number of pods, domain and nodes, victims, proof, and the preferred level's result.
 
-    `in_turn`: the plan is the best for the gang in its turn, and other gangs compete with it. `in_part`: it is the
-    best by what was considered, and the message goes on with what was not.
+    `in_turn`: the plan is the best for this gang, but other gangs compete with it. `in_part`: the plan is the best
+    under the constraints that were considered; the caller appends those that were not.
     """
     new = [each for each in assignments if not each.held]
     held = len(assignments) - len(new)
@@ -75,10 +75,10 @@ def placed(
 def refused(
     needed: int, answer: NoPlan, required: str | None, misfits: Sequence[Misfits] = (), kept: Sequence[str] = ()
 ) -> str:
-    """Why there is no plan: what is needed, who fits nowhere, what the nearest domains hold, what stands in the way.
+    """Return the message of a rejection: the need, the members that fit on no node, the nearest domains, the obstacles.
 
-    `needed`: how many members must run together, as the gang's minimum and those of its sets say. `kept`: what keeps
-    pods there.
+    `needed`: how many members must run together, by the minimums of the gang and its sets. `kept`: texts about the
+    reasons why running pods cannot be evicted.
     """
     need = f"needs {pods(needed)}" + (f" in one {required}" if required else "")
     found = [_misfit(each) for each in misfits] + [_near(each) for each in answer.nearest[:_NEAREST_SHOWN]]
@@ -106,7 +106,7 @@ def never_fits(largest: NearDomain, required: str) -> str:
 
 
 def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
-    """What keeps pods there, by name, and the same without the names."""
+    """Yield texts about the reasons why running pods cannot be evicted, each with names and without names."""
     if budgets:
         text = "evictions there are limited by"
         yield f"{text} PodDisruptionBudget {listed(budgets)}", f"{text} {len(budgets)} PodDisruptionBudgets"
@@ -120,23 +120,23 @@ def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str]
 
 
 def planned_after(others: str, refusal: str) -> str:
-    """A no that is none of a gang by itself: it was planned after others, which could be elsewhere."""
+    """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere."""
     return f"not proven that there is no place: planned after {others}, which could be elsewhere; {refusal}"
 
 
 def leans_on(others: str, refusal: str) -> str:
-    """A no of a gang that may need others near it which have no place without it."""
+    """Return the message of a rejection that is unproven: the gang may need pods of unplaced gangs near it."""
     needs = f"it may need pods of {others} near it, and there is no place for these yet"
     return f"not proven that there is no place: {needs}; {refusal}"
 
 
 def no_place_beside(others: str, refusal: str) -> str:
-    """A no of a gang that would have a place, were it not for others of its priority that come first."""
+    """Return the message of a rejection because earlier gangs of the same priority displace the gang."""
     return f"no place beside {others}, of the same priority and first in line; {refusal}"
 
 
 def gangs(keys: Sequence[GangKey]) -> str:
-    """`gang default/a`, `gangs default/a and default/b`, the rest counted."""
+    """`gang default/a`, `gangs default/a and default/b`; gangs beyond `_GANGS_SHOWN` are counted."""
     rest = len(keys) - _GANGS_SHOWN
     names = [str(each) for each in keys[:_GANGS_SHOWN]]
     return f"gang{'s' if len(keys) > 1 else ''} " + (
@@ -145,18 +145,18 @@ def gangs(keys: Sequence[GangKey]) -> str:
 
 
 def gangs_by_number(count: int) -> str:
-    """The same for those who may not see them."""
+    """`another gang`, `2 other gangs`: text for a reader who may not see the gangs' names."""
     return "another gang" if count == 1 else f"{count} other gangs"
 
 
 def nameless(evictions: Sequence[Eviction]) -> Iterable[tuple[str, str]]:
-    """What a message says of others by name, and the same without the names."""
+    """Yield the part of a message that names the victims, with the text that replaces it without names."""
     if evictions:
         yield after(evictions), f"after evicting {pods(len(evictions))}"
 
 
 def why_here(beside: NextDoor) -> str:
-    """What the best plan outside the gang's domain would cost, in the first goal in which it is worse."""
+    """Return the cost of the best plan outside the gang's domain, in the first goal in which that plan is worse."""
     if not beside.paths:
         return f"no other {beside.level} can hold it"
     where = f"{beside.level} {listed([domain(path) for path in beside.paths[:_DOMAINS_SHOWN]])}"
@@ -166,7 +166,7 @@ def why_here(beside: NextDoor) -> str:
 
 
 def _loss(beside: NextDoor) -> str:
-    """In words, as the objective has them."""
+    """Return the loss in the words of the solver's objective."""
     of, level = criterion(beside.goal), beside.goal.partition("/")[2]
     loss = of.loss
     if of.counting and beside.part.startswith(of.counting):
@@ -175,20 +175,21 @@ def _loss(beside: NextDoor) -> str:
 
 
 def unfulfilled(needed: int, wishes: Sequence[str]) -> str:
-    """There is room, but no plan was found that gives the members what they wish of each other."""
+    """Return the message for a gang that would fit, but without a plan that meets the rules between its members."""
     return f"no placement of {pods(needed)} found, nor proven impossible, that fulfils {listed(wishes)}"
 
 
 def more_pods(existing: int, needed: int, pod_set: str = "") -> str:
-    """What an incomplete gang waits for: `1 more pod: 3 of 4 exist`."""
+    """Return the missing pods of an incomplete gang: `1 more pod: 3 of 4 exist`."""
     missing = needed - existing
     of = f" of {pod_set}" if pod_set else ""
     return f"{missing} more {'pod' if missing == 1 else 'pods'}{of}: {existing} of {needed} exist"
 
 
 def one_by_one(gang: Gang) -> str:
-    """What lets a workload go on that makes pods only when others run, to stand at the end of a message; "" where it
-    does that by itself: room is held for them.
+    """Return the remedy for a workload that creates pods only when other pods run, as the end of a message.
+
+    "" if no remedy is needed, because capacity is reserved for the expected pods.
     """
     later = gang.later
     if later is None:
@@ -201,9 +202,9 @@ def one_by_one(gang: Gang) -> str:
 
 
 def _stateful_sets(gang: Gang) -> str:
-    """The same where nothing but the pods is known.
+    """Return the remedy for StatefulSets of which only one pod exists, if nothing but the pods is known; else "".
 
-    Unless told otherwise a StatefulSet makes its second pod when the first one runs, which here is never.
+    By default a StatefulSet creates its second pod when the first one runs. A gated first pod never runs.
     """
     owners = [controller_of(member.pod) for member in gang.members if not member.pod.bound]
     names = Counter(owner.name for owner in owners if owner is not None and owner.kind == "StatefulSet")
@@ -216,12 +217,12 @@ def _stateful_sets(gang: Gang) -> str:
 
 
 def lacking(label: str) -> str:
-    """Why a node is outside a topology: it has no such label, or is in none of its node pools (`label=value`)."""
+    """Return why nodes are outside a topology: they lack the label, or are not in the node pool `label=value`."""
     return f"node(s) were not in the topology's node pool {label}" if "=" in label else f"node(s) had no label {label}"
 
 
 def with_labels(nodes: Sequence[str], labels: Sequence[str], domain_path: Sequence[str]) -> str:
-    """A change: these nodes are in the topology. `domain_path`: where in it, if that counts."""
+    """Return the text of a change that puts the nodes into the topology. `domain_path`: their domain; empty: any."""
     one = len(nodes) == 1
     who = f"node {nodes[0]}" if one else f"nodes {compressed(nodes)}"
     keys = [each for each in labels if "=" not in each]
@@ -232,7 +233,7 @@ def with_labels(nodes: Sequence[str], labels: Sequence[str], domain_path: Sequen
 
 
 def domain(path: Sequence[str]) -> str:
-    """A domain by its whole path; the whole cluster by a word."""
+    """Return a domain's path, joined by slashes; `the cluster` for the empty path."""
     return "/".join(path) if path else "the cluster"
 
 
@@ -273,9 +274,9 @@ def _who_fits(gang: Gang, new: int, held: int) -> str:
 
 
 def _where(levels: Sequence[LevelUse]) -> str:
-    """The narrowest domain above the node that holds all; "" for one node or no topology.
+    """Return the narrowest domain above the node that holds all members; "" for one node or no topology.
 
-    Where even the widest level needs several domains, those.
+    If even the widest level needs several domains, return these domains or their number.
     """
     shared = [level for level in levels if len(level.domains) == 1]
     if shared and shared[-1] is levels[-1]:
@@ -289,7 +290,7 @@ def _where(levels: Sequence[LevelUse]) -> str:
 
 
 def after(evictions: Sequence[Eviction]) -> str:
-    """At whose cost, by name."""
+    """Return the text about the victims, by name; victims beyond `_VICTIMS_SHOWN` are counted."""
     names = [f"{each.namespace}/{each.name}" for each in evictions[:_VICTIMS_SHOWN]]
     rest = len(evictions) - len(names)
     return "after evicting " + (f"{', '.join(names)} and {rest} more" if rest else listed(names))
@@ -303,12 +304,12 @@ def _preferred(levels: Sequence[LevelUse]) -> Iterable[str]:
 
 
 def no_room(count: int, reasons: Reasons) -> str:
-    """Why members beyond the minimum wait, to stand in a message; "" where none does."""
+    """Return why members beyond the minimum have no node, as a part of a message; "" if none is left out."""
     return f", {count} more find{'s' if count == 1 else ''} no room ({_because(reasons)})" if count else ""
 
 
 def stranded(members: Sequence[Stranded]) -> str:
-    """Who was let go to a node that cannot take it any more; "" where nobody is."""
+    """Return the message about members that were released to nodes that can no longer take them; "" for none."""
     if not members:
         return ""
     first, rest = members[0], len(members) - _STRANDED_SHOWN
@@ -330,8 +331,9 @@ def _because(reasons: Reasons) -> str:
 
 
 def nearest_row(path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons) -> tuple[str, ...]:
-    """A near domain as a row of a table, under NEAREST_COLUMNS: the same from a plan and from a Gang's status, whose
-    reasons the API server has put in another order.
+    """Return a near domain as a table row under `NEAREST_COLUMNS`.
+
+    The reasons are sorted, so that a plan and a Gang's status give the same row: the API server reorders them.
     """
     by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
     reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
@@ -346,12 +348,12 @@ def _near(near: NearDomain) -> str:
 
 
 def unmodelled(wishes: Sequence[str]) -> str:
-    """What was not considered, to stand at the end of a message."""
+    """Return the constraints that were not considered, as the end of a message; "" if there are none."""
     return f"; not considered: {listed(wishes)}" if wishes else ""
 
 
 def left_behind(names: Sequence[str]) -> str:
-    """What is said of members tied to a domain in which no sibling is left, to stand at the end of a message."""
+    """Return the text about members pinned to a domain in which no sibling is left, as the end of a message."""
     if not names:
         return ""
     who, it = (f"pod {names[0]} was", "it") if len(names) == 1 else (f"pods {compressed(names)} were", "them")

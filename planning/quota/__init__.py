@@ -1,6 +1,6 @@
-"""Gangs that are charged to a queue.
+"""Plans gangs that are charged to a queue.
 
-In come a gang, the usage of all queues and a way to plan it; out comes a `Decision` in the best choice of flavors that
-the quota covers. Start with `queueing`; `usage` counts what is used and left, `flavors` puts a gang on a flavor's
-nodes, and `joint_quotas` states the quotas of several gangs for their joint problem.
+The input is a gang, the usage of all queues and a function that plans a gang. The output is a `Decision` in the best
+choice of flavors that the quota covers. Start with `queueing`. `usage` counts used and free quota. `flavors` restricts
+a gang to a flavor's nodes. `joint_quotas` turns the quotas of several gangs into constraints of their joint problem.
 """

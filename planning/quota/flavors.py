@@ -1,4 +1,4 @@
-"""A gang in one choice of flavors: on their nodes only, with their tolerations, in their topology."""
+"""A gang in one choice of flavors: restricted to their nodes, with their tolerations and their topology."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requ
 from planning.messages.wording import listed
 
 Choice = Mapping[str, str]
-"""The flavor by the resource that is taken from it."""
+"""For each resource, the flavor from whose quota it is taken."""
 
 
 def choices(queue: ClusterQueue, resources: Iterable[str]) -> Iterator[Choice]:
@@ -34,7 +34,7 @@ def names_of(choice: Choice) -> tuple[str, ...]:
 
 
 def obstacle(gang: Gang, flavors: Sequence[Flavor]) -> str:
-    """Why the gang can never use these flavors, whatever is free there; "" where it can."""
+    """Return why the gang can never use these flavors, regardless of free capacity; "" if it can."""
     named = {each.topology for each in flavors if each.topology and not gang.topology}
     if len(named) > 1:
         return f"flavors {' and '.join(each.name for each in flavors)} have different topologies"
@@ -60,10 +60,10 @@ def _without_flavor(gang: Gang) -> str:
 
 
 def in_flavors(gang: Gang, flavors: Sequence[Flavor]) -> Gang:
-    """The gang as it is planned and released in these flavors; it is charged to nobody any more.
+    """Return the gang as it is planned and released in these flavors. The result has no account.
 
-    One that names no level prefers the narrowest of the topology's own levels, as far as its account says so. One that
-    names a topology itself is placed in that.
+    A gang that names no level prefers the narrowest of the topology's own levels, if its account says so. A gang that
+    names a topology itself is placed in that topology.
     """
     account = gang.account
     topology = next((each for each in flavors if each.topology and not gang.topology), None)
@@ -88,7 +88,7 @@ def node_labels(flavors: Iterable[Flavor]) -> tuple[tuple[str, str], ...]:
 
 
 def _rules(flavor: Flavor) -> Iterator[NodeRule]:
-    """Why nodes are not of the flavor."""
+    """Yield the rules that exclude nodes outside the flavor, with the reason for messages."""
     for key, value in flavor.node_labels:
         reason = f"node(s) were not of flavor {flavor.name} ({key}={value})"
         yield labelled(key, value, reason, f"label {key}={value} on the nodes")
@@ -101,7 +101,7 @@ def flavors_in_use(gang: Gang) -> tuple[Flavor, ...]:
 
 
 def settled(gang: Gang, planned: Sequence[str] = ()) -> Gang:
-    """The gang in the flavors of its plan in force, or in those `planned`; as it is where there are none."""
+    """Return the gang in the flavors of its plan in force, or in the flavors `planned`; unchanged if there are none."""
     if gang.account is not None and planned:
         gang = replace(gang, account=replace(gang.account, used=tuple(planned)))
     used = flavors_in_use(gang)
@@ -109,13 +109,15 @@ def settled(gang: Gang, planned: Sequence[str] = ()) -> Gang:
 
 
 def choice_in_use(account: Account, resources: Iterable[str]) -> Choice | None:
-    """How the plan in force takes the resources; None where that is not known."""
+    """Return the choice of flavors of the plan in force for the resources; None if it is not known."""
     used = set(account.used)
     return next((each for each in choices(account.queue, resources) if set(each.values()) <= used), None)
 
 
 def choice_on(account: Account, labels: Mapping[str, str], resources: Iterable[str]) -> Choice | None:
-    """The first choice whose nodes carry such labels: what a pod on one of them is taken to use."""
+    """Return the first choice of flavors whose node labels match; None for no match. A pod on a node with these labels
+    is assumed to use it.
+    """
     known = {each.name: each for each in account.flavors}
     for choice in choices(account.queue, resources):
         flavors = [known[name] for name in names_of(choice) if name in known]

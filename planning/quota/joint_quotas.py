@@ -1,4 +1,4 @@
-"""The quotas that several gangs share, as rules of their joint problem."""
+"""Turns the quotas that several gangs share into constraints of their joint problem."""
 
 import math
 from collections import Counter
@@ -12,12 +12,12 @@ from planning.quota.usage import QuotaBalance, TreeShare, Usage, needs
 from solver.quota import Quota, QuotaCharge, QuotaShare
 
 Tree = tuple[str, str, str]
-"""Flavor, resource, and the topmost cohort of the tree, or the queue that stands alone."""
+"""Flavor, resource, and the topmost cohort of the tree, or the queue if it has no cohort."""
 
 
 @dataclass(slots=True)
 class _Stated:
-    """A quota while it is stated, in base units."""
+    """A quota under construction, in base units."""
 
     shares: list[TreeShare]
     charges: Counter[tuple[int, int, int, int]] = field(default_factory=Counter)
@@ -25,9 +25,10 @@ class _Stated:
 
 
 def quotas_of(gangs: Sequence[tuple[Gang, Choice]], framing: Framing, usage: Usage) -> tuple[Quota, ...]:
-    """The quotas that may bind the plans of these gangs, each gang in a choice of flavors.
+    """Return the quotas that may limit the plans of these gangs, each gang in a choice of flavors.
 
-    `framing`: of all these gangs together. `usage`: what other gangs use. A quota that covers all members is left out.
+    `framing`: the joint framing of these gangs. `usage`: the usage of other gangs. A quota that covers all members is
+    left out.
     """
     found: dict[Tree, _Stated] = {}
     for (gang, choice), rules in zip(gangs, framing.problem.gangs, strict=True):

@@ -1,4 +1,4 @@
-"""A gang of a queue: which flavors it may have, how much of it the quota covers, and what it waits for."""
+"""Plans a gang of a queue: finds its flavors, the members that the quota covers, and what the gang waits for."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from solver.plan import Proof
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """What came of one choice of flavors.
+    """The failed attempt to plan a gang in one choice of flavors.
 
-    `never`: it could not even be had in an empty cluster. `exhausted`: other gangs use the quota that it needs.
-    `users`: how the message names them, as in `Decision.naming`.
+    `never`: the choice fails even in an empty cluster. `exhausted`: other gangs use the quota that the gang needs.
+    `users`: how the message names these gangs, as in `Decision.naming`.
     """
 
     message: str
@@ -33,15 +33,15 @@ class _Tried:
 
     @property
     def naming(self) -> tuple[tuple[str, str], ...]:
-        """As `Decision.naming`."""
+        """The parts of the message that name other users' objects, as in `Decision.naming`."""
         return self.decision.naming if self.decision is not None else self.users
 
 
 def decide_in_queue(gang: Gang, usage: Usage, snapshot: Snapshot, plan: Callable[[Gang], Decision]) -> Decision:
-    """The decision for a gang with an account: in the first flavors, in the queue's order, where all of it holds.
+    """Return the decision for a gang with an account, in the first choice of flavors in which quota and plan succeed.
 
-    Members beyond the minimum that the quota does not cover are left out. A gang that runs in part stays in its
-    flavors. `plan` places a gang that is charged to nobody.
+    Choices are tried in the queue's order. Members beyond the minimum that the quota does not cover are left out. A
+    gang that runs in part stays in its flavors. `plan` plans a gang without an account.
     """
     account = gang.account
     if account is None:
@@ -109,7 +109,7 @@ def _where(account: Account, choice: Choice) -> str:
 
 
 def charged(decision: Decision, usage: Usage) -> Usage:
-    """The usage once the decision is carried out."""
+    """Return the usage after the decision has been carried out."""
     gang = decision.gang
     if gang is None or gang.account is None or decision.outcome is not Outcome.PLACED:
         return usage
@@ -142,7 +142,7 @@ def takes_namespace(account: Account, namespace: str, snapshot: Snapshot) -> boo
 
 
 def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:
-    """Why the queue is not open to the gang at all."""
+    """Return what the gang waits for before its queue accepts it; "" if the queue accepts it."""
     queue, namespace = account.queue, gang.key.namespace
     if not takes_namespace(account, namespace, snapshot):
         return f"namespace {namespace} to be admitted by ClusterQueue {queue.name} (spec.namespaceSelector)"
@@ -152,7 +152,7 @@ def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:
 
 
 def _choices(gang: Gang, account: Account) -> Iterator[Choice]:
-    """The choices that are open: all, or for a gang that runs in part those of its plan in force."""
+    """Yield the choices of flavors that the gang may use: all, or those of its plan in force if it runs in part."""
     bound = any(held_node(member.pod) for member in gang.members)
     for choice in choices(account.queue, needs(gang.members)):
         if not (bound and account.used) or set(choice.values()) <= set(account.used):
@@ -177,9 +177,10 @@ def _try(
 
 
 def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> Sequence[Member] | _Tried:
-    """The members that the quota covers, those that hold room first; or why it does not cover the minimum.
+    """Return the members that the quota covers, or the failed attempt if it does not cover the minimum.
 
-    Of a set of which one more is not covered, none after it is.
+    Members that hold capacity are covered first. If one member of a set is not covered, later members of the set are
+    not covered either.
     """
     left = {name: balance.left(usage) for name, balance in balances.items()}
     least = _least(gang, left)
@@ -201,8 +202,8 @@ def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> 
 
 
 def _least(gang: Gang, left: Mapping[str, int]) -> Sequence[Member]:
-    """The members that have to start together: those of each set's minimum, then as many more as the gang needs; of
-    those that may be either, who takes the least of what is left.
+    """Return the members that must start together: each set's minimum, then as many more as the gang's minimum needs.
+    If there is a choice, the members that take the smallest share of the remaining quota are chosen.
     """
     in_turn, need = _in_turn(gang), Counter[str]()
     wanted = {each.name: each.min_count for each in gang.pod_sets} if not gang.succeeded else {}
@@ -215,8 +216,10 @@ def _least(gang: Gang, left: Mapping[str, int]) -> Sequence[Member]:
 
 
 def _cheapest(members: Sequence[Member], count: int, need: Counter[str], left: Mapping[str, int]) -> list[Member]:
-    """So many of the members, one after the other: those that hold room already, then whoever leaves the most of the
-    resource that is scarcest then. `need`: what was chosen before takes; what these take is added.
+    """Return `count` of the members, chosen greedily one by one. Members that hold capacity already come first. Then
+    the member is chosen that leaves the most of the resource that is scarcest after it.
+
+    `need`: the requests of the members that were chosen before; the new members' requests are added to it.
     """
     alike: dict[tuple[bool, tuple[tuple[str, int], ...]], deque[Member]] = {}
     for member in members:
@@ -243,7 +246,7 @@ def _in_turn(gang: Gang) -> list[Member]:
 
 
 def _short(balance: QuotaBalance, need: int, left: int, usage: Usage) -> _Tried:
-    """Why the quota does not cover the gang: what is nominal and what can be borrowed, what is used, and by whom."""
+    """Return why the quota does not cover the gang, with nominal, borrowable and used quota, and its users."""
     everything, name = balance.left(NO_USAGE), balance.resource
     wanted, where = f"{written(name, need)} {name}", f"flavor {balance.flavor} of ClusterQueue {balance.queue.name}"
     if need > everything:
@@ -260,7 +263,9 @@ def _short(balance: QuotaBalance, need: int, left: int, usage: Usage) -> _Tried:
 
 
 def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
-    """No choice will do. Quota may become free again: then the gang waits; else it has no place."""
+    """Return the decision if all choices of flavors failed. If used quota may become free again, the gang waits; else
+    it is unplaceable.
+    """
     if not tried:
         return _waits(gang, f"ClusterQueue {account.queue.name} to have the flavors that its running members use")
     message = "; ".join(each.message for each in tried)

@@ -1,4 +1,4 @@
-"""Queues whose gangs go strictly one after the other, whether or not a later one would fit (Kueue's StrictFIFO)."""
+"""Queues that plan their gangs strictly in order, even if a later gang would fit (Kueue's StrictFIFO)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,9 +8,9 @@ from planning.decision import Decision, Outcome
 
 
 def strict_queue(gang: Gang) -> str:
-    """The ClusterQueue in whose order the gang has to wait, "" for none.
+    """Return the ClusterQueue in whose strict order the gang must wait, "" for none.
 
-    A gang of which a member runs or has been let go has had its turn: it is mended whoever else waits.
+    A gang with a bound or released member does not wait: its lost members are replanned before other waiting gangs.
     """
     account = gang.account
     if account is None or not account.queue.strict or any(held_node(member.pod) for member in gang.members):
@@ -19,9 +19,9 @@ def strict_queue(gang: Gang) -> str:
 
 
 def behind_others(in_line: Iterable[Gang]) -> Iterator[tuple[Gang, GangKey]]:
-    """Each gang of a strict queue that is not the first there, with the one that is.
+    """Yield each gang that is not at the head of its strict queue, with the gang at the head.
 
-    `in_line`: gangs that could be planned, in the order of their turns; those of other queues are passed over.
+    `in_line`: gangs that could be planned, in planning order. Gangs without a strict queue are ignored.
     """
     first = dict[str, GangKey]()
     for gang in in_line:
@@ -31,7 +31,7 @@ def behind_others(in_line: Iterable[Gang]) -> Iterator[tuple[Gang, GangKey]]:
 
 
 def waits_behind(gang: Gang, ahead: GangKey) -> Decision:
-    """The decision for a gang that another one of its queue goes before."""
+    """Return the decision for a gang that waits behind the gang `ahead` of its strict queue."""
     message = f"waits for gang {ahead}, which is before it in ClusterQueue {strict_queue(gang)} (StrictFIFO)"
     naming = ((f"gang {ahead}", "another gang"),)
     return Decision(gang, gang.key, Outcome.WAITING, message, naming=naming)

@@ -1,4 +1,4 @@
-"""What gangs use of their queues, and what is left of the quotas. Counted anew from the cluster every time."""
+"""The quota that gangs use in their queues, and the quota that is free. It is counted from the cluster every time."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,20 +20,20 @@ Place = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Amounts in base units by gang and place."""
+    """Used quota in base units, by gang and `Place`."""
 
     by_gang: Mapping[GangKey, Mapping[Place, int]] = field(default_factory=dict)
 
     def without(self, *keys: GangKey) -> "Usage":
-        """What all other gangs use."""
+        """Return the usage of all gangs except these."""
         return Usage({gang: used for gang, used in self.by_gang.items() if gang not in keys})
 
     def having(self, key: GangKey, used: Mapping[Place, int]) -> "Usage":
-        """With what this gang uses now."""
+        """Return the usage in which this gang uses the amounts in `used`."""
         return Usage({**self.by_gang, key: used})
 
     def of(self, queue: str, flavor: str, resource: str) -> int:
-        """What is used in one place."""
+        """Return the amount that all gangs use of a resource in one flavor of a queue."""
         return sum(used.get((queue, flavor, resource), 0) for used in self.by_gang.values())
 
 
@@ -41,8 +41,10 @@ NO_USAGE = Usage()
 
 
 def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
-    """What all gangs hold: members that are bound, released or nominated, those that placeholders hold room for, and
-    those that are lost and made again, whose quota was theirs a moment ago.
+    """Return the quota that all gangs hold.
+
+    Charged are members that are bound, released or nominated, and expected pods with a placeholder. Lost members that
+    are being recreated are charged, too, because their quota was in use a moment ago.
     """
     charged = [gang for gang in gangs if gang.account is not None]
     if not charged:
@@ -57,7 +59,7 @@ def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
 
 
 def used_by(gang: Gang, members: Iterable[Member], choice: Choice) -> Mapping[Place, int]:
-    """What these members of the gang use in a choice of flavors."""
+    """Return the quota that these members of the gang use in a choice of flavors."""
     used: Counter[Place] = Counter()
     if gang.account is not None:
         for resource, value in needs(members).items():
@@ -67,12 +69,12 @@ def used_by(gang: Gang, members: Iterable[Member], choice: Choice) -> Mapping[Pl
 
 
 def needs(members: Iterable[Member]) -> Mapping[str, int]:
-    """What the members request together, in base units."""
+    """Return the sum of the members' requests, in base units."""
     return all_requests(member.pod for member in members)
 
 
 def _held_for_later(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:
-    """The nodes of placeholders, by gang and by seat."""
+    """Return the nodes of placeholders, by gang and by expected pod."""
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for state in snapshot.nodes:
         for tenant in state.held_for_later if state.reserving else ():
@@ -82,11 +84,12 @@ def _held_for_later(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:
 
 
 def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, str]]:
-    """Members that are charged, and where they hold room; "" where none is held yet for one that is made again.
+    """Yield the members that are charged, each with the node on which it holds capacity.
 
-    A pod that has come for a seat and is not nominated yet has the room of that: whoever holds it, it is charged once.
+    The node is "" for a lost member that is being recreated and has no reservation yet. If an expected pod has arrived
+    but is not nominated yet, it gets the node of a placeholder of its role. Pod and placeholder are charged once.
 
-    :param later: the nodes of the gang's placeholders, by seat.
+    :param later: the nodes of the gang's placeholders, by expected pod.
     """
     seats, coming = dict(later), list[Member]()
     for member in gang.members:
@@ -118,25 +121,25 @@ def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]], later: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What a queue or a cohort has and uses: its own quota with all that those below it lend, in base units."""
+    """Quota and usage of a queue or a cohort, in base units. `quota`: its own quota plus all that its children lend."""
 
     quota: int
     used: int
     limits: Quota
 
     def kept(self, resource: str) -> int:
-        """What it lends to nobody."""
+        """Return the quota that the queue or cohort does not lend."""
         lendable = self.limits.lending_limit
         return 0 if lendable is None else max(0, self.quota - _amount(resource, lendable))
 
 
 @dataclass(frozen=True, slots=True)
 class TreeShare:
-    """A queue, or a cohort, with its part of one quota in base units. One of `queue` and `cohort` is its name.
+    """A queue or a cohort with its share of one quota, in base units. Either `queue` or `cohort` is its name.
 
-    `parent`: the cohort above it, "" at the top. `quota`: its nominal quota with what the shares below it lend. `kept`:
-    what it lends to no other share. `limit`: the most that it may use; None: no borrowing limit. `used`: by gangs that
-    are charged to it directly.
+    `parent`: the cohort above it, "" at the top. `quota`: its nominal quota plus the quota that its children lend.
+    `kept`: the quota that it does not lend. `limit`: the most that it may use; None: no borrowing limit. `used`: the
+    usage of gangs that are charged to it directly.
     """
 
     queue: str
@@ -159,11 +162,11 @@ class QuotaBalance:
     cohorts: Sequence[Cohort] = ()
 
     def left(self, usage: Usage) -> int:
-        """What a gang of the queue may still take: its own quota, and what it may borrow of its cohort's.
+        """Return the quota that a gang of the queue may still take: the queue's own, and what it may borrow.
 
-        As Kueue counts (its pkg/cache/scheduler/resource_node.go): what a queue or a cohort does not lend stays its
-        own; the rest goes up into one pot with what its siblings lend, out of which each may have its part and its
-        borrowing limit; and so on to the topmost cohort.
+        The count follows Kueue (pkg/cache/scheduler/resource_node.go). A queue or a cohort keeps the quota that it does
+        not lend. It lends the rest to its parent cohort, which pools what its children lend. Each child may use its
+        own part of the pool, and more up to its borrowing limit. This holds on every level up to the topmost cohort.
         """
         return self._left(self._share_of_queue(self.queue, usage), self.queue.cohort, usage)
 
@@ -173,7 +176,7 @@ class QuotaBalance:
         return _amount(self.resource, self._limits(self.queue.groups).nominal)
 
     def users(self, usage: Usage) -> Mapping[GangKey, int]:
-        """What each gang uses of the quotas that the queue's tree shares, the largest amounts first."""
+        """Return the amount that each gang uses of the quotas in the queue's tree, the largest first."""
         names = {self.queue.name, *(each.name for each in self.cohort)}
         places = [(name, self.flavor, self.resource) for name in names]
         used = {key: sum(of_gang.get(each, 0) for each in places) for key, of_gang in usage.by_gang.items()}
@@ -208,7 +211,7 @@ class QuotaBalance:
         return TreeShare(queue, cohort, parent, share.quota, share.kept(self.resource), limit, used)
 
     def _left(self, share: _Share, above: str, usage: Usage) -> int:
-        """What is left to a share whose parent is the cohort `above`."""
+        """Return the free quota of a share whose parent is the cohort `above`; "" for no parent."""
         if not above:
             return share.quota - share.used
         cohort = self._cohort(above)
@@ -237,7 +240,7 @@ class QuotaBalance:
         return next((each for each in self.cohorts if each.name == name), Cohort(name))
 
     def _limits(self, groups: Sequence[ResourceGroup]) -> Quota:
-        """The quota that is written; where there is none of this resource in this flavor, nothing."""
+        """Return the configured quota of this resource in this flavor; a quota of 0 if none is configured."""
         for group in groups:
             for flavor in group.flavors:
                 if flavor.flavor == self.flavor:

@@ -1,5 +1,5 @@
-"""What the stock scheduler asks of pods that the problem does not hold.
+"""Rules of the stock scheduler that are not part of the solver's problem.
 
-`member_affinity` checks a plan for wishes of members about each other, and asks for another where they do not hold;
-`holdups` names what would keep a member from binding wherever it were put.
+`member_affinity` checks a plan against the rules between members, and requests another plan if one is broken.
+`holdups` finds the reasons that would keep a member from being bound on any node.
 """

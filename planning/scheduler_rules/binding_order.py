@@ -32,7 +32,7 @@ class _Waiting:
 
 
 class _Near:
-    """The domains that hold a pod which one pod affinity is about. `bind` adds to them."""
+    """The domains that hold a pod that one pod affinity selects. `bind` adds domains."""
 
     def __init__(self, pod: Pod, namespaces: Namespaces) -> None:
         self._terms: tuple[AffinityTerm, ...] = affinity_terms(pod)
@@ -75,7 +75,7 @@ class _Bound:
         return _Bound(tuple(each.copy() for each in self.spreads), tuple(each.copy() for each in self.nears))
 
     def accepts(self, member: _Waiting) -> bool:
-        """Whether the scheduler binds the member now, as far as spread and affinity decide."""
+        """Whether spread and affinity allow the scheduler to bind the member now."""
         if any(self.spreads[rule].refuses(member.node) for rule in member.spreads):
             return False
         return member.near < 0 or not self.nears[member.near].refuses(member.node)

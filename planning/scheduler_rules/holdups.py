@@ -1,7 +1,8 @@
-"""What would keep a member from binding whatever node it were given: a gang with such a member must not be let go.
+"""Hold-ups: reasons that keep a member from being bound on any node. A gang with such a member must not be released.
 
-The stock scheduler leaves a pod alone that has a gate, and rejects one whose claim does not exist; its siblings would
-start without it. Members that name a scheduler which does not run here: `gangs.coexistence.running_schedulers`.
+The stock scheduler ignores a pod with a gate, and rejects a pod whose claim does not exist. The pod's siblings would
+start without it. For members that name a scheduler that does not run in the cluster, see
+`gangs.coexistence.running_schedulers`.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from kube.objects import Pod
 
 
 def holdups(gang: Gang, snapshot: Snapshot) -> list[str]:
-    """What the gang waits for besides room, as ends of a sentence; each once."""
+    """Return the gates and claims that the gang waits for, as ends of a sentence, each once."""
     waiting = (member.pod for member in gang.members if not member.pod.bound)
     return list(dict.fromkeys(each for pod in waiting for each in _of_pod(pod, snapshot)))
 

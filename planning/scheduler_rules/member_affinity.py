@@ -1,9 +1,9 @@
-"""Wishes of a gang's members about one another: hard topology spread, and pod (anti-)affinity that no exclusion says.
+"""Rules between a gang's members: hard topology spread, and pod (anti-)affinity that no exclusion expresses.
 
-A gang is planned without them first: a plan in which they hold all the same is the best of all. Where they do not, it
-is planned within limits that keep the spread in any order of binding; such a plan is good, and not proven to be the
-best. In a small cluster, or where that fails, it is planned with the spread itself, counted with all members placed.
-If that plan cannot be bound in any order, nothing is proven.
+A gang is planned without these rules first. If they hold in that plan all the same, the plan is optimal. If they do
+not, the gang is planned with limits that keep the spread in any order of binding. Such a plan is not proven optimal.
+In a small cluster, or if that fails, the gang is planned with the spread itself, counted with all members placed.
+If no order exists in which that plan can be bound, nothing is proven.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from solver.problem import Exclusion, Problem
 
 UNFULFILLED = NoPlan(Proof.UNPROVEN)
 SMALL = 100
-"""Nodes up to which the best plan that keeps the spread is looked for where a good one is known."""
+"""Number of nodes up to which the best plan that keeps the spread is searched although a good one is known."""
 
 
 def answer_with_companions(
@@ -32,9 +32,10 @@ def answer_with_companions(
     solve: Callable[[Problem], Answer],
     stands: Callable[[Plan], bool],
 ) -> Answer:
-    """The best plan that `stands`, as far as one is found. `limits`: tells exclusions that keep the spread.
+    """Return the best found plan for which `stands` is True, or a rejection.
 
-    `UNFULFILLED` where there are plans and none that stands was found.
+    `limits` returns exclusions that keep the spread. The result is `UNFULFILLED` if there are plans, but none was found
+    for which `stands` is True.
     """
     loose = replace(problem, spreads=tuple(rule for rule in problem.spreads if not rule.counted))
     free = solve(loose)
@@ -90,7 +91,7 @@ def stands(decision: Decision, snapshot: Snapshot) -> bool:
 
 
 def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:
-    """Whether those with a pod affinity can be bound one after the other, once all others are there."""
+    """Whether the members with pod affinity can be bound one after the other, after all other members."""
     waiting = [each for each in decision.assignments if not each.held and affinity_terms(each.member.pod)]
     while waiting:
         there = [each for each in decision.assignments if each not in waiting]
@@ -104,7 +105,7 @@ def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:
 
 
 def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snapshot) -> list[Assignment]:
-    """Those whose affinity holds where they are to come, beside those who are there."""
+    """Return the waiting members whose pod affinity holds on their planned nodes, with the pods that are there now."""
     then, own = after(there, snapshot), {each.member.pod.key for each in waiting}
     nodes, watched = {state.name: state.node for state in then.nodes}, watched_labels(then)
     known: dict[bytes, Neighbourhood] = {}
@@ -126,9 +127,9 @@ def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snaps
 
 
 def _measured_by(free: Plan, careful: Plan) -> Plan:
-    """The careful plan with what the free one has proven: it is optimal where it is as good in every goal.
+    """Return the careful plan with the bounds of the free plan. It is optimal if it is as good in every goal.
 
-    After the first goal in which it is worse nothing is known of what could be had, and no more is listed.
+    The goals end with the first one in which the careful plan is worse: no bounds are known for later goals.
     """
     goals: list[Goal] = []
     for best, goal in zip(free.goals, careful.goals, strict=False):

@@ -33,7 +33,9 @@ class UnplannedDevices:
 
 
 def unplanned_devices(gang: Gang, snapshot: Snapshot) -> UnplannedDevices | None:
-    """The devices that unbound members need and no plan holds; None where there are none, or the user ignores them."""
+    """Return the devices that unbound members need, which Phalanx does not plan; None if there are none, or if the user
+    ignores them.
+    """
     if gang.ignores_claims:
         return None
     pods = [member.pod for member in gang.members if not member.pod.bound]
@@ -47,7 +49,7 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot) -> UnplannedDevices | None
 
 
 def _of_device_classes(pod: Pod, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Extended resources that only a DeviceClass provides, each with the name of the class."""
+    """Yield the extended resources that only a DeviceClass provides, each with the name of the class."""
     for resource in extended_resources(pod.spec):
         if resource in snapshot.allocatable_resources:
             continue

@@ -1,8 +1,8 @@
-"""ResourceQuotas, and pods that their workload has not made yet: no room is held for pods that would be refused.
+"""Checks expected pods against ResourceQuotas: no capacity is reserved for pods that the API server would reject.
 
-A pod that exists has been charged by the API server. For one that is to come a placeholder of ours holds the room
-(docs/decisions/0022), which no quota of its namespace counts: without this, whoever may make one pod could keep the
-room of thousands from others.
+The API server has charged every pod that exists. The capacity of an expected pod is reserved by a placeholder
+(docs/decisions/0022), which no quota of the pod's namespace counts. Without this check, a user who may create one pod
+could reserve the capacity of thousands.
 """
 
 from collections import Counter
@@ -17,8 +17,9 @@ from kube.quantities import amount, written
 
 
 def quotas_in_the_way(gang: Gang, snapshot: Snapshot) -> Iterator[str]:
-    """The quotas that leave no room for the pods to come, beside what others of the namespace use of them now, and what
-    is held for pods to come of its other gangs; as ends of a sentence.
+    """Yield the quotas that do not cover the gang's expected pods, as ends of a sentence.
+
+    The current usage of the namespace and the expected pods of its other gangs are charged first.
     """
     there, coming = _parted(gang)
     quotas = snapshot.quotas.get(gang.key.namespace, ()) if coming else ()
@@ -32,7 +33,7 @@ def quotas_in_the_way(gang: Gang, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _held_for_others(gang: Gang, snapshot: Snapshot, quotas: Sequence[ResourceQuota]) -> list[Counter[str]]:
-    """What each quota would be charged for the pods to come of other gangs of the namespace."""
+    """Return what each quota would be charged for the expected pods of other gangs of the namespace."""
     held = snapshot.held_by_namespace.get(gang.key.namespace)
     if held is None:
         return [Counter() for _ in quotas]
@@ -40,15 +41,16 @@ def _held_for_others(gang: Gang, snapshot: Snapshot, quotas: Sequence[ResourceQu
 
 
 class ChargedTogether:
-    """What the quotas of one namespace are charged for gangs, one after the other, whatever others use of them."""
+    """The charges of gangs to the quotas of one namespace, added gang by gang. Other usage of the quotas is ignored."""
 
     def __init__(self, quotas: Sequence[ResourceQuota]) -> None:
         self._quotas = quotas
         self._charged = [Counter[str]() for _ in quotas]
 
     def refusal(self, gang: Gang) -> str:
-        """Why its pods to come are refused beside the gangs before it, as an end of a sentence; such a gang does not
-        count for those after it. "" where they are not.
+        """Charge the gang, or return why a quota does not cover its expected pods after the earlier gangs.
+
+        The reason is the end of a sentence; "" if the quotas cover the gang. A rejected gang is not charged.
         """
         there, coming = _parted(gang)
         own = [(charge(quota, there).amounts, charge(quota, coming)) for quota in self._quotas]
@@ -62,13 +64,15 @@ class ChargedTogether:
 
 
 def _parted(gang: Gang) -> tuple[list[Pod], list[Pod]]:
-    """Its pods that exist, and those to come; without those that are made again, for which it has been charged."""
+    """Return the gang's existing pods and its expected pods. Lost members that are recreated are in neither list: their
+    quota has been charged already.
+    """
     pods = [member.pod for member in gang.not_lost]
     return [pod for pod in pods if not to_come(pod)], [pod for pod in pods if to_come(pod)]
 
 
 def _short(quota: ResourceQuota, charged: Mapping[str, int], coming: Charge) -> Iterator[str]:
-    """Why a quota that is charged for so much refuses some of the pods to come."""
+    """Yield why a quota with these charges does not cover the expected pods, as ends of a sentence."""
     for name, hard in sorted(quota.spec.hard.items()):
         resource = resource_of(name)
         need = coming.amounts.get(name, 0)

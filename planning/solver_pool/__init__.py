@@ -1,5 +1,6 @@
-"""The solver in processes of its own, so that nothing that becomes of one reaches its caller.
+"""Runs the solver in separate processes, so that the failure of a process does not reach its caller.
 
-In comes a `Problem`; out comes a verified answer in time, or an honest "not known". Start with `pool`; `worker` is the
-process, `tasks` what both say, `pipes` how, `node_layouts` how a problem's nodes are told once.
+The input is a `Problem`. The output is a verified answer in time, or an unproven result. Start with `pool`.
+`worker` is the process, `tasks` holds the messages, `pipes` their transport, and `node_layouts` sends a problem's node
+layout only once.
 """

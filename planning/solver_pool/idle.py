@@ -1,7 +1,7 @@
-"""Workers that wait for a caller: of those that nobody has needed for a while, one stays.
+"""Idle workers that wait for a caller. If several workers are idle for `IDLE_SECONDS`, all but one are ended.
 
-A second one is needed where two callers ask at the same time, as a dry run does beside a round. It holds some 60 MB,
-and a second of somebody's time brings it back.
+A second worker is needed if two callers solve at the same time, such as a dry run during a reconcile. An idle worker
+holds about 60 MB, and starting a new one takes about a second.
 """
 
 import threading
@@ -11,7 +11,7 @@ from planning.solver_pool.process import Worker
 from timing.clock import SYSTEM_CLOCK, Clock
 
 IDLE_SECONDS = 60.0
-"""How long a worker waits beside another one before it is ended."""
+"""How long a worker stays idle beside another idle worker before it is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class _Idle:
 
 
 class IdleWorkers:
-    """The one that came last is given out first, so that the others are not needed unless there are callers for them.
-    Safe for threads.
+    """A thread-safe stack of idle workers. The worker that was put back last is taken first, so that the others stay
+    idle, and are ended, unless there are callers for them.
     """
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -36,7 +36,7 @@ class IdleWorkers:
         return len(self._waiting)
 
     def take(self) -> Worker | None:
-        """One that runs, if there is one. It is the caller's to end, or to put back."""
+        """Return an idle worker whose process runs; None if there is none. The caller must close it or put it back."""
         with self._lock:
             while self._waiting:
                 worker = self._waiting.pop().worker
@@ -46,13 +46,13 @@ class IdleWorkers:
         return None
 
     def put(self, worker: Worker) -> None:
-        """Keep one for the next caller."""
+        """Keep the worker for the next caller."""
         with self._lock:
             self._waiting.append(_Idle(worker, self._clock.monotonic()))
             self._look_again()
 
     def close(self) -> None:
-        """End all of them."""
+        """End all idle workers."""
         with self._lock:
             ended, self._waiting = self._waiting, []
             self._stop_looking()
@@ -70,7 +70,7 @@ class IdleWorkers:
             each.worker.close()
 
     def _look_again(self) -> None:
-        """The first is the one that has waited longest: the others lie above it."""
+        """Start the timer for the worker that has been idle longest, the first in the list."""
         if self._timer is None and len(self._waiting) > 1:
             wait = self._waiting[0].since + self._idle_seconds - self._clock.monotonic()
             self._timer = threading.Timer(max(0.0, wait), self._end_the_unneeded)

@@ -1,6 +1,6 @@
-"""Answers to problems that were solved a moment ago, for problems that differ in the names of their members alone.
+"""Cache of recent answers, for problems that differ only in the names of their members.
 
-Of many equal gangs, all that find no place get the same answer: it is looked for once.
+If many equal gangs are infeasible, the solver runs once, and all of them get its answer.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from solver.plan import Answer
 from solver.problem import Problem
 
 _KEPT = 4
-"""Answers that are kept. Gangs of a few kinds take turns; a comparison takes 0.1 ms on 1,000 nodes."""
+"""Number of cached answers: gangs of a few kinds alternate. A comparison takes 0.1 ms on 1,000 nodes."""
 
 
 class KnownAnswers:
@@ -21,7 +21,7 @@ class KnownAnswers:
         self._known: deque[tuple[Problem, Answer]] = deque(maxlen=_KEPT)
 
     def solved(self, problem: Problem, solve: Callable[[Problem], Answer]) -> Answer:
-        """The known answer to a problem, else the one of `solve`."""
+        """Return the cached answer to the problem, or the answer of `solve`."""
         nameless = _nameless(problem)
         for known, answer in self._known:
             if known == nameless:

@@ -1,8 +1,8 @@
-"""How a problem's nodes get to a worker: what stays while loads change is told once, amounts go as packed numbers.
+"""Encoding of a problem's nodes for a worker: names and paths are sent once, amounts are packed numbers.
 
-Both ends keep the same few layouts (`solver.problem.NodeLayout`) in the order of their last use, so that the one that
-sends knows what the other one knows. Works as the hooks of msgspec, which passes through a message in the same order at
-both ends.
+Both ends keep the same few layouts (`solver.problem.NodeLayout`) in the order of their last use, so the sender knows
+which layouts the receiver has. The functions are msgspec hooks: msgspec visits a message in the same order at both
+ends.
 """
 
 from collections import OrderedDict
@@ -14,23 +14,27 @@ from solver.nodes import NodeLayout, NodeTable, node_layout_of
 from solver.problem import Column, VictimTable
 
 KEPT = 4
-"""Grounds that each end keeps. A cluster has one for each topology that its gangs use."""
+"""Number of layouts that each end keeps. A cluster has one layout for each topology that its gangs use."""
 
 _PackedNodes = tuple[int, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None, int, bytes, bytes]
-"""Number of the layout; names and paths where it is new; resources; what is free; what terminates, if anything."""
+"""Number of the layout; its names and paths if it is new; number of resources; free capacity; terminating capacity,
+empty if there is none.
+"""
 _PackedVictims = tuple[tuple[str, ...], int, tuple[bytes, ...]]
 """Keys; resources; the columns."""
 
 
 class Sender:
-    """What one worker has been told. A worker that takes another's place has a new one."""
+    """Packs nodes and victims for one worker, and records the layouts that it has received. A new worker needs a new
+    sender.
+    """
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, None] = OrderedDict()
 
     def pack(self, thing: object) -> _PackedNodes | _PackedVictims:
-        """Nodes or victims as what msgspec can encode. Raises `NotImplementedError` for anything else, as msgspec wants
-        it.
+        """Return nodes or victims as a tuple that msgspec can encode. For any other type it raises
+        `NotImplementedError`, as msgspec requires of hooks.
         """
         if isinstance(thing, NodeTable):
             return self._nodes(thing)
@@ -48,13 +52,13 @@ class Sender:
 
 
 class Receiver:
-    """What a worker has been told."""
+    """Unpacks nodes and victims in a worker, and keeps the received layouts."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, NodeLayout] = OrderedDict()
 
     def unpack(self, wanted: type, packed: Any) -> NodeTable | VictimTable:
-        """The nodes or victims that a `Sender` packed. Raises `KeyError` where it took for known what is not."""
+        """Return the nodes or victims that a `Sender` packed. Raises `KeyError` if this end lacks the layout."""
         if wanted is NodeTable:
             return self._nodes(*packed)
         keys, resources, (node, priority, requests, gang, started) = packed

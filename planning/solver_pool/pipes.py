@@ -10,18 +10,18 @@ from typing import BinaryIO
 _HEAD = 8
 _PIECE = 1 << 16
 _LONGEST_WAIT = 1 << 30
-"""Milliseconds; what poll(2) can be told."""
+"""Milliseconds. The timeout of poll(2) is a 32-bit integer."""
 
 
 def write(sink: BinaryIO, body: bytes) -> None:
-    """Send a message, however long that takes. Raises `OSError` where nobody reads any more."""
+    """Send a message, without a time limit. Raises `OSError` if the other end is closed."""
     sink.write(len(body).to_bytes(_HEAD, "big"))
     sink.write(body)
     sink.flush()
 
 
 def read(source: BinaryIO) -> bytes | None:
-    """The next message; None where the other side has ended."""
+    """Return the next message, without a time limit; None if the other side has ended."""
     head = source.read(_HEAD)
     if len(head) < _HEAD:
         return None
@@ -31,8 +31,8 @@ def read(source: BinaryIO) -> bytes | None:
 
 
 class Channel:
-    """The caller's ends of the pipes of one worker, on which nothing takes longer than it may: `end` is a time of
-    `time.monotonic`. Not to be used by two threads at a time.
+    """The caller's ends of one worker's pipes. Every operation has a time limit: `end` is a time of `time.monotonic`.
+    A channel must not be used by two threads at a time.
     """
 
     def __init__(self, sink: BinaryIO, source: BinaryIO) -> None:
@@ -42,7 +42,7 @@ class Channel:
         self._received = bytearray()
 
     def send(self, body: bytes, end: float) -> None:
-        """Send a message. Raises `TimeoutError`, or another `OSError` where nobody reads any more."""
+        """Send a message. Raises `TimeoutError` at `end`, or another `OSError` if the other end is closed."""
         for part in (len(body).to_bytes(_HEAD, "big"), body):
             rest = memoryview(part)
             while rest:
@@ -52,7 +52,7 @@ class Channel:
                     _await(self._sink, select.POLLOUT, end)
 
     def receive(self, end: float) -> bytes | None:
-        """The next message; None where the other side has ended. Raises `TimeoutError`."""
+        """Return the next message; None if the other side has ended. Raises `TimeoutError` at `end`."""
         for length in self._wanted():
             while len(self._received) < length:
                 _await(self._source, select.POLLIN, end)
@@ -63,7 +63,7 @@ class Channel:
         return self._taken()
 
     def _wanted(self) -> Iterator[int]:
-        """How many bytes must be there: for the head, then for the whole message."""
+        """Yield how many bytes must have arrived: for the head, then for the whole message."""
         yield _HEAD
         yield _HEAD + self._length()
 

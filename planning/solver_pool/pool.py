@@ -1,7 +1,7 @@
-"""Solving in processes of their own: whatever becomes of one, the caller gets a verified plan or an honest no, in time.
+"""A pool of solver processes. The caller gets a verified plan or a rejection in time, even if a process fails.
 
-A worker is killed when it does not answer in time, and replaced when it dies, fails, lies or has grown. Its place is
-then taken by the greedy plan that the verifier lets pass, not proven to be the best, or by "not proven".
+A worker is killed if it does not answer in time. It is replaced if it dies, fails, answers wrongly or has grown too
+large. The caller then gets a greedy plan that passes the verifier and is not proven optimal, or an unproven rejection.
 """
 
 import atexit
@@ -41,16 +41,16 @@ log = logging.getLogger(__name__)
 GROWN_BYTES = 1 << 30
 """A worker that has held more than this is replaced."""
 SOLVER_SHARE = 0.75
-"""The share of a caller's time at which the solver stops by itself and says what it has."""
+"""The share of a caller's time after which the solver stops by itself and returns its best result."""
 WORKER_SHARE = 0.9
 """The share at which the worker is killed. The rest is for the parent's own plan."""
 _GRACE = 0.1
-"""The share of a caller's time beyond it that the parent's own plan may take where a worker has said nothing at all."""
+"""The share of a caller's time that the parent's own plan may take beyond it, if a worker has sent no answer at all."""
 
 _TRIES = 8
-"""Domains that the parent's own plan is sought in even where the time is over."""
+"""Number of domains in which the parent searches its own plan even after the time limit."""
 _MOMENT = 50_000
-"""Members times nodes up to which the parent looks itself whether a no is one."""
+"""Members times nodes up to which the parent itself checks a rejection by searching a greedy plan."""
 
 
 class Workers:
@@ -68,7 +68,7 @@ class Workers:
             self._idle.put(Worker(self._command))
 
     def await_started(self) -> None:
-        """Wait until a worker can answer at once, so that the time of an answer does not hold the worker's start."""
+        """Wait until a worker has started, so that the time of the next answer does not include the worker's start."""
         worker, sound = self._taken(), False
         try:
             worker.await_ready()
@@ -79,16 +79,14 @@ class Workers:
             self._back(worker, sound=sound, stays=True)
 
     def close(self) -> None:
-        """End all workers that wait; one that works ends when its caller has its answer. Another call would start new
-        ones.
-        """
+        """End all idle workers. A busy worker ends when its caller has the answer. A later call starts new workers."""
         self._closings += 1
         self._idle.close()
 
     def solve(self, problem: Problem, limits: Limits) -> Answer:
-        """The best plan within `limits`, verified, or why there is none. Never raises for what the solver does.
+        """Return the best plan within `limits`, verified, or a rejection. No failure of the solver makes it raise.
 
-        A no that counting alone proves is known before a worker is asked, who then only has to explain it.
+        Counting alone may prove a rejection before a worker is asked. The worker then only explains the rejection.
         """
         began = time.monotonic()
         answers: list[Answer] = [NoPlan(Proof.INFEASIBLE)] if certainly_none(problem) else []
@@ -115,11 +113,11 @@ class Workers:
         return _greedy(problem, end + _GRACE * limits.seconds) or NoPlan(Proof.UNPROVEN)
 
     def solve_joint(self, problem: Problem, limits: Limits) -> JointAnswer | None:
-        """The joint plan of several gangs that compete, verified; None where none is known in time."""
+        """Return the verified joint plan of several competing gangs; None if none is found in time."""
         return self._together(JointTask(problem, _shared(limits)), limits, lambda answer: faults_of(problem, answer))
 
     def place_many(self, many: ManyGangs, limits: Limits) -> JointAnswer | None:
-        """Plans for all members of all gangs, without evictions, verified; None where none are known in time."""
+        """Return verified plans for all members of all gangs, without evictions; None if none are found in time."""
         task = ManyTask(many, _shared(limits))
         return self._together(task, limits, lambda answer: faults_of_all_placed(many, answer))
 
@@ -142,7 +140,7 @@ class Workers:
         return answers[0] if answers else None
 
     def next_door(self, problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:
-        """What is next door to a plan, as far as it is known in time."""
+        """Return the best plan outside the plan's domain; None if it is not known in time."""
         answers: list[NextDoor | None] = []
 
         def last(reply: Reply) -> bool:
@@ -155,8 +153,8 @@ class Workers:
         return answers[0] if answers else None
 
     def _ask(self, request: Request, seconds: float, last: Callable[[Reply], bool]) -> float:
-        """Hand every reply to `last` until it says that it was; tells when the caller's time is over. A worker that
-        disappoints is replaced.
+        """Pass every reply to `last` until it returns True, and return the time at which the caller's limit ends.
+        A worker that fails or raises `WorkerError` is replaced.
         """
         end = time.monotonic() + seconds
         if not self._free.acquire(timeout=seconds):
@@ -183,7 +181,7 @@ class Workers:
         return self._idle.take() or Worker(self._command)
 
     def _back(self, worker: Worker, *, sound: bool, stays: bool) -> None:
-        """Keep a worker that did well; start another in the place of one that did not, unless all are to end."""
+        """Keep a sound worker; replace a faulty or large one. `stays` False: the pool was closed, so end the worker."""
         if stays and sound and worker.peak <= GROWN_BYTES:
             self._idle.put(worker)
             return
@@ -193,12 +191,12 @@ class Workers:
 
 
 def _shared(limits: Limits, gone: float = 0.0) -> Limits:
-    """What the solver may take of a caller's limits, of which so many seconds are gone."""
+    """Return the solver's part of a caller's limits. `gone`: seconds of the caller's time that are used already."""
     return replace(limits, seconds=max(0.0, limits.seconds * SOLVER_SHARE - gone))
 
 
 def _verified(problem: Problem, plan: Plan) -> Plan:
-    """The plan, where it is one. Raises `WorkerError`."""
+    """Return the plan if the verifier accepts it. Raises `WorkerError` if not."""
     if faults := verify(problem, plan):
         raise WorkerError(f"the worker's plan is wrong: {'; '.join(faults)}")
     return plan
@@ -211,13 +209,15 @@ def _plausible(answer: NoPlan) -> NoPlan:
 
 
 def _refuting(problem: Problem) -> Plan | None:
-    """A plan where the worker knows of none. Sought while it explains its no, and only where that takes a moment."""
+    """Return a greedy plan that refutes the worker's rejection, or None. It is searched while the worker explains its
+    rejection, and only in a small problem.
+    """
     return _greedy(problem, 0.0) if _takes_a_moment(problem) else None
 
 
 def _greedy(problem: Problem, end: float) -> Plan | None:
-    """The first greedy plan that the verifier lets pass, until `end`; where that takes but a moment, a few domains are
-    always tried.
+    """Return the first greedy plan that the verifier accepts, searched until `end`; None if there is none. In a small
+    problem at least `_TRIES` domains are tried.
     """
     tries = count()
 
@@ -240,7 +240,7 @@ def _takes_a_moment(problem: Problem) -> bool:
 
 
 class _Shared:
-    """The workers of this process, made on first use. A process that is forked off makes its own."""
+    """The workers of this process, created on first use. A forked process creates its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -254,7 +254,7 @@ class _Shared:
             return self._workers
 
     def forget(self) -> None:
-        """In a forked child: the workers are the parent's."""
+        """Forget the workers in a forked child process: they belong to the parent."""
         self._lock, self._workers = threading.Lock(), None
 
 
@@ -263,5 +263,5 @@ os.register_at_fork(after_in_child=_SHARED.forget)
 
 
 def shared_workers() -> Workers:
-    """The workers that all of this process use."""
+    """Return the pool of workers that all callers in this process share."""
     return _SHARED.workers()

@@ -1,7 +1,7 @@
-"""A process that solves, and the two pipes to it.
+"""A worker process that runs the solver, and the two pipes to it.
 
-It is started by exec, never by fork alone, so that threads and locks of the server are not copied, and ends by itself
-when its parent does, even by SIGKILL.
+The process is started by exec, never by fork alone, so that threads and locks of the server are not copied. It ends by
+itself when its parent ends, even by SIGKILL.
 """
 
 import os
@@ -19,16 +19,16 @@ from planning.solver_pool.tasks import Failed, Ready, Reply, Request
 
 COMMAND = (sys.executable, "-m", "planning.solver_pool.worker")
 START_SECONDS = 60.0
-"""How long a worker may take to start. That happens once and is not counted in a caller's limit."""
+"""How long a worker may take to start. The start happens once and is not charged to a caller's time limit."""
 _GONE = "a worker has ended or took too long"
 
 
 class WorkerError(Exception):
-    """A worker died, hung, failed or spoke nonsense."""
+    """A worker died, hung, failed or sent an invalid reply."""
 
 
 class Worker:
-    """One process. Not to be used by two threads at a time. Raises `WorkerError` where none can be started."""
+    """One worker process. Two threads must not use it at a time. Raises `WorkerError` if it cannot be started."""
 
     def __init__(self, command: Sequence[str]) -> None:
         environment = {
@@ -48,7 +48,7 @@ class Worker:
         self._decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 
     def await_ready(self) -> float:
-        """Wait until the worker has started; tells how many seconds that took. Raises `WorkerError`."""
+        """Wait until the worker has started, and return how many seconds that took. Raises `WorkerError`."""
         if self._ready:
             return 0.0
         began = time.monotonic()
@@ -58,8 +58,8 @@ class Worker:
         return time.monotonic() - began
 
     def replies(self, request: Request, seconds: float) -> Iterator[Reply]:
-        """What the worker answers, one by one. Raises `WorkerError`, also when `seconds` are over: the worker is not to
-        be used again then.
+        """Send the request and yield the worker's replies. Raises `WorkerError`, also after `seconds`; the worker must
+        not be used again after that.
         """
         end = time.monotonic() + seconds
         body = msgspec.msgpack.encode(request, enc_hook=self._sender.pack)
@@ -71,7 +71,7 @@ class Worker:
             yield self._next(end)
 
     def note(self, reply: Reply) -> None:
-        """Learn from a reply how much memory the worker has held. Raises `WorkerError` where the solver failed."""
+        """Record the peak memory of the worker from a reply. Raises `WorkerError` if the reply is `Failed`."""
         if isinstance(reply, Failed):
             raise WorkerError(f"the solver failed: {reply.reason}")
         if not isinstance(reply, Ready):
@@ -106,4 +106,4 @@ class Worker:
 
 
 def _pipe(pipe: object) -> BinaryIO:
-    return pipe  # type: ignore[return-value]  # Popen made it, because it was told to
+    return pipe  # type: ignore[return-value]  # Popen opens it because of PIPE

@@ -1,4 +1,4 @@
-"""What a process that solves is asked, and what it answers."""
+"""Messages between a caller and a worker process: requests and replies."""
 
 import msgspec
 
@@ -29,7 +29,7 @@ class ManyTask(msgspec.Struct, frozen=True, tag=True):
 
 
 class CompareTask(msgspec.Struct, frozen=True, tag=True):
-    """Say what is next door to a plan."""
+    """Find the best plan outside a plan's domain."""
 
     problem: Problem
     plan: Plan
@@ -41,7 +41,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Placed(msgspec.Struct, frozen=True, tag=True):
-    """A plan for one gang. `last` False: a better one is looked for. `peak`: the most memory that the worker has held,
+    """A plan for one gang. `last` False: the worker searches for a better plan. `peak`: the peak memory of the worker,
     in bytes.
     """
 
@@ -51,7 +51,7 @@ class Placed(msgspec.Struct, frozen=True, tag=True):
 
 
 class NotPlaced(msgspec.Struct, frozen=True, tag=True):
-    """A no. `last` False: its explanation follows."""
+    """A rejection. `last` False: its explanation follows."""
 
     answer: NoPlan
     last: bool
@@ -59,14 +59,14 @@ class NotPlaced(msgspec.Struct, frozen=True, tag=True):
 
 
 class JointReply(msgspec.Struct, frozen=True, tag=True):
-    """The answer for several gangs; None where none is found in time."""
+    """The answer for several gangs; None if no plan is found in time."""
 
     answer: JointAnswer | None
     peak: int = 0
 
 
 class Compared(msgspec.Struct, frozen=True, tag=True):
-    """What is next door, as far as it is known."""
+    """The best plan outside a plan's domain; None if it is not known."""
 
     found: NextDoor | None
     peak: int = 0

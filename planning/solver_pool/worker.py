@@ -1,8 +1,8 @@
-"""The process that solves: reads tasks from standard input, writes answers to standard output, until either ends.
+"""The worker process: reads tasks from standard input and writes replies to standard output, until either ends.
 
-It may crash, hang or lie: `planning.solver_pool.pool` on the other side of the pipe expects that. Messages are
-MessagePack. A no is answered twice, first as soon as it is known, then with its explanation; a plan that is found
-quickly is told before the best one. It ends in time by itself: whatever takes long looks at the deadline.
+The process may crash, hang or answer wrongly: `planning.solver_pool.pool` on the other side of the pipe expects that.
+Messages are MessagePack. A rejection is sent twice: as soon as it is known, and again with its explanation. A plan that
+is found quickly is sent before the best plan. Every long computation checks the deadline, so the process ends in time.
 """
 
 import gc
@@ -44,12 +44,12 @@ from solver.plan import Plan
 from solver.solve import decide
 
 MEMORY_BYTES = 2 << 30
-"""What a worker may allocate; an allocation beyond it fails, in the worker alone."""
+"""The most memory that a worker may allocate. An allocation beyond it fails, in the worker alone."""
 PARENT_POLL_SECONDS = 1.0
 _LARGE = 1 << 18
-"""Bytes of a request of which much is given back to the system once it is answered."""
+"""Request size in bytes above which the worker returns free memory to the system after the answer."""
 EXPLAINING = 0.1
-"""So much longer than a plan, as a share, is a no's explanation looked for, if the no came late."""
+"""The explanation of a late rejection may exceed the request's time limit by this share of it."""
 
 
 Tell = Callable[[Reply], None]
@@ -58,7 +58,7 @@ Answering = Callable[[Request, Tell], Iterator[Reply]]
 
 
 def answers(request: Request, tell: Tell) -> Iterator[Reply]:
-    """What is answered to a request, within its limits."""
+    """Yield the replies to a request, within its limits. `tell` sends plans before the last reply."""
     deadline = _deadline(request.limits.seconds)
     if isinstance(request, JointTask | ManyTask):
         yield JointReply(_together(request, deadline), _peak())
@@ -78,7 +78,7 @@ def answers(request: Request, tell: Tell) -> Iterator[Reply]:
 
 
 def _deadline(seconds: float) -> Deadline:
-    """So many seconds from now."""
+    """Return the deadline `seconds` from now."""
     end = time.monotonic() + seconds
     return Deadline(lambda: end - time.monotonic())
 
@@ -112,7 +112,9 @@ def serve(answering: Answering = answers) -> None:
 
 
 def _received(decoder: msgspec.msgpack.Decoder[Request], body: bytes | bytearray) -> Request:
-    """The request, with what reading it took off its time: a large one takes as long as a small gang."""
+    """Return the decoded request. Its time limit is reduced by the decoding time: a large request takes as long to
+    decode as a small gang takes to solve.
+    """
     began = time.monotonic()
     request = decoder.decode(body)
     left = max(0.0, request.limits.seconds - (time.monotonic() - began))
@@ -134,22 +136,22 @@ def _say(sink: BinaryIO, reply: Reply) -> None:
 
 
 def _pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The way in and out. What a library prints to standard output goes to standard error from now on."""
+    """Return the input and output pipes. From now on, output of libraries to standard output goes to standard error."""
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return sys.stdin.buffer, sink
 
 
 def _end_with(parent: int) -> None:
-    """A worker that is solving does not read, and so would not see the end of its parent."""
+    """End the process when its parent has ended. A busy worker does not read, so it would not notice a closed pipe."""
     while os.getppid() == parent:
         time.sleep(PARENT_POLL_SECONDS)
     os._exit(1)
 
 
 def _peak() -> int:
-    """The most memory that this process has held, in bytes: VmHWM of proc(5). What getrusage tells is at least what the
-    parent held when it started this process.
+    """Return the peak memory of this process in bytes: VmHWM of proc(5). The peak of getrusage is no substitute: it is
+    at least the memory that the parent held when it started this process.
     """
     with Path("/proc/self/status").open(encoding="ascii") as status:
         held = next(line for line in status if line.startswith("VmHWM:"))

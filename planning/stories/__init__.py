@@ -1,5 +1,5 @@
-"""How a gang stands and what has happened to it, from what the cluster says: for a terminal and for the page.
+"""The state and history of a gang, read from the cluster, for the terminal and for the page.
 
-`facts` is what is known and the lines that tell it, `timeline` its steps in their order, `line` its place among those
-that wait, `history` asks for the events.
+`facts` holds the known facts and the lines that show them, and `timeline` the steps in their order. `line` computes the
+gang's position among the waiting gangs. `history` reads the events.
 """

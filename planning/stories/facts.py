@@ -1,4 +1,4 @@
-"""What is known of a gang, and the lines that tell it: whoever shows them, a terminal or the page."""
+"""The known facts about a gang, and the lines that show them in a terminal or on the page."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from planning.stories.line import PlaceInLine, place
 
 @dataclass(frozen=True, slots=True)
 class GangFacts:
-    """What is known of a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
+    """The facts about a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
 
-    `leader` is None where there is no lease, and empty where it could not be read. `place`: in the line of those that
-    wait for room; None where it does not stand in it, or where that may not be read.
+    `leader` is None if there is no lease, and empty if the lease could not be read. `place`: the gang's position among
+    the waiting gangs; None if the gang does not wait, or if the other gangs may not be read.
     """
 
     manifest: Manifest
@@ -31,12 +31,12 @@ class GangFacts:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """The Gang's status, empty before the first."""
+        """The status of the Gang object; empty if it has none yet."""
         return self.manifest.get("status") or {}
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """What the gang asks for."""
+        """The spec of the Gang object."""
         return self.manifest.get("spec") or {}
 
 
@@ -48,7 +48,7 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
 
 
 def asked_by(manifest: Manifest) -> str:
-    """Which object asked for a gang, and in whose words; "" for a Gang that is its own."""
+    """Return the object that asked for a gang, and its dialect; "" for a Gang that a user created."""
     key = mirrored_key(manifest)
     if key is None:
         return ""
@@ -58,7 +58,7 @@ def asked_by(manifest: Manifest) -> str:
 
 
 def wants(spec: Mapping[str, Any]) -> str:
-    """What a gang asks for, in a line."""
+    """Return the request of a gang in one line: its pods and its levels."""
     sets = spec.get("podSets") or ()
     count = sum(each["count"] for each in sets)
     least = spec.get("minMember")
@@ -88,7 +88,7 @@ def presence(facts: GangFacts) -> str:
 
 
 def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:
-    """How many pods lack in which set, where there are several."""
+    """Return the number of missing pods of each set; "" if the gang has only one set or no pod is missing."""
     sets = facts.spec.get("podSets") or ()
     if len(sets) < 2:  # noqa: PLR2004 - one set is the gang itself, whose numbers stand before
         return ""
@@ -99,14 +99,14 @@ def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:
 
 
 def set_of(pod: Pod, sets: Sequence[Mapping[str, Any]]) -> str:
-    """The set that a label of the pod names, as our own dialect and groups of groups do."""
+    """Return the set that a label of the pod names, as in Phalanx's own dialect and in groups of groups; else ""."""
     names = {each["name"] for each in sets}
     full = {f"{pod.metadata.namespace}/{value}": value for value in pod.metadata.labels.values()}
     return next((name for name in (*pod.metadata.labels.values(), *full) if name in names), "")
 
 
 def shared(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The domains in use, level by level above the node."""
+    """Yield each level above the node with the domains that the gang uses."""
     for level in (status.get("levels") or ())[:-1]:
         used = [f"{domain(each['path'])} ({each['pods']})" for each in level["domains"]]
         if used:
@@ -115,13 +115,13 @@ def shared(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def since(status: Mapping[str, Any]) -> str:
-    """When the gang came to stand as it stands."""
+    """Return the time of the latest condition change; "" if there is none."""
     times = [each.get("lastTransitionTime") or "" for each in status.get("conditions") or ()]
     return max(times, default="")
 
 
 def left_over(facts: GangFacts) -> Sequence[str]:
-    """Why members beyond the minimum wait while the gang has its place: they say it themselves, the gang does not."""
+    """Return why members beyond the minimum wait while the gang is placed. The reasons are in the pods' conditions."""
     if facts.status.get("phase") not in ("Placed", "Released"):
         return ()
     waiting = [pod for pod in facts.pods if pod.gated_by(GATE) and not pod.status.nominated_node_name]
@@ -130,7 +130,7 @@ def left_over(facts: GangFacts) -> Sequence[str]:
 
 
 def pod_state(pod: Pod) -> str:
-    """How one member stands."""
+    """Return the state of one member in words."""
     if pod.terminating:
         return "terminating"
     if pod.finished or pod.bound:
@@ -142,7 +142,7 @@ def pod_state(pod: Pod) -> str:
 
 
 def place_of(manifest: Manifest, gangs: Sequence[Manifest], unbound: Iterable[Pod]) -> PlaceInLine:
-    """The gang's place in line. `gangs`: all Gang objects; `unbound`: all pods without a node."""
+    """Return the gang's position among the waiting gangs. `gangs`: all Gang objects; `unbound`: all unbound pods."""
     whose = {key: each["metadata"]["uid"] for each in gangs for key in member_keys(each)}
     priority: dict[str, int] = {}
     for pod in unbound:

@@ -1,4 +1,4 @@
-"""The events of a gang: on its Gang object, on its pods, and on what makes these."""
+"""Reads the events of a gang: on its Gang object, on its pods, and on the workloads that create the pods."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,11 +14,11 @@ POD_WARNINGS = "involvedObject.kind=Pod,type=Warning"
 TIMEOUT: Timeout = (5.0, 30.0)
 PAGE = 500
 _OWNERS_ASKED = 3
-"""Owners whose own events are looked up: a workload that cannot make its pods says so there."""
+"""Number of owners whose own events are read. A workload that cannot create its pods reports that in its events."""
 
 
 class TooManyEventsError(Exception):
-    """There are more than may be read."""
+    """There are more events than the limit allows to read."""
 
 
 class ReadingLimit:
@@ -30,7 +30,7 @@ class ReadingLimit:
         self._until = self._clock.monotonic() + seconds
 
     def next_page(self) -> Timeout:
-        """The time for one more. Raises `TooManyEventsError`."""
+        """Count one more page and return its timeout. Raises `TooManyEventsError` if the limit is reached."""
         left = self._until - self._clock.monotonic()
         self._pages -= 1
         if left <= 0 or self._pages < 0:
@@ -42,10 +42,11 @@ class ReadingLimit:
 def history(
     transport: Transport, manifest: Manifest, pods: Sequence[Pod], limit: ReadingLimit | None = None
 ) -> Iterator[Manifest]:
-    """Events on the Gang object; and others' warnings on what makes its pods, which may be why some are missing.
+    """Yield the events on the Gang object, and other components' warnings on the owners of its pods.
 
-    Nothing in them is left that a terminal would obey. Raises as `Transport.open` does, as all of this module, and
-    `TooManyEventsError` at the limit.
+    Such a warning may explain why pods are missing. The texts contain no characters that a terminal would interpret.
+    Like all functions of this module, it raises the exceptions of `Transport.open`, and `TooManyEventsError` at the
+    limit.
     """
     meta, limit = manifest["metadata"], limit or ReadingLimit()
     yield from _events(transport, meta["namespace"], f"involvedObject.uid={meta['uid']}", limit)
@@ -58,7 +59,7 @@ def history(
 
 
 def warnings(transport: Transport, pods: Sequence[Pod], limit: ReadingLimit | None = None) -> Iterator[Manifest]:
-    """Warnings on these pods."""
+    """Yield the warning events on these pods."""
     limit = limit or ReadingLimit()
     uids = {each.metadata.uid for each in pods}
     for namespace in sorted({each.metadata.namespace for each in pods}):
@@ -68,7 +69,7 @@ def warnings(transport: Transport, pods: Sequence[Pod], limit: ReadingLimit | No
 
 
 def events_path(namespace: str) -> str:
-    """Where the events of a namespace are."""
+    """Return the API path of the events of a namespace."""
     return f"/api/v1/namespaces/{namespace}/events"
 
 

@@ -13,7 +13,7 @@ from planning.decision import Refusal, WaitReason
 
 _SHOWN = 3
 _LAST = "~"
-"""After every RFC 3339 time: a gang whose time is over comes after those of its priority."""
+"""A text that sorts after every RFC 3339 time: a timed-out gang comes after the other gangs of its priority."""
 
 
 @dataclass(frozen=True, slots=True)

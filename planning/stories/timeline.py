@@ -1,6 +1,7 @@
-"""What has happened to a gang, in order: from its Gang object, and from events on it, its pods and what asked for it.
+"""The history of a gang as steps in order of time, from its Gang object and from events.
 
-Events are kept for an hour, conditions as long as the Gang is: what only they still know is told from them.
+The events are those of the Gang, its pods and the object that asked for the gang. The API server keeps events for an
+hour, but conditions as long as the Gang exists. Steps without an event any more are taken from conditions.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,15 +20,15 @@ TOLD_BY_EVENTS: Mapping[str, str] = {
     "Placed": "GangPlaced",
     "TimedOut": "GangTimedOut",
 }
-"""Conditions, and the reason of the event that says more than they do, while there is one."""
+"""For each condition, the reason of the event that says more than the condition, as long as the event exists."""
 WARNINGS = frozenset({"GangTimedOut"})
-"""Those of these events that are warnings."""
+"""The reasons in `TOLD_BY_EVENTS` that are warnings."""
 _PLAIN: Mapping[str, str] = {"Complete": "all members exist"}
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened. `what`: an event's reason, or ours in plain words. `times`: how often by now."""
+    """One step in a gang's history. `what`: an event's reason, or a plain text. `times`: how often it happened."""
 
     at: datetime
     what: str
@@ -35,7 +36,7 @@ class Step:
     warning: bool = False
     times: int = 1
     of: str = ""
-    """The object that it happened to, where that is not the gang: `Kind name`."""
+    """The object of the event as `Kind name`; "" for the gang itself."""
 
 
 def moment(text: str) -> datetime:
@@ -92,7 +93,11 @@ def _asked(gang: Manifest) -> Step:
 
 
 def _conditions(gang: Manifest, known: Collection[str], planned: datetime | None) -> Iterator[Step]:
-    """What conditions tell. Their times are cut to whole seconds: members were complete before they were planned."""
+    """Yield the steps that only conditions report.
+
+    Condition times are whole seconds. So the completion step is moved to the end of its second, but not after
+    `planned`: members were complete before they were planned.
+    """
     for each in (gang.get("status") or {}).get("conditions") or ():
         at, note = instant(each.get("lastTransitionTime")), each.get("message", "")
         if each["status"] != "True" or at is None:
