@@ -91,7 +91,7 @@ class PatchBuilder:
 
 
 def _copied(manifest: Mapping[str, Any]) -> Any:
-    """The same object of its own: by way of its text, which takes a tenth of the time of `copy.deepcopy`."""
+    """A deep copy of the manifest. Encoding and decoding it takes a tenth of the time of `copy.deepcopy`."""
     return msgspec.json.decode(msgspec.json.encode(manifest))
 
 
