@@ -1,4 +1,4 @@
-"""The Flask application: admission, the dry run, the live picture as JSON and as a page, metrics."""
+"""The Flask application: admission, the dry run, the live cluster as JSON and as a page, metrics."""
 
 import hashlib
 import logging
@@ -130,9 +130,12 @@ def create_app(
     caller: Caller = anybody,
     as_bearer: AsBearer | None = None,
 ) -> Flask:
-    """The application over one picture. `caller` guards the admission paths, `access` every other one.
+    """The application over one view of the cluster.
 
-    `as_bearer`: the API server as whoever asks, for what is his alone to see; None: nobody sees it.
+    :param access: guards all paths but the admission paths.
+    :param caller: guards the admission paths.
+    :param as_bearer: makes an API client with the token of the caller, to read events with the caller's permissions.
+        None: stories come without events.
     """
     slot, others, feed = SolveSlot(), RecentGangs(), LiveFeed(picture.following)
     reader = EventReader()
@@ -164,7 +167,7 @@ def create_app(
 def _admission(
     path: str, decide: Callable[[AdmissionRequest], Decision], metrics: Metrics, caller: Caller
 ) -> Callable[[], Response]:
-    """A view that answers AdmissionReviews of whom `caller` lets ask by `decide`."""
+    """A view that answers AdmissionReviews by `decide`, for the clients that `caller` admits."""
 
     def view() -> Response:
         started = SYSTEM_CLOCK.monotonic()
@@ -196,7 +199,7 @@ def _admission(
 
 
 def _judged(review: AdmissionRequest, decide: Callable[[AdmissionRequest], Decision]) -> Decision:
-    """The decision. A part of a shape that its kind does not have is a fault of the object, whoever meets it."""
+    """The decision of `decide`. An object with a malformed part is refused, wherever the code detects it."""
     try:
         return decide(review)
     except MalformedError as error:
@@ -225,7 +228,7 @@ def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], 
 
 
 def _caller() -> str:
-    """The same for all requests with one token."""
+    """An identifier of the caller, computed from its token. All requests with one token have the same identifier."""
     return hashlib.sha256(token_in(request.headers.get("Authorization", "")).encode()).hexdigest()
 
 
@@ -273,7 +276,7 @@ def _solve(webhook: Webhook) -> Response:
 
 
 def _asked() -> DryRunOptions:
-    """How to plan, from the query. What is not understood is refused: a plan of another question would be no answer."""
+    """The planning options from the query. An unknown parameter is refused, because it may change the meaning."""
     unknown = sorted(set(request.args) - SOLVE_PARAMETERS)
     if unknown:
         abort(400, f"{unknown[0][:LONGEST_WORD]} is no parameter; there are {', '.join(sorted(SOLVE_PARAMETERS))}")
@@ -325,9 +328,9 @@ def _warning(text: str) -> str:
 
 
 def _timeout(default: float = DEFAULT_TIMEOUT) -> float:
-    """What is left of the caller's own limit, in seconds: the API server sends it as `?timeout=5s`.
+    """The rest of the caller's time limit, in seconds. The API server sends the limit as `?timeout=5s`.
 
-    The time that the request has waited for a thread here (`serving.application`) is gone already.
+    The time that the request has waited for a thread (`serving.application`) is subtracted.
     """
     found = re.fullmatch(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", request.args.get("timeout", ""))
     limit = int(found[1] or 0) * 60 + float(found[2] or 0) if found and any(found.groups()) else default

@@ -25,12 +25,12 @@ class InputError(Exception):
 
 
 class TooLongError(Exception):
-    """The body takes longer to read than its sender wants to wait, or is let."""
+    """Reading the body takes longer than the caller's timeout, or than the server's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunAnswer:
-    """The SolveReport, and beside it what is wrong with objects that are nobody's request, or hardly meant."""
+    """The SolveReport, and warnings: faults of objects that belong to no request, and values that are likely errors."""
 
     report: dict[str, Any]
     warnings: tuple[str, ...]
@@ -38,7 +38,7 @@ class DryRunAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DryRunOptions:
-    """How to plan: with evictions or not, on which cluster, and whether to say why here and not next door."""
+    """The options of a dry run: evictions, changes of the cluster, and whether to compare the plan with others."""
 
     preemption: bool = True
     comparing: bool = False

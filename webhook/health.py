@@ -1,7 +1,7 @@
-"""The plain port: `/healthz` (the process lives) and `/readyz` (it can do its work), and nothing else.
+"""The plain HTTP port: `/healthz` (the process lives) and `/readyz` (it can do its work), and nothing else.
 
-Probes have their own port so that they never compete for the threads of the TLS side; to be honest all the same,
-readiness asks the TLS side for an answer.
+Probes have their own port, so that they never compete for the threads of the TLS port. Readiness still sends a request
+to the TLS port, so that it reports the state of that port too.
 """
 
 import http.client

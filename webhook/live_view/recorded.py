@@ -1,4 +1,4 @@
-"""`phalanx solve -o html`: the page with one solved picture in it, a file that needs no server and asks nobody."""
+"""`phalanx solve -o html`: the page with one solved snapshot, as one file that needs no server."""
 
 import base64
 import hashlib
