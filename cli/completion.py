@@ -33,7 +33,7 @@ def completion(shell: str) -> None:
 
 
 def complete_for_kubectl(group: click.Command, words: Sequence[str]) -> None:
-    """What kubectl's completion asks of a plugin: suggestions for the last word, cobra's way."""
+    """Print suggestions for the last word in cobra's format, as kubectl's completion requests them from a plugin."""
     *arguments, incomplete = words or [""]
     items = ShellComplete(group, {}, "phalanx", "").get_completions(arguments, incomplete)
     for each in items:

@@ -58,7 +58,7 @@ def picture_of(cache: ClusterCache) -> Live:
 
 
 def _transport(kubeconfig: str | None) -> Transport:
-    """A connection that has answered once, so that a wrong one is told at once."""
+    """Connect, and read the version once, so that a wrong kubeconfig fails at once."""
     try:
         transport = connect(kubeconfig)
         transport.request("GET", "/version")

@@ -53,7 +53,7 @@ LONG_LEASES: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What differs between runs.
+    """The options of a control plane.
 
     `slow_deletion`: seconds a pod of that priority class stays Terminating (one pod: `stages.TERMINATES_AFTER`).
     `feature_gates` go to the API server, the scheduler and the controller-manager, `runtime_config` to the API server.
@@ -301,9 +301,9 @@ class ControlPlane:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until `condition` holds. What takes long to look at is looked at less often.
+    """Wait until `condition` holds. The pause between two calls is as long as a call takes, within bounds.
 
-    :raises TimeoutError: it did not in that time; `what` names it.
+    :raises TimeoutError: the condition did not hold within `seconds`. `what` names the condition in the message.
     """
     deadline, looked = time.monotonic() + seconds, time.monotonic()
     while not condition():

@@ -1,7 +1,7 @@
 """Phalanx on a control plane of its own: installed from the manifests, its two servers as processes beside it.
 
-The same access rules, webhook configurations and definitions as in a cluster, with the servers' own service accounts;
-only the webhook is reached by URL, because nothing runs pods for real.
+Access rules, webhook configurations and definitions are those of a real cluster, and the servers use their own service
+accounts. The API server reaches the webhook by URL, because no kubelet runs pods here.
 """
 
 import os
@@ -26,7 +26,7 @@ _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 
 
 class Deployment:
-    """What is installed on one control plane, and the servers that run for it."""
+    """An installation of Phalanx on one control plane, with its running servers."""
 
     def __init__(self, control_plane: ControlPlane, lease_seconds: float = LEASE_SECONDS) -> None:
         """`lease_seconds`: how long a controller that was killed is waited for; a busy machine renews late."""
@@ -123,7 +123,7 @@ class Deployment:
         return bool(pod.get("spec", {}).get("schedulingGates")) and "denied the request" in gang.get("message", "")
 
     def _tried(self, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
-        """What the API server would store, or its refusal."""
+        """The object as the API server would store it (a dry run), or the Status with its refusal."""
         answer: dict[str, Any] = self._control_plane.request("POST", f"{path}?dryRun=All", manifest)
         return answer
 

@@ -1,10 +1,10 @@
-"""Operators that make pods of other projects' workloads. `python -m controlplane.operators` builds them ahead.
+"""Operators that create the pods of other projects' workloads. `python -m controlplane.operators` builds them ahead.
 
-They are built as the control plane is, each from the module pinned for it in `operator-pins`, into a cache of its own.
-The libraries of Kubernetes are pinned there in the versions of the control plane where a module builds with them (MVS
-lets a build ask for newer ones than a module does), so that Go has compiled them already. Others share KubeRay's, which
-are the newest that all of them build with. What that costs is in docs/decisions/0033.
-Their definitions of kinds and their webhooks are taken from the same module.
+Each operator is built like the control plane, from the module pinned in `operator-pins`, into its own cache. If a
+module builds with the control plane's versions of the Kubernetes libraries, these are pinned, so that Go has compiled
+them already. Go's minimal version selection (MVS) lets a build request newer versions than the module does. The other
+modules share KubeRay's versions, the newest with which all of them build. The cost of the builds is in
+docs/decisions/0033. The definitions and the webhooks of an operator come from the same module.
 """
 
 import sys
@@ -22,13 +22,13 @@ from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 
 STARTED = ("lws", "jobset", "mpi-operator", "kuberay", "training-operator", "trainer")
-"""Those that tests start, built ahead. Kueue is only measured against (`make bench`), and built by that alone."""
+"""The operators that tests start. They are built ahead. Only `make bench` uses Kueue, for comparison, and builds it."""
 _PINS = Path(__file__).parent / "operator-pins"
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One of them. `module`: where it is from; `definitions`, `webhooks`: files of its module, "": it has none."""
+    """An operator. `module`: its Go module. `definitions`, `webhooks`: files of the module; "": it has none."""
 
     name: str
     module: str
@@ -38,7 +38,7 @@ class Operator:
 
     @property
     def recipe(self) -> Recipe:
-        """What its program is built from."""
+        """The recipe that builds the operator's program."""
         return Recipe(self.name, _PINS / self.name, f"{self.module}{self.package}", ("-ldflags", "-s -w"))
 
 

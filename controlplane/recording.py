@@ -1,4 +1,4 @@
-"""Records what the API server says of a resource, event by event, so that a run can be told, or tested, afterwards."""
+"""Records the watch events of a resource, so that a run can be printed or checked afterwards."""
 
 import http.client
 import json

@@ -32,9 +32,9 @@ class RenderError(Exception):
 
 
 def kustomize(folder: Path) -> str:
-    """The objects that a kustomization stands for, as `kubectl kustomize` prints them.
+    """The objects of a kustomization, as `kubectl kustomize` prints them.
 
-    :raises RenderError: it stands for nothing.
+    :raises RenderError: the kustomization is wrong, or kubectl warns.
     """
     command = [find_binaries()["kubectl"], "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -35,16 +35,21 @@ _POLL_SECONDS = 0.2
 
 
 class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """Files that are applied, in order, and what there is to be seen then.
+    """Files that are applied in order, and the expected state after that.
 
-    Pods are named by patterns (`pi-*`), in any namespace. `nodes`: where those that match run, in the order of their
-    names (`anyOrder`: sorted). `pending`: those that match have no node, and their condition says this. `nominated`:
-    where room was held for them on the way, and `said`: what each of them said on the way. `events`: what the events
-    on objects of a name say, in small letters. `victims`: the pods that were evicted in this act. `delete`: files, or
-    `kind/name`s, deleted before anything is applied, while the operators of the act before still run; with
-    `operators` all that belongs to them is awaited to be gone. `trigger`: CronJobs of which a Job is made at once, with
-    its name. `goesOn`: Jobs' pods run until they are deleted, as trainings do; without it they have done their work at
-    once. `operators`: those that run meanwhile. A file of an operator's module is called `operator:path`.
+    Pods are named by patterns (`pi-*`), in any namespace. A file of an operator's module is written `operator:path`.
+
+    - `nodes`: the nodes of the matching pods, in the order of the pods' names (`anyOrder`: sorted).
+    - `pending`: the matching pods have no node, and this text is in their condition.
+    - `nominated`: the nodes that were nominated for the matching pods during the act.
+    - `said`: a text that was in the condition of each matching pod during the act.
+    - `events`: the text of the events on objects of a name, in small letters.
+    - `victims`: the pods that were evicted in this act.
+    - `delete`: files, or `kind/name`s, that are deleted before anything is applied. The operators of the act before
+      still run then. With `operators`, the act waits until all dependent objects are gone.
+    - `trigger`: CronJobs of which a Job is created at once, with the Job's name.
+    - `goesOn`: the pods of Jobs run until they are deleted, like trainings. Without it they complete at once.
+    - `operators`: the operators that run during the act.
     """
 
     title: str
@@ -63,8 +68,10 @@ class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
 
 
 class Scenario(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """A documented system's example. `slowDeletion`: seconds that pods of a priority class take to end. `folder`: where
-    its files are, if it is not the folder of its own name.
+    """The example of a documented system.
+
+    `slowDeletion`: by priority class, the seconds that its pods take to end. `folder`: the folder of the files, if it
+    is not the folder with the scenario's name.
     """
 
     title: str
@@ -75,7 +82,7 @@ class Scenario(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing to be seen."""
+    """One expectation of an act, with the observed value."""
 
     what: str
     expected: str
@@ -83,7 +90,7 @@ class Row:
 
     @property
     def right(self) -> bool:
-        """Whether it is as documented."""
+        """Whether the observed value is the expected one."""
         return self.seen == self.expected
 
 
@@ -93,13 +100,13 @@ def read(folder: Path) -> Scenario:
 
 
 def played(scenario: Scenario, folder: Path, control_plane: ControlPlane) -> Iterator[tuple[Act, list[Row]]]:
-    """Play one act after the other. Operators run for as long as one act after the other names the same."""
+    """Play the acts in order. An operator keeps running between consecutive acts that name the same operators."""
     present: tuple[str, ...] = ()
     with ExitStack() as stack:
         for act in scenario.acts:
             deletes = act.operators == present
             if not deletes:
-                # Whoever makes the pods of a workload takes them away too: nobody does once its kind is gone.
+                # Only the operator that created a workload's pods deletes them, so it must still run here.
                 _delete(act, folder, control_plane, await_all=bool(present))
                 stack.close()
                 for each in act.operators:
@@ -109,7 +116,7 @@ def played(scenario: Scenario, folder: Path, control_plane: ControlPlane) -> Ite
 
 
 def _nobody(_text: str) -> None:
-    """To whom an operator's log is told here."""
+    """Ignore the operator's log."""
 
 
 def play(act: Act, folder: Path, control_plane: ControlPlane, *, deletes: bool = True) -> list[Row]:
@@ -173,7 +180,7 @@ def _going_on(text: str) -> str:
 
 
 def _templates(part: Any) -> Iterator[dict[str, Any]]:
-    """The pod templates in a part of a manifest: what has a spec with containers."""
+    """The pod templates in a part of a manifest: all mappings that have a spec with containers."""
     if isinstance(part, dict) and "containers" in (part.get("spec") or {}):
         yield part
     elif isinstance(part, dict | list):
@@ -182,7 +189,7 @@ def _templates(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _on_the_way(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
-    """What pods were to show for a while, by all that was seen of them."""
+    """The rows of `nominated` and `said`: states during the act, read from all recorded events of the pods."""
     for pattern, nodes in act.nominated.items():
         held: dict[str, str] = {}
         for event in _events_of(events, pattern):

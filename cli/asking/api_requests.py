@@ -21,7 +21,7 @@ NOT_INSTALLED = f"this cluster knows no Gang objects ({API_VERSION}): is Phalanx
 
 @contextlib.contextmanager
 def told_in_a_line() -> Iterator[None]:
-    """What goes wrong with the cluster, as the command's one line on standard error."""
+    """Turn the errors of requests to the cluster into one line on standard error (`click.ClickException`)."""
     try:
         yield
     except ConfigException as error:
@@ -31,13 +31,13 @@ def told_in_a_line() -> Iterator[None]:
 
 
 def asked(kubeconfig: str | None) -> Transport:
-    """The cluster of the kubeconfig. Raises `click.ClickException` where there is none."""
+    """Connect to the cluster of the kubeconfig. Raises `click.ClickException` if there is none."""
     with told_in_a_line():
         return connect(kubeconfig)
 
 
 def own_namespace(kubeconfig: str | None) -> str:
-    """The namespace that is meant where none is named."""
+    """The namespace for commands without one: the kubeconfig context's, in-cluster the program's own, else default."""
     with told_in_a_line():
         return namespace_of(kubeconfig)
 

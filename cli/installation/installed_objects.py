@@ -26,7 +26,7 @@ SYSTEM_FILES = (
     "schedulers.yaml",
 )
 OURS = {"app.kubernetes.io/name": "phalanx"}
-"""The label by which our definitions are told from those that another system has put in their place."""
+"""The label of Phalanx' own definitions. A definition with the same name from another system lacks it."""
 
 
 def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:

@@ -1,7 +1,7 @@
 """The programs of the control plane: those in `KUBEBUILDER_ASSETS`, else published ones, else built once and kept.
 
-They are built from the modules pinned in `controlplane/build`, one go.mod each because their dependencies clash, into
-the user's cache directory, under a name that changes with the pins.
+They are built from the modules pinned in `controlplane/build`. Each program has its own go.mod, because their
+dependencies conflict. The programs are kept in the user's cache directory, under a name that changes with the pins.
 """
 
 import fcntl
@@ -23,13 +23,13 @@ from controlplane.programs.toolchain import find_go
 from controlplane.progress import Progress
 
 VERSION = "v1.37.1"
-"""Of Kubernetes; without it in the binaries the server reports v0.0.0 and clients misjudge it."""
+"""The version of Kubernetes. Without it in the binaries the server reports v0.0.0, and clients misjudge it."""
 
 _BUILD = Path(__file__).parent.parent / "build"
 
 
 def version_flags(version: str) -> str:
-    """What the linker is told, so that the programs know their version."""
+    """The linker flags that write the version into the programs."""
     major, minor, _ = version.removeprefix("v").split(".")
     package = "k8s.io/component-base/version"
     return f"-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
@@ -182,7 +182,7 @@ def cache_directory() -> Path:
 
 
 def _given() -> dict[str, Path]:
-    """What the envtest convention offers."""
+    """The programs in the folder `KUBEBUILDER_ASSETS`, the convention of envtest. Empty if the variable is not set."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if not assets:
         return {}
@@ -199,7 +199,7 @@ def _pins() -> str:
 
 @contextmanager
 def _locked(path: Path, progress: Progress) -> Iterator[None]:
-    """One build at a time, whoever asks."""
+    """Hold a file lock, so that only one process builds at a time."""
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

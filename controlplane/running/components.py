@@ -1,7 +1,8 @@
-"""How each program of the control plane is called.
+"""The arguments of each program of the control plane.
 
-Flags and their reasons: a loopback advertise address is refused by the endpoint reconciler, so there is none; etcd need
-not survive a power cut here; controllers for the addresses of real nodes have nothing to do; the scheduler is stock.
+Reasons for the flags: the endpoint reconciler refuses a loopback advertise address, so it is switched off. etcd need
+not survive a power cut here. Controllers for the addresses of real nodes have nothing to do, so they are switched off.
+The scheduler has its default configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,12 +39,12 @@ class Place:
 
     @property
     def ca_file(self) -> Path:
-        """What that is trusted by."""
+        """The certificate of the authority that has signed the programs' certificate."""
         return self.certificates / AUTHORITY
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The kubeconfig of the administrator."""
         return self.directory / "admin.kubeconfig"
 
     @property
@@ -58,7 +59,7 @@ class Place:
 
     @property
     def stages(self) -> Path:
-        """What kwok does."""
+        """The file with kwok's stages (`controlplane.running.stages`)."""
         return self.directory / "stages.yaml"
 
 
@@ -132,8 +133,9 @@ def _client(place: Place, component: str) -> list[str]:
 
 
 def _serving(place: Place) -> list[str]:
-    """With a certificate of ours: those that the programs would make themselves are of RSA, whose signatures were a
-    fifth of the API server's work in tests that start servers all the time.
+    """Flags for the run's own certificate. The programs would create RSA certificates for themselves.
+
+    RSA signatures took a fifth of the API server's processor time in tests, which start servers all the time.
     """
     return [
         f"--tls-cert-file={place.certificates / CERTIFICATE}",

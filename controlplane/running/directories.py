@@ -11,10 +11,10 @@ PREFIX = "phalanx-run-"
 
 
 class RunDirectory:
-    """Made on entering, removed on leaving, and removed by its janitor where this process dies before that.
+    """A context manager that creates a directory and removes it. If this process dies first, the janitor removes it.
 
-    The janitor sees the end of a pipe, so SIGKILL is seen too; a handler, or a signal sent on the death of a parent
-    (which comes on the end of a thread already), would each miss a case.
+    The janitor detects the end of this process by a closed pipe, so it also works after SIGKILL. A signal handler would
+    miss SIGKILL. A parent-death signal is sent already when a thread of the parent ends.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class RunDirectory:
         self._janitor: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Path:
-        """Make it."""
+        """Create the directory and start the janitor."""
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._janitor = subprocess.Popen(
             [sys.executable, "-I", "-S", janitor.__file__, str(self.path)],

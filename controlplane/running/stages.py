@@ -1,4 +1,7 @@
-"""What kwok does with nodes and pods, and how pods end: at once, or slowly, as trainings do that write a checkpoint."""
+"""The stages by which kwok simulates nodes and pods.
+
+Deleted pods end at once, or slowly, like trainings that write a checkpoint.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +18,7 @@ GOES_ON = "kwok.phalanx.dev/goes-on"
 """Annotation on a Job's pod: it runs until it is deleted. Without it, its work is done as soon as it runs."""
 
 NOT_READY = "kwok.phalanx.dev/not-ready"
-"""Annotation on a pod: it runs and is not ready until somebody writes that it is."""
+"""Annotation on a pod: the pod runs, but kwok does not make it ready. A test writes the condition itself."""
 
 _FILE = Path(__file__).with_name("kwok-stages.yaml")
 _PRIORITY_CLASS = ".spec.priorityClassName"
@@ -26,7 +29,7 @@ _NOT_ENDED = {"key": ".metadata.deletionGracePeriodSeconds == 0", "operator": "N
 
 
 def stages(slow: Mapping[str, float]) -> list[Stage]:
-    """All stages that kwok is started with; it does nothing of its own accord."""
+    """All stages with which kwok starts. kwok has no built-in stages."""
     return [*yaml.safe_load_all(_FILE.read_text()), *pod_deletion(slow)]
 
 
