@@ -45,9 +45,9 @@ KEPT_HEADERS = (
 LOOPBACK = "127.0.0.1"
 PATIENCE = urllib3.Timeout(connect=5, read=60)
 AT_ONCE = 8
-"""Questions of a browser, one of which waits for changes."""
+"""The most concurrent requests of a browser, including the one that waits for changes."""
 TOKEN_SECONDS = 3600
-"""For how long a service account's token is asked; a new one is asked for after half of that."""
+"""The requested lifetime of a service account's token. After half of it, a new token is requested."""
 
 Token = Callable[[], str]
 

@@ -137,7 +137,7 @@ class Reader:
         return place_of(manifest, gangs, unbound)
 
     def _leader(self) -> Manifest | None:
-        """The lease of the controllers: None where there is none, empty where it may not be read."""
+        """The spec of the controllers' lease. None if there is no lease, empty if the caller may not read it."""
         path = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/{CONTROLLER_LEASE}"
         try:
             spec: Manifest = self._get(path)["spec"]
@@ -148,7 +148,7 @@ class Reader:
         return spec
 
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """An answer, with nothing in it that a terminal would obey."""
+        """The answer of the API server, with line breaks and control characters escaped for the terminal."""
         return one_line_each(self.transport.request("GET", path, query=query, timeout=TIMEOUT))
 
 

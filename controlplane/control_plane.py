@@ -156,9 +156,10 @@ class ControlPlane:
         raise StartError(f"{component} was not ready after {READY_SECONDS:.0f} s:\n{program.tail()}")
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """Run kubectl as the administrator and return what it prints (both streams where it fails and need not work).
+        """Run kubectl as the administrator and return its standard output.
 
-        :raises subprocess.CalledProcessError: it failed; `stderr` says why.
+        :param check: whether a failure raises. False: after a failure, both streams are returned.
+        :raises subprocess.CalledProcessError: kubectl failed. `stderr` has the reason.
         """
         answer = self.kubectl_result(*arguments, stdin=stdin)
         if check and answer.returncode != 0:
@@ -207,7 +208,7 @@ class ControlPlane:
         return Applier(self._api)
 
     def stored(self) -> Mapping[str, list[Stored]]:
-        """All objects there are, by kind (`controlplane.store`); asks etcd, and decides by no cache."""
+        """All stored objects by kind (`controlplane.store`), read from etcd and from no cache."""
         return stored_objects(self._place.etcd_url)
 
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:

@@ -67,7 +67,11 @@ class Deployment:
         wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
 
     def start_controller(self, kubeconfig: Path | None = None, options: Sequence[object] = ()) -> Program:
-        """Lead. `kubeconfig`: another way to the API server than its service account's own; `options`: beside ours."""
+        """Start the controller and wait until it is ready.
+
+        :param kubeconfig: the access to the API server. None: the controller's own service account.
+        :param options: further options of `phalanx controller`.
+        """
         self._controller_way = (kubeconfig, tuple(options))
         program = self._run(
             "controller",

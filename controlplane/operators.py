@@ -86,11 +86,11 @@ OPERATORS = {
 
 
 def program(name: str, progress: Progress | None = None) -> Path:
-    """Where an operator's program is; built now where it is not there yet (half a minute, once).
+    """The path of an operator's program. If it is not in the cache, it is built first (half a minute, once).
 
-    :raises KeyError: there is none of that name.
-    :raises controlplane.programs.binaries.BuildError: with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises KeyError: there is no operator of that name.
+    :raises controlplane.programs.binaries.BuildError: the build failed. The text is the end of the toolchain's output.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     return build_alone(OPERATORS[name].recipe, "operators", progress or Progress())
 
@@ -102,10 +102,10 @@ def definitions(name: str) -> Iterator[dict[str, Any]]:
 
 
 def webhooks(name: str, kubectl: Callable[..., str], url: str, authority: bytes) -> Iterator[dict[str, Any]]:
-    """An operator's webhooks, asked at `url` (https://host:port) instead of at their Service. Raises as `source`.
+    """An operator's webhook configurations, with `url` (https://host:port) instead of the Service. Raises as `source`.
 
-    :param kubectl: what runs it with these arguments and returns what it prints.
-    :param authority: whose certificates are trusted there (PEM).
+    :param kubectl: runs kubectl with the given arguments and returns its output.
+    :param authority: the certificate of the authority that the API server trusts at `url` (PEM).
     """
     folder = OPERATORS[name].webhooks
     text = kubectl("kustomize", str(source(name) / folder)) if folder else ""

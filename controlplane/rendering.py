@@ -44,7 +44,7 @@ def kustomize(folder: Path) -> str:
 
 
 def made() -> Iterator[tuple[Path, str]]:
-    """Every file that is made from others, and what it is to hold."""
+    """Every generated file, with its content."""
     for file in ("mutating.yaml", "validating.yaml"):
         yield MANIFESTS / "webhook-by-url" / file, _by_url(file)
     yield INSTALL, _HEADER + kustomize(MANIFESTS / "default")

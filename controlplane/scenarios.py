@@ -1,8 +1,8 @@
-"""The examples as they are documented, played on a real control plane: expected beside seen.
+"""Plays the documented examples on a real control plane, and compares the observed state with the expected one.
 
 `python -m controlplane.scenarios [NAME …]` (or `make examples`) plays `examples/scenarios/NAME.yaml` with the files of
-`examples/NAME`, each on a control plane of its own, and ends with status 1 where anything differs. Other projects'
-operators run beside it where a scenario says so: the real ones, built where they are not there yet.
+`examples/NAME`, each on its own control plane. It ends with status 1 if anything differs. If a scenario names other
+projects' operators, the real operators run beside it. They are built if they are not in the cache.
 """
 
 import fnmatch
@@ -120,9 +120,9 @@ def _nobody(_text: str) -> None:
 
 
 def play(act: Act, folder: Path, control_plane: ControlPlane, *, deletes: bool = True) -> list[Row]:
-    """Do what the act says, and look until everything is as expected or patience ends.
+    """Play one act, and observe until everything is as expected or `PATIENCE_SECONDS` are over.
 
-    :param deletes: what the act deletes is not deleted yet.
+    :param deletes: whether to delete the objects of `act.delete` first. False: they are deleted already.
     """
     before = _evicted(control_plane)
     with Recorder(control_plane) as recorder:

@@ -33,7 +33,7 @@ _Schema = Mapping[str, Any]
 
 
 def reduced(swagger: _Schema, version: str) -> dict[str, Any]:
-    """The file's content: the kinds that are read, each with the definitions below it, and where they come from."""
+    """The content of the schema file: the kinds that Phalanx reads, the definitions that they need, and the source."""
     kinds = dict(sorted(_kinds(swagger["definitions"])))
     definitions = _reachable(kinds.values(), swagger["definitions"])
     return {"source": f"{MODULE}/{SPEC}", "version": version, "kinds": kinds, "definitions": definitions}

@@ -39,28 +39,28 @@ from webhook.picture import Picture
 
 DEFAULT_TIMEOUT = 5.0
 MARGIN = 0.3
-"""Seconds of the caller's timeout that are left for the way back."""
+"""Seconds of the caller's timeout that are reserved to send the answer."""
 LONGEST_FORECAST = 2.0
-"""An admission waits this long for a plan, never longer."""
+"""The most seconds that an admission waits for a forecast."""
 LONGEST_DRY_RUN = 30.0
 MOST_ADDED_HERE = 2_000
-"""Nodes that may be added in one question: each costs the server some 8 KiB and a tenth of a millisecond."""
+"""The most nodes that one dry run may add. Each node takes the server about 8 KiB and a tenth of a millisecond."""
 MOST_MISTAKES = 1000
 MOST_WARNINGS = 30
 LONGEST_WARNING = 500
-"""Clients read no more than so many headers, and so much of them."""
+"""The most warnings of one answer, and characters of each. Clients do not read more headers, or longer ones."""
 LONGEST_WORD = 60
 SOLVE_PARAMETERS = frozenset(
     {"cluster", "timeout", "preemption", "why", "add-nodes", "cordon", "drain", "relax", "gang"}
 )
 ABSENT_SCHEDULERS = "/mutate/absent-schedulers"
-"""Where the API server sends pods of no gang that name a scheduler which may not run here, by choice."""
+"""The path for pods outside gangs whose scheduler may not run in the cluster. It is registered only by choice."""
 DESCRIBED = "/mutate/described"
-"""Where the API server sends objects of all kinds that it is not told to send elsewhere and that ask to be gangs."""
+"""The path for objects of all other kinds that carry annotations of Phalanx."""
 FEED = "live-feed"
-"""The name of what tells viewers of changes (a `LiveFeed`) among the application's extensions."""
+"""The key of the `LiveFeed` in the application's extensions."""
 AUTOMATIC = "/mutate/automatic"
-"""Where the API server sends the Jobs of namespaces whose label it has matched itself."""
+"""The path for Jobs in automatic namespaces. The API server itself matches the namespace's label."""
 
 log = logging.getLogger(__name__)
 
@@ -89,20 +89,23 @@ class Webhook:
         return dispatch.hand_over(review, self.picture)
 
     def validate(self, review: AdmissionRequest) -> Decision:
-        """The answer of `/validate`; the plan is made within the caller's timeout."""
+        """The answer of `/validate`, with a forecast within the caller's timeout."""
         return dispatch.validate(review, self.picture, self._in_time())
 
     def described(self, review: AdmissionRequest) -> Decision:
-        """The answer of `/mutate/described`; the plan likewise."""
+        """The answer of `/mutate/described`, with a forecast within the caller's timeout."""
         return dispatch.described(review, self.picture, self._in_time())
 
     def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
-        """Forecasts until the caller's timeout, from now on."""
+        """A function that makes forecasts until the caller's timeout, which counts from now on."""
         limit = TimeLimit(min(_timeout() - MARGIN, LONGEST_FORECAST))
         return lambda manifest: self.forecast(manifest, limit.seconds)
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
-        """The plan as sentences, none where there is no time for it. Never the reason why an object is not admitted."""
+        """The forecast as sentences. Empty if there is no time, or on an error: it never prevents an admission.
+
+        :param seconds: how long the forecast may take.
+        """
         if seconds <= 0:
             self.metrics.forecasts.labels("late").inc()
             return ()

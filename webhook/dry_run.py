@@ -38,7 +38,7 @@ class DryRunAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DryRunOptions:
-    """The options of a dry run: evictions, changes of the cluster, and whether to compare the plan with others."""
+    """The options of a dry run: evictions, changes of the cluster, and a comparison with plans in other domains."""
 
     preemption: bool = True
     comparing: bool = False
@@ -51,10 +51,11 @@ AS_USUAL = DryRunOptions()
 def solve_stream(body: bytes, picture: Picture | None, seconds: float, asked: DryRunOptions = AS_USUAL) -> DryRunAnswer:
     """Plan the objects in `body` (YAML or JSON, any number of documents).
 
-    :param picture: the live cluster that is asked, None where the objects describe their own.
-    :param seconds: how long all of it may take.
-    :raises InputError: the text or the shape of an object is wrong. A wrong request is a verdict: outcome Invalid.
-    :raises UnknownNodeError: "what if" names a node that is not there.
+    :param picture: the live cluster. None: the objects describe their own cluster.
+    :param seconds: how long reading and planning together may take.
+    :raises InputError: the text or the shape of an object is wrong. A wrong request raises nothing: its outcome is
+        Invalid.
+    :raises UnknownNodeError: `asked.what_if` names a node that does not exist.
     :raises TooLongError: the objects were not read in this time.
     """
     limit = TimeLimit(seconds)

@@ -1,4 +1,4 @@
-"""Asking the API server as the person at the terminal: one line where it cannot be asked, or does not allow it."""
+"""Requests to the API server with the permissions of the command's user. Errors become one line."""
 
 import contextlib
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""`phalanx topology`: the domains of the live cluster as a tree, the room in each, and which gangs are there."""
+"""`phalanx topology`: the domains of the live cluster as a tree, each with its capacity and its gangs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

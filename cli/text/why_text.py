@@ -101,7 +101,7 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
 
 
 def leader_trouble(leader: Manifest | None, now: datetime) -> str:
-    """Why nothing may happen at all: no controller leads. "" while one does, or where that cannot be known."""
+    """A warning that no controller leads, so nothing changes. "" if one leads, or if the lease cannot be read."""
     if leader is None or (leader and not leader.get("holderIdentity")):
         return "none is running: nothing will change until one does"
     if not leader:

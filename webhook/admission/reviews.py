@@ -69,7 +69,7 @@ class Identity(Struct, frozen=True):
 
 
 class AdmissionRequest(Struct, frozen=True):
-    """AdmissionRequest, as far as it is used. Objects are plain dicts; null where there is none."""
+    """The used fields of AdmissionRequest. Objects are plain dicts, or null if the request has none."""
 
     uid: str
     operation: str
