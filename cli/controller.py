@@ -149,7 +149,7 @@ def controller(
 
 
 def _told_to_stop() -> threading.Event:
-    """Set once a signal says that it is to end."""
+    """An event that SIGTERM and SIGINT set."""
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())

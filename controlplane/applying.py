@@ -48,7 +48,7 @@ class Applier:
         self._api.apply(f"{self.collection(manifest)}/{manifest['metadata']['name']}", placed)
 
     def collection(self, manifest: Manifest) -> str:
-        """Where objects of its kind are created."""
+        """The API path at which objects of the manifest's kind are created."""
         version = manifest["apiVersion"]
         plural, namespaced = self._resource(version, manifest["kind"])
         namespace = f"namespaces/{manifest['metadata'].get('namespace') or 'default'}/" if namespaced else ""

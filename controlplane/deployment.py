@@ -38,7 +38,7 @@ class Deployment:
         """How the controller was started last: `kubeconfig` and `options` of `start_controller`."""
 
     def install(self) -> None:
-        """Definitions, namespace, service accounts and what they may do."""
+        """Apply the definitions, the namespace, and the service accounts with their access rules."""
         definitions = custom_resource_definitions()
         self._control_plane.apply(definitions)
         names = [each["metadata"]["name"] for each in definitions]
@@ -47,7 +47,7 @@ class Deployment:
         self._await_service_account()
 
     def start_webhook(self) -> Program:
-        """Serve admission; `register_webhook` tells the API server."""
+        """Start the webhook and wait until it is ready. `register_webhook` registers it with the API server."""
         folder = self._control_plane.directory / "webhook-certs"
         self._authority = write_self_signed(folder, dns_names=["localhost"], addresses=["127.0.0.1"])
         program = self._run(
@@ -59,9 +59,9 @@ class Deployment:
         return program
 
     def register_webhook(self) -> None:
-        """Have the API server ask the webhook from now on. Returns when it does, which takes it a moment.
+        """Register the webhook, and wait until the API server calls it, which takes a moment.
 
-        :raises controlplane.api.RefusedError: it does not take what is to be registered.
+        :raises controlplane.api.RefusedError: the API server refuses the configurations.
         """
         self._control_plane.apply(webhook_configurations(self.webhook_url(), self._authority))
         wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
@@ -91,11 +91,11 @@ class Deployment:
         self.start_controller(options=options)
 
     def webhook_url(self) -> str:
-        """Where the webhook serves."""
+        """The URL of the webhook."""
         return f"https://127.0.0.1:{self._webhook_port}"
 
     def metrics_url(self) -> str:
-        """Where the controller tells its numbers."""
+        """The URL of the controller's metrics."""
         return f"https://127.0.0.1:{self._controller_metrics}/metrics"
 
     def _run(

@@ -55,7 +55,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the watch; what was recorded stays."""
+        """End the watch. The recorded events stay."""
         if self._socket:
             with suppress(OSError):  # the server may have ended it before
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # wakes the reader; close() would not
@@ -96,7 +96,7 @@ class Recorder:
             return list(self._events)
 
     def _record(self) -> None:
-        """Read until the watch ends, by us or by the server."""
+        """Record events until the recorder or the server ends the watch."""
         try:
             for line in self._response or ():
                 event = json.loads(line)

@@ -153,9 +153,9 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
-    """`kubectl apply`, again while it is refused: the webhook sees a moment later what was applied before.
+    """Run `kubectl apply`, and repeat it while it is refused: the webhook sees earlier objects a moment later.
 
-    :raises RuntimeError: it is refused for good.
+    :raises RuntimeError: the file is still refused after `PATIENCE_SECONDS`.
     """
     text = path.read_text()
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -286,12 +286,12 @@ def _table(act: Act, rows: Sequence[Row]) -> Table:
 
 
 def files_of(folder: Path, scenario: Scenario) -> Path:
-    """Where the files of a scenario are. `folder`: that of its own name."""
+    """The folder of a scenario's files. `folder`: the default, the folder with the scenario's name."""
     return EXAMPLES / scenario.folder if scenario.folder else folder
 
 
 def scenarios() -> list[Path]:
-    """Every scenario, by the folder of its name, which may not be there."""
+    """Every scenario, as the folder with its name. The folder may not exist."""
     return sorted(EXAMPLES / path.stem for path in EXAMPLES.glob("scenarios/*.yaml"))
 
 
@@ -301,7 +301,7 @@ def folders() -> list[Path]:
 
 
 def main(names: Sequence[str]) -> int:
-    """Play the scenarios of these names, all where none is given."""
+    """Play the scenarios with these names, or all if none is given. Return the exit status."""
     console = Console(highlight=False, soft_wrap=True)
     binaries = find_binaries()
     chosen = [folder for folder in scenarios() if not names or folder.name in names]

@@ -40,7 +40,7 @@ def reduced(swagger: _Schema, version: str) -> dict[str, Any]:
 
 
 def written(content: _Schema) -> str:
-    """The text of the file: a line for each definition, so that a new version shows what has changed."""
+    """The text of the schema file. Each definition is one line, so that a diff of two versions is short."""
     head = json.dumps({key: content[key] for key in ("source", "version", "kinds")}, indent=0)[:-2]
     lines = (f"{json.dumps(name)}: {_compact(each)}" for name, each in content["definitions"].items())
     return f'{head},\n"definitions": {{\n' + ",\n".join(lines) + "\n}\n}\n"

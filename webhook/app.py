@@ -216,7 +216,7 @@ def _outcome(decision: Decision) -> str:
 
 
 def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], Response]:
-    """A view for bearers who may use its path: TokenReview, then SubjectAccessReview."""
+    """A view for callers whose token may use its path, checked by TokenReview and SubjectAccessReview."""
 
     @wraps(view)
     def guarded() -> Response:

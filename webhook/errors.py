@@ -12,4 +12,4 @@ class BadReview(Exception):  # noqa: N818 -- the families are named in the docs,
 
 
 class Unavailable(Exception):  # noqa: N818 -- as above
-    """The webhook cannot do its work now; the text says why and reaches the user."""
+    """The webhook cannot answer now. The text is the reason, and reaches the user."""

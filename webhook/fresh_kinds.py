@@ -21,7 +21,7 @@ EVERY = 1.0
 SECONDS = 1.0
 """The timeout of one list."""
 WAITING = 4
-"""Requests that may wait for a list; others are answered from memory."""
+"""The most reviews that wait for a list. Other reviews are answered from memory."""
 
 
 class FreshKinds:
@@ -33,7 +33,7 @@ class FreshKinds:
         self._turns = threading.BoundedSemaphore(WAITING)
         self._lock = threading.Lock()
         self._listed = float("-inf")
-        """When the last list began."""
+        """The monotonic time at which the last list began, in seconds."""
         self._found: tuple[Manifest, ...] = ()
 
     def describing(self, group: str, kind: str) -> Manifest | None:

@@ -113,7 +113,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         super().__init__()
 
     def load_config(self) -> None:
-        """Hand our settings to gunicorn."""
+        """Pass the settings to gunicorn."""
         settings = self.settings
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         for name, value in {
@@ -135,7 +135,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             self.cfg.set(name, value)
 
     def load(self) -> "WebhookServer":
-        """Make what is served; called in the worker."""
+        """Create the service. gunicorn calls this in the worker process."""
         self.service = self.make_service()
         self._ends.append(self.service.close)
         return self

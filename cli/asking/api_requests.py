@@ -51,12 +51,15 @@ def split(gang: str) -> tuple[str, str]:
 
 
 def gangs_path(namespace: str | None) -> str:
-    """Where Gang objects are; None: those of all namespaces."""
+    """The API path of the Gang objects of a namespace. None: of all namespaces."""
     return f"/apis/{API_VERSION}/{f'namespaces/{namespace}/' if namespace else ''}gangs"
 
 
 def gang_objects(transport: Transport, namespace: str | None) -> list[Manifest]:
-    """All Gang objects there, with nothing in them that a terminal would obey. Raises `click.ClickException`."""
+    """All Gang objects of a namespace (None: of all), with control characters escaped for the terminal.
+
+    :raises click.ClickException: the cluster cannot be read, or has no Gang kind.
+    """
     with told_in_a_line():
         try:
             return list(listed(transport, gangs_path(namespace)))

@@ -24,7 +24,7 @@ def gang_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 
 
 def qualified_gangs(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """NAMESPACE/GANG, of all namespaces; where that is not allowed, of the namespace that is being written."""
+    """NAMESPACE/GANG for all namespaces. If the user may not list all, for the namespace that is already typed."""
     namespace, slash, _ = incomplete.partition("/")
     found = _gangs(ctx, within=None) or (_gangs(ctx, within=namespace) if slash else [])
     return _offered([(f"{each[2]}/{each[0]}", each[1], each[2]) for each in found], incomplete)

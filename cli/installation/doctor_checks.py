@@ -166,7 +166,7 @@ def probe() -> Object:
 
 
 def answering(tried: Found) -> Finding:
-    """Look at what became of the probe: the pod as it would be stored, or the API server's words."""
+    """Check the dry run of the probe. `tried`: the pod as it would be stored, or the API server's error message."""
     subject = "Admission of a gang's pod"
     if isinstance(tried, Mapping):
         gates = (tried.get("spec") or {}).get("schedulingGates") or ()
@@ -183,7 +183,7 @@ def answering(tried: Found) -> Finding:
 
 
 def certificate(served: Found, now: datetime) -> Finding:
-    """Look at the Secret with the serving certificate."""
+    """Check the Secret with the serving certificate."""
     subject = f"Secret {DEFAULT_PLACE.namespace}/{DEFAULT_PLACE.secret}"
     if served is None or isinstance(served, str):
         text = "is not there (yet): the leader makes it" if served is None else f"could not be read: {served}"
@@ -201,7 +201,7 @@ def certificate(served: Found, now: datetime) -> Finding:
 
 
 def leader(found: Found, now: datetime) -> Finding:
-    """Look at the controllers' Lease."""
+    """Check that a controller leads: the Lease has a holder that renews it."""
     subject = f"Lease {SYSTEM_NAMESPACE}/{CONTROLLER_LEASE}"
     if isinstance(found, str):
         return Finding(Severity.WARNING, subject, f"could not be read: {found}")
@@ -218,7 +218,7 @@ def leader(found: Found, now: datetime) -> Finding:
 
 
 def version(found: Found) -> Finding:
-    """Look at the version of Kubernetes, and what it does not do for gangs."""
+    """Check the version of Kubernetes for features that gangs need and that it lacks."""
     if not isinstance(found, Mapping):
         return Finding(Severity.WARNING, "Kubernetes", f"its version could not be read: {found}")
     version = str(found["gitVersion"])

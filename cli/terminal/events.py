@@ -1,4 +1,4 @@
-"""`phalanx events NAMESPACE/GANG`: a gang's story, from when it was asked for."""
+"""`phalanx events NAMESPACE/GANG`: the history of a gang since its creation."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""`phalanx gangs`: every gang, whichever system's objects asked for it, a line each."""
+"""`phalanx gangs`: one line for every gang of any dialect."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -70,7 +70,7 @@ def gangs(
 
 
 class Listing:
-    """The lines of gangs, as asked for."""
+    """Prints gangs in the requested output format."""
 
     def __init__(self, output: str, *, namespaces: bool) -> None:
         self._output = output
@@ -80,7 +80,7 @@ class Listing:
         self._columns = Columns(titles)
 
     def show(self, found: Sequence[Manifest], within: str | None) -> None:
-        """All gangs; for programs as the API server lists them."""
+        """Print all gangs. The formats for programs have the Gang objects as the API server lists them."""
         if self._output in FORMATS:
             items = [{"apiVersion": API_VERSION, "kind": "Gang", **each} for each in found]
             data = {"apiVersion": API_VERSION, "kind": "GangList", "items": items}

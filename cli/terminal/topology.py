@@ -165,7 +165,7 @@ def _branches(domains: Sequence[DomainShown]) -> Iterator[tuple[DomainShown, str
 
 
 def _lacking(outside: Mapping[str, str]) -> str:
-    """How many nodes are in no domain, and for want of what."""
+    """The number of nodes outside of all domains, by the label that they lack, as lines."""
     counts: dict[str, int] = {}
     for label in outside.values():
         counts[label] = counts.get(label, 0) + 1

@@ -1,4 +1,4 @@
-"""Decisions as text for a terminal: what was decided, one line a pod, the tree of the domains in use."""
+"""Decisions as text for a terminal: the result, one line for each pod, and the tree of the used domains."""
 
 import io
 import sys

@@ -63,7 +63,7 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
 
 
 def _answers(story: GangFacts) -> Iterator[Sequence[str]]:
-    """Groups of lines: the remedies, why the plan is where it is, and why extra members wait."""
+    """Groups of lines: the remedies, the reason for the plan's domains, and the reason why extra members wait."""
     explanation = story.status.get("explanation") or {}
     if changes := explanation.get("wouldFitIf"):
         yield [f"would fit if: {change}" for change in changes]

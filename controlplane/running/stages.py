@@ -15,7 +15,7 @@ TERMINATES_AFTER = "kwok.phalanx.dev/terminates-after"
 """Annotation on a pod: how long it stays Terminating, as Go writes durations (`3s`)."""
 
 GOES_ON = "kwok.phalanx.dev/goes-on"
-"""Annotation on a Job's pod: it runs until it is deleted. Without it, its work is done as soon as it runs."""
+"""Annotation on a Job's pod: the pod runs until it is deleted. Without the annotation, it completes at once."""
 
 NOT_READY = "kwok.phalanx.dev/not-ready"
 """Annotation on a pod: the pod runs, but kwok does not make it ready. A test writes the condition itself."""
@@ -25,7 +25,10 @@ _PRIORITY_CLASS = ".spec.priorityClassName"
 _ANNOTATION = f'.metadata.annotations["{TERMINATES_AFTER}"]'
 _DELETED = {"key": ".metadata.deletionTimestamp", "operator": "Exists"}
 _NOT_ENDED = {"key": ".metadata.deletionGracePeriodSeconds == 0", "operator": "NotIn", "values": ["true"]}
-"""A pod that has ended and is kept by a finalizer: kwok deletes by name, so a second time might hit the next pod."""
+"""Excludes pods that have ended and are kept by a finalizer.
+
+kwok deletes by name, so a second deletion could hit the next pod of that name.
+"""
 
 
 def stages(slow: Mapping[str, float]) -> list[Stage]:

@@ -181,7 +181,7 @@ def kept(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
     if before is None:
         return Admitted()
     pod, was = pod_of(manifest), pod_of(old)
-    owned = keys.WORKLOAD in was.metadata.labels  # by its workload, whose gang may have the name of a Gang object
+    owned = keys.WORKLOAD in was.metadata.labels  # a workload's gang may have the name of a Gang object
     stays = after is not None and after[1] == before[1] and (keys.WORKLOAD in pod.metadata.labels or not owned)
     if stays or not pod.gated_by(keys.GATE):
         return Admitted()

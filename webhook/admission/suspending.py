@@ -80,7 +80,7 @@ def applied_again(old: Manifest, manager: str) -> bool:
     first = annotations.get(CREATED_SUSPENDED)
     if LAST_APPLIED in annotations and _applies_as_client(old, manager):
         return _said_by(annotations[LAST_APPLIED], suspended_at(old))
-    if manager == KUBECTL_APPLY:  # made otherwise, by `kubectl create` perhaps
+    if manager == KUBECTL_APPLY:  # created in another way, such as `kubectl create`
         return first != "false"
     owner = next((each for each in _managers(old) if each.get("manager") == manager and _owns(each, old)), None)
     if owner is None or first == "false":
@@ -109,7 +109,7 @@ def _suspended(manifest: Manifest, field: str) -> bool:
 
 
 def _said_by(applied: str, field: str) -> bool:
-    """Whether what kubectl last applied has the workload suspended."""
+    """Whether the manifest that kubectl last applied has the workload suspended."""
     try:
         return _suspended(json.loads(applied), field)
     except (ValueError, AttributeError, TypeError, RecursionError):

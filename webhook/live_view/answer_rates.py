@@ -1,4 +1,4 @@
-"""Rate limits by caller, for answers that cost too much to be given at once every time."""
+"""Rate limits by caller, for answers that are too expensive to be given at once every time."""
 
 from collections import OrderedDict
 

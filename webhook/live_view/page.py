@@ -48,7 +48,7 @@ HEADERS = {
 
 
 def page(gangs: Json, topology: Json) -> str:
-    """The page over what `webhook.live_view.data` says of gangs and topologies. Whatever users wrote is escaped."""
+    """The page as HTML, from the data of `webhook.live_view.data`. All texts of users are escaped."""
     phases = Counter(gang["phase"] or "new" for gang in gangs["gangs"])
     return _PAGE.render(
         style=STYLE,
@@ -70,7 +70,7 @@ def _bound(gang: Json) -> int:
 
 
 def _place(member: Json) -> str:
-    """Where a member is, or is to be."""
+    """The node of a member, or its state and its nominated node, as text."""
     if member["node"]:
         return f"on {member['node']}"
     state = "gated" if member["gated"] else "let go"
@@ -78,7 +78,7 @@ def _place(member: Json) -> str:
 
 
 def _resources(topology: Json) -> list[str]:
-    """The resources of which there is any: cpu and memory first."""
+    """The resources with free capacity in any domain, cpu and memory first."""
     names = {name for domain in topology["domains"] for name, free in domain["free"].items() if free}
     return sorted(names, key=lambda name: (name not in UNITS, name))
 
