@@ -1,4 +1,4 @@
-"""`phalanx controller`: the server that makes plans true."""
+"""`phalanx controller`: the server that plans gangs and carries out their plans."""
 
 import atexit
 import contextlib

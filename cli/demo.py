@@ -1,4 +1,4 @@
-"""`phalanx demo`: the Koordinator guide's two examples, as written, on a control plane of its own."""
+"""`phalanx demo`: the Koordinator guide's two examples, unchanged, on their own control plane."""
 
 import importlib
 import sys

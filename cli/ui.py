@@ -32,7 +32,7 @@ from serving.limits import LARGEST_BODY
 
 PATHS = ("/", "/page.js", "/v1/gangs", "/v1/topology", "/v1/story", "/v1/changes", "/metrics")
 DRY_RUN = "POST", "/v1/solve"
-"""The one question that is no GET: it changes nothing, either."""
+"""The only allowed request that is no GET. It changes nothing either."""
 KEPT_HEADERS = (
     "Warning",
     "Retry-After",
@@ -200,7 +200,7 @@ def _authority(transport: Transport) -> str:
 
 
 def _account_token(transport: Transport, account: str) -> Token:
-    """Tokens of a service account, a new one in time."""
+    """Returns tokens of a service account, and requests a new one before the old one expires."""
     namespace, _, name = account.partition("/")
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
     spec = {"expirationSeconds": TOKEN_SECONDS}

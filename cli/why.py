@@ -1,4 +1,4 @@
-"""`phalanx why NAMESPACE/GANG`: how a gang of the live cluster stands, and why."""
+"""`phalanx why NAMESPACE/GANG`: the state of a gang in the live cluster, with the reasons."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 class RefusedError(Exception):
-    """The API server refused an object; the text is its own."""
+    """The API server refused an object. The text is the API server's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class ApiServer:
         return connection
 
     def connect(self, timeout: float | None) -> http.client.HTTPSConnection:
-        """A connection of its own that has not been opened yet; None waits for ever."""
+        """A new connection that is not opened yet. The timeout None waits for ever."""
         trust = ssl.create_default_context(cafile=str(self.ca_file))
         return http.client.HTTPSConnection(self.host, context=trust, timeout=timeout)
 
@@ -134,6 +134,6 @@ class ApiServer:
 
 
 def _warning(header: str) -> str:
-    """The text of a warning, as RFC 9111 had them quoted."""
+    """The text of a Warning header, without its quotes (RFC 9111)."""
     found = _WARNING.match(header.encode("latin-1").decode())
     return re.sub(r"\\(.)", r"\1", found[1]) if found else header

@@ -1,4 +1,4 @@
-"""The control plane as one thing: start it, use it, stop it."""
+"""The control plane as one object that can be started, used and stopped."""
 
 import http.client
 import os
@@ -51,7 +51,7 @@ LONG_LEASES: Mapping[str, Sequence[str]] = {
     "kwok": ("--node-lease-duration-seconds=3600",),
     "kube-controller-manager": ("--node-monitor-grace-period=4000s",),
 }
-"""`Options.more` for thousands of nodes: such as renew a lease every ten seconds take a core by themselves."""
+"""`Options.more` for thousands of nodes. If each node renews its lease every ten seconds, this takes a whole core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class ControlPlane:
         return self._api.watch(path, since)
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
-        """A kubeconfig that speaks as a service account, with its real rights."""
+        """Write a kubeconfig of a service account, with the permissions of that account. Return its path."""
         token = self.kubectl("create", "token", service_account, "-n", namespace, "--duration", "24h").strip()
         return self._kubeconfig(f"{namespace}-{service_account}", token)
 

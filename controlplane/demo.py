@@ -1,4 +1,4 @@
-"""The story of `phalanx demo`: the Koordinator guide's two examples, as written, on a control plane of its own."""
+"""The steps of `phalanx demo`: the Koordinator guide's two examples, unchanged, on their own control plane."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ _BLOCK = "network.topology.nvidia.com/block"
 
 @dataclass(frozen=True, slots=True)
 class DemoGang:
-    """A gang of the story: its PodGroup's name and its members' names."""
+    """A gang of the examples: the name of its PodGroup and the names of its members."""
 
     name: str
     members: tuple[str, ...]
@@ -68,7 +68,7 @@ class Demonstration:
         self._progress = progress
 
     def tell(self) -> None:
-        """Do everything, and print what happened."""
+        """Play both examples and print the results."""
         with self._progress.step("installing Phalanx and starting its two servers"):
             deployment = Deployment(self._control_plane)
             deployment.install()

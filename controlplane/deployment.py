@@ -29,13 +29,17 @@ class Deployment:
     """An installation of Phalanx on one control plane, with its running servers."""
 
     def __init__(self, control_plane: ControlPlane, lease_seconds: float = LEASE_SECONDS) -> None:
-        """`lease_seconds`: how long a controller that was killed is waited for; a busy machine renews late."""
+        """Prepare a deployment.
+
+        :param lease_seconds: the controllers' lease duration. A standby leads this long after the leader was killed.
+            On a busy machine a short lease expires, because the leader renews it late.
+        """
         self._control_plane = control_plane
         self._lease_seconds = lease_seconds
         self._authority = b""
         self._webhook_port, self._webhook_health, self._controller_health, self._controller_metrics = free_ports(4)
         self._controller_way: tuple[Path | None, tuple[object, ...]] = (None, ())
-        """How the controller was started last: `kubeconfig` and `options` of `start_controller`."""
+        """The arguments of the last start of the controller: `kubeconfig` and `options` of `start_controller`."""
 
     def install(self) -> None:
         """Apply the definitions, the namespace, and the service accounts with their access rules."""
@@ -83,7 +87,7 @@ class Deployment:
         return program
 
     def ensure_controller(self, options: Sequence[object] = ()) -> None:
-        """Have one lead that was started with just these options; one that runs in another way is killed."""
+        """Ensure that a controller with exactly these options runs. A controller with other options is killed."""
         program = self._control_plane.program("controller")
         if program.running and self._controller_way == (None, tuple(options)):
             return
@@ -116,7 +120,7 @@ class Deployment:
         raise StartError(f"{program.name} did not become ready:\n{program.tail()}")
 
     def _asked(self) -> bool:
-        """Whether a member would be gated, and a wrong Gang refused. Nothing is stored."""
+        """Whether the webhook gates a member and refuses an invalid Gang, tried by dry runs."""
         metadata = {"name": "phalanx-is-asked", "namespace": "default", "labels": {GANG: "phalanx-is-asked"}}
         containers = [{"name": "main", "image": "pause"}]
         member = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
@@ -132,7 +136,7 @@ class Deployment:
         return answer
 
     def _await_service_account(self) -> None:
-        """Pods of the system namespace (probes) are admitted once it has its default service account."""
+        """Wait for the default service account of the system namespace. Without it no pods (probes) are admitted."""
         path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/default"
 
         def there() -> bool:

@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One event: ADDED, MODIFIED or DELETED, the object as it was then, and when it came (seconds, monotonic)."""
+    """One watch event: its type (ADDED, MODIFIED or DELETED), its object, and its arrival (seconds, monotonic)."""
 
     type: str
     object: Object
@@ -44,7 +44,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin with everything that happens from here on."""
+        """Start the watch. It records the events from now on."""
         start = self._control_plane.request("GET", self._path)["metadata"]["resourceVersion"]
         connection = self._control_plane.watch(self._path, start)
         self._socket = connection.sock
@@ -67,7 +67,7 @@ class Recorder:
 
     @property
     def events(self) -> list[WatchEvent]:
-        """Everything so far, in the order of the API server."""
+        """The events recorded so far, in the order of the API server."""
         with self._changed:
             return list(self._events)
 

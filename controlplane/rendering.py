@@ -1,4 +1,4 @@
-"""`python -m controlplane.rendering`: write what is made from the manifests, manifests/install.yaml before all."""
+"""`python -m controlplane.rendering`: writes the files generated from the manifests, such as manifests/install.yaml."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ webhooks:
 
 
 class RenderError(Exception):
-    """A kustomization is wrong; the text is kubectl's."""
+    """A kustomization is wrong. The text is kubectl's message."""
 
 
 def kustomize(folder: Path) -> str:
@@ -51,7 +51,7 @@ def made() -> Iterator[tuple[Path, str]]:
 
 
 def _by_url(file: str) -> str:
-    """The patch that has every webhook of a configuration called by URL; the address is put in by kustomize."""
+    """The patch by which every webhook of a configuration is called by URL. kustomize inserts the address."""
     document = yaml.safe_load((MANIFESTS / "webhook" / file).read_text())
     webhooks = "".join(
         f"- name: {each['name']}\n"

@@ -172,7 +172,7 @@ def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
 
 
 def _going_on(text: str) -> str:
-    """The manifests with a note to kwok on each pod template: the work of these pods takes its time."""
+    """The manifests with the annotation `GOES_ON` on each pod template: kwok does not complete these pods."""
     manifests = [each for each in yaml.safe_load_all(text) if each]
     for template in (each for manifest in manifests for each in _templates(manifest.get("spec"))):
         template.setdefault("metadata", {}).setdefault("annotations", {})[GOES_ON] = "true"
@@ -245,7 +245,7 @@ def _message(pod: Mapping[str, Any]) -> str:
 
 
 def _evicted(control_plane: ControlPlane) -> set[str]:
-    """Names of the pods that were evicted for a gang, by the events that say so."""
+    """Names of the pods that were evicted for a gang, read from the events of the evictions."""
     return {each["regarding"]["name"] for each in _events(control_plane) if each["reason"] == "Preempted"}
 
 
@@ -259,7 +259,7 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def play_folder(folder: Path, binaries: Binaries, console: Console) -> bool:
-    """Play a scenario on a control plane of its own. Returns whether all was as documented."""
+    """Play a scenario on its own control plane. Return whether all observed values are the expected ones."""
     scenario = read(folder)
     console.rule(f"[bold]{scenario.title}")
     right = True
@@ -296,7 +296,7 @@ def scenarios() -> list[Path]:
 
 
 def folders() -> list[Path]:
-    """Every example that has a scenario of its own, for which no operator is needed."""
+    """The folders of all examples with a scenario of the same name. These scenarios need no operator."""
     return [each for each in scenarios() if each.is_dir()]
 
 

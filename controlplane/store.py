@@ -10,7 +10,7 @@ import urllib3
 _ROOT = "/registry/"
 _SECONDS = 30.0
 _IN_TWO_PARTS = ("services",)
-"""Kinds of the core that are stored below a word of their own: services/specs, services/endpoints."""
+"""Kinds of the core group whose key in etcd has two parts: services/specs, services/endpoints."""
 
 
 class Stored(NamedTuple):

@@ -8,7 +8,7 @@
 
 
 class BadReview(Exception):  # noqa: N818 -- the families are named in the docs, without the suffix
-    """The call itself cannot be understood."""
+    """The request is no valid AdmissionReview v1."""
 
 
 class Unavailable(Exception):  # noqa: N818 -- as above

@@ -22,7 +22,7 @@ _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
 class Metrics:
-    """The webhook's numbers.
+    """The webhook's metrics.
 
     `outcome` is one of admitted, patched, refused, bad-review, unavailable, forbidden, failed.
     """

@@ -25,7 +25,7 @@ class Picture(Protocol):
     """
 
     def synced(self) -> bool:
-        """Whether everything has been listed once."""
+        """Whether the caches are complete: every resource has been listed once."""
 
     def listed(self, plural: str) -> bool:
         """Whether the objects of this resource have been listed once."""
@@ -109,7 +109,7 @@ class LivePicture:
         self._placeholders = placeholders
 
     def synced(self) -> bool:
-        """Whether everything has been listed once."""
+        """Whether the caches are complete: every resource has been listed once."""
         return self._cache.synced()
 
     def listed(self, plural: str) -> bool:

@@ -43,7 +43,7 @@ def own_namespace(kubeconfig: str | None) -> str:
 
 
 def split(gang: str) -> tuple[str, str]:
-    """Namespace and name of NAMESPACE/GANG. Raises `click.BadParameter` where it is not written so."""
+    """Namespace and name of NAMESPACE/GANG. Raises `click.BadParameter` for a text of another form."""
     namespace, slash, name = gang.partition("/")
     if not (namespace and slash and name):
         raise click.BadParameter("write it as NAMESPACE/GANG, such as default/llm", param_hint="NAMESPACE/GANG")

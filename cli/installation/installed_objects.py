@@ -43,7 +43,7 @@ def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:
 
 
 def admission_policies() -> list[Manifest]:
-    """The policies by which an API server gates members without any webhook, bindings first."""
+    """The admission policies that gate members inside the API server, without a webhook. Bindings come first."""
     return [each for name in POLICY_FILES for each in _objects(_manifests() / "admission-policy" / name)]
 
 

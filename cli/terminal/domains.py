@@ -62,7 +62,7 @@ def _picture(topology: Topology, live: Live) -> TopologyShown:
 
 
 def _placed(live: Live) -> Sequence[tuple[str, GangKey]]:
-    """The nodes of members, and their gangs by the name of the whole gang."""
+    """The node of each placed member, with the key of the whole gang to which the member belongs."""
     gang_of = {name: gang.key for gang in read_apart(live.sources).gangs for name in gang.names}
     placed = []
     for state in live.snapshot.nodes:

@@ -20,7 +20,7 @@ from kube.keys import API_VERSION
 from kube.names import natural_key
 
 GONE = "gone"
-"""In the place of the phase: the gang was deleted."""
+"""The text in the column of the phase for a deleted gang."""
 _TITLES = ("NAME", "PHASE", "PODS", "DOMAIN", "REASON", "AGE")
 _WIDE = ("REQUIRED", "PREFERRED", "DIALECT", "PROOF", "MESSAGE")
 
@@ -94,7 +94,7 @@ class Listing:
         click.echo(lines([self._columns.head(), *map(self._columns.row, rows)]), nl=False)
 
     def tell(self, manifest: Manifest, *, there: bool) -> None:
-        """One gang that has changed: a line, or for programs a document."""
+        """Print one changed gang, as a line, or as a document in the formats for programs."""
         as_object = {"apiVersion": API_VERSION, "kind": "Gang", **manifest}
         if self._output in FORMATS:
             click.echo(document(as_object, self._output), nl=False)

@@ -37,7 +37,7 @@ def version_flags(version: str) -> str:
 
 _FLAGS = version_flags(VERSION)
 _VERSION_SECONDS = 10.0
-"""How long a program may take to say its version."""
+"""How long a program may take to print its version."""
 _ASKED_FOR_VERSION = {"kubectl": ["version", "--client"], "helm": ["version", "--template", "{{.Version}}"]}
 """By program, the arguments that print its version. Programs that are not here take `--version`."""
 
@@ -150,8 +150,8 @@ def module_files(pins: Path, *module: str) -> Path:
     """The files of a module that `pins` requires (the only one, or the one named), in Go's own cache, checked against
     its sum.
 
-    :raises BuildError: it cannot be had; with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises BuildError: the module could not be downloaded. The text is the end of the toolchain's output.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     answer = subprocess.run(
         [find_go(cache_directory(), Progress()), "mod", "download", "-json", *module],

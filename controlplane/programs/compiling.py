@@ -13,7 +13,7 @@ _NOTICE = "go: "
 """The prefix of lines about downloads. Every other line of `-v` names a package whose compilation begins."""
 
 Report = Callable[[int, int], None]
-"""Called with how many packages are compiled, of how many."""
+"""Receives the number of compiled packages and the number of all packages."""
 
 
 class BuildError(Exception):

@@ -29,7 +29,7 @@ class UnavailableError(Exception):
 def download(names: Sequence[str], version: str, folder: Path) -> list[str]:
     """Download these programs of Kubernetes into `folder`. Return the names of those that are there now.
 
-    After the first program that is unavailable no other one is tried: the network does not reach the releases.
+    After the first unavailable program, no other one is tried, because the network does not reach the releases.
     """
     base = os.environ.get(VARIABLE, BASE)
     architecture = _ARCHITECTURES.get(platform.machine())

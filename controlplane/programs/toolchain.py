@@ -38,7 +38,7 @@ def find_go(cache: Path, progress: Progress) -> str:
 
 
 def toolchain_pin() -> str:
-    """Changes with the pinned toolchain."""
+    """A text that changes with the pinned toolchain."""
     return hashlib.sha256(WHEEL.read_bytes()).hexdigest()[:16]
 
 

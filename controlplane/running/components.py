@@ -17,19 +17,19 @@ COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manag
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one control plane keeps its files and listens."""
+    """The folder and the ports of one control plane."""
 
     directory: Path
     ports: Mapping[str, int]
 
     @property
     def etcd_url(self) -> str:
-        """Where etcd serves its clients."""
+        """The URL at which etcd serves its clients."""
         return f"http://127.0.0.1:{self.ports['etcd']}"
 
     @property
     def server(self) -> str:
-        """Where the API server serves."""
+        """The URL of the API server."""
         return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
 
     @property
@@ -49,12 +49,12 @@ class Place:
 
     @property
     def service_account_key(self) -> Path:
-        """Signs and verifies the tokens of service accounts."""
+        """The file of the key that signs and verifies the tokens of service accounts."""
         return self.directory / "sa.key"
 
     @property
     def tokens(self) -> Path:
-        """The administrator's token, as the API server reads it."""
+        """The file with the administrator's token, in the format of the API server."""
         return self.directory / "tokens.csv"
 
     @property

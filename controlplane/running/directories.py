@@ -1,4 +1,4 @@
-"""A directory for one run, gone after it with all that ran in it, however the run ends."""
+"""A directory for one run. It is removed after the run with all programs of the run, however the run ends."""
 
 import subprocess
 import sys
