@@ -1,5 +1,5 @@
-"""The commands of `phalanx`, one module each. No logic that a room above should hold.
+"""The commands of `phalanx`, one module each. The logic is in the other packages.
 
-Start with `main`, which lists them. The rooms: `options` that several of them share, the `installation` as something
-to look at, and `text` for terminals.
+Start with `main`, which lists the commands. The subpackages have the `options` that several commands share, the checks
+of an `installation`, and `text` for terminals.
 """

@@ -1,6 +1,7 @@
-"""`phalanx completion SHELL`: what bash, zsh or fish has to read to complete words; and kubectl's way to the same.
+"""`phalanx completion SHELL`: the completion script for bash, zsh or fish, and the completion of `kubectl phalanx`.
 
-kubectl asks a plugin's `kubectl_complete-NAME`, in the way of cobra: a suggestion a line, then a colon and a number.
+kubectl calls a plugin's program `kubectl_complete-NAME`. The answer has cobra's format: one suggestion on each line,
+then a colon and a number.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ def completion(shell: str) -> None:
 
 
 def complete_for_kubectl(group: click.Command, words: Sequence[str]) -> None:
-    """What kubectl's completion asks of a plugin: suggestions for the last word, cobra's way."""
+    """Print suggestions for the last word in cobra's format, as kubectl's completion requests them from a plugin."""
     *arguments, incomplete = words or [""]
     items = ShellComplete(group, {}, "phalanx", "").get_completions(arguments, incomplete)
     for each in items:

@@ -1,4 +1,4 @@
-"""`phalanx controller`: the server that makes plans true."""
+"""`phalanx controller`: the server that plans gangs and carries out their plans."""
 
 import atexit
 import contextlib
@@ -149,7 +149,7 @@ def controller(
 
 
 def _told_to_stop() -> threading.Event:
-    """Set once a signal says that it is to end."""
+    """An event that SIGTERM and SIGINT set."""
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())

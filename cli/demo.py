@@ -1,4 +1,4 @@
-"""`phalanx demo`: the Koordinator guide's two examples, as written, on a control plane of its own."""
+"""`phalanx demo`: the Koordinator guide's two examples, unchanged, on their own control plane."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 CHECKOUT = Path(__file__).parent.parent
-"""The checkout, where this module is not an installed copy."""
+"""The root of the checkout, unless this module is an installed copy."""
 NO_CONTROL_PLANE = (
     "phalanx demo runs from a checkout only, because the installed package has neither the control plane nor the "
     "examples: run `make demo` in a checkout of the repository"

@@ -54,7 +54,7 @@ def doctor(kubeconfig: str | None, *, fix: bool) -> None:
 
 
 def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Finding]:
-    """What of Phalanx itself can be seen from outside. `left`: by dialect, the system that has its workloads."""
+    """Findings about the installation of Phalanx. `left`: by dialect, the system to which its workloads are ceded."""
     now = datetime.now(UTC)
     served = _read(transport, f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}")
     for kind, name in CONFIGURATIONS:
@@ -70,7 +70,7 @@ def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Fin
 
 
 def _tried(transport: Transport) -> doctor_checks.Found:
-    """What would be stored of a gang's pod, or the API server's words; nothing is."""
+    """The pod of a gang as the API server would store it (a dry run), or the API server's error message."""
     path = "/api/v1/namespaces/default/pods"
     try:
         answer: doctor_checks.Object = transport.request(
@@ -82,7 +82,7 @@ def _tried(transport: Transport) -> doctor_checks.Found:
 
 
 def _read(transport: Transport, path: str) -> doctor_checks.Found:
-    """The object, None where there is none, the API server's words where it is not for us."""
+    """The object at a path. None if there is none. The API server's error message if the object cannot be read."""
     try:
         found: doctor_checks.Object = transport.request("GET", path)
     except NotFoundException:

@@ -1,4 +1,4 @@
-"""The live cluster of the current kubeconfig, looked at once."""
+"""Reads the live cluster of the current kubeconfig."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,19 +21,25 @@ PATIENCE = 60.0
 
 
 def live_cluster(kubeconfig: str | None) -> Live:
-    """List everything that matters. Raises `click.ClickException` where the cluster does not answer."""
+    """Read all objects that planning needs. Raises `click.ClickException` if the cluster does not answer."""
     return live_picture(kubeconfig)[1]
 
 
 def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
-    """As `live_cluster`, with the connection for further questions."""
+    """Read all objects that planning needs. Also return the connection, for further requests.
+
+    :raises click.ClickException: the cluster does not answer.
+    """
     with watched_cluster(kubeconfig) as (transport, cache):
         return transport, picture_of(cache)
 
 
 @contextmanager
 def watched_cluster(kubeconfig: str | None) -> Iterator[tuple[Transport, ClusterCache]]:
-    """The cluster as it goes on, everything that matters listed once. Raises `click.ClickException` likewise."""
+    """Yield watch caches of the cluster that are complete and stay current until the context ends.
+
+    :raises click.ClickException: the cluster does not answer.
+    """
     with waiting("asking the cluster"):
         transport = _transport(kubeconfig)
     cache = ClusterCache(transport, all_kinds(), protecting=protection)
@@ -58,7 +64,7 @@ def picture_of(cache: ClusterCache) -> Live:
 
 
 def _transport(kubeconfig: str | None) -> Transport:
-    """A connection that has answered once, so that a wrong one is told at once."""
+    """Connect, and read the version once, so that a wrong kubeconfig fails at once."""
     try:
         transport = connect(kubeconfig)
         transport.request("GET", "/version")

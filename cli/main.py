@@ -13,7 +13,7 @@ PLUGIN_PREFIX = "kubectl-"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a subcommand is (a module with a click command of the given name), and its line in the overview."""
+    """A subcommand: its module, the name of the click command there, and its line in the overview."""
 
     module: str
     command: str
@@ -39,14 +39,14 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Imports a subcommand's module only when that subcommand runs: each brings libraries the others do not need."""
+    """Imports a subcommand's module only when the subcommand runs: each needs libraries that other commands do not."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         """Names of the subcommands, in the order of the overview."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
-        """The subcommand, imported now; None for a name that is none."""
+        """The subcommand, imported now. None if there is no such subcommand."""
         if cmd_name not in COMMANDS:
             return None
         entry = COMMANDS[cmd_name]
@@ -54,14 +54,14 @@ class LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Subcommands and options that begin so, without importing anything."""
+        """Subcommands and options that begin with `incomplete`. No subcommand is imported."""
         names = [
             CompletionItem(name, help=each.summary) for name, each in COMMANDS.items() if name.startswith(incomplete)
         ]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
-        """The overview, without importing anything."""
+        """Write the overview of the subcommands. No subcommand is imported."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
@@ -94,7 +94,7 @@ def complete() -> None:
 
 
 def program_name(path: str) -> str:
-    """`kubectl phalanx` where kubectl ran the plugin, else `phalanx`."""
+    """The name of the program in help texts: `kubectl phalanx` if kubectl runs it as a plugin, else `phalanx`."""
     return "kubectl phalanx" if Path(path).name.startswith(PLUGIN_PREFIX) else "phalanx"
 
 

@@ -118,7 +118,7 @@ def solve(
 
 
 def _check(sources: Sequence[str], cluster: str, what_if: WhatIf) -> None:
-    """That something is asked, and of what there is. Raises `click.UsageError`."""
+    """Check that the options request at least one thing to plan. Raises `click.UsageError`."""
     if what_if.gangs and cluster != "live":
         raise click.UsageError("--gang names a gang of the live cluster: add --cluster live")
     if not sources and not (cluster == "live" and (what_if.gangs or what_if.drained)):
@@ -126,7 +126,7 @@ def _check(sources: Sequence[str], cluster: str, what_if: WhatIf) -> None:
 
 
 def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
-    """The objects of all files, and what cannot be read."""
+    """The objects of all files, and the mistakes of files and objects that cannot be read."""
     documents: list[Document] = []
     mistakes: list[Mistake] = []
     for source in sources:
@@ -155,7 +155,7 @@ def print_result(result: DryRun, output: str) -> None:
 
 
 def _page(result: DryRun) -> str:
-    """The page with the picture that was planned on. Raises `click.ClickException` where its script is not here."""
+    """The HTML page with the snapshot and the plans. Raises `click.ClickException` if the page's script is missing."""
     from webhook.live_view.page import SCRIPT  # noqa: PLC0415 -- Jinja takes its time, and nobody else needs it
     from webhook.live_view.recorded import recorded  # noqa: PLC0415 -- as above
 
@@ -165,7 +165,7 @@ def _page(result: DryRun) -> str:
 
 
 def status(mistakes: Sequence[Mistake], result: DryRun, *, strict: bool = False) -> int:
-    """The exit status, by which scripts tell what has become of the gangs. `strict`: no gang at all is a failure."""
+    """The exit status, which reports the result to scripts. `strict`: an input without any gang is a failure."""
     if mistakes:
         return BAD_INPUT
     if strict and not result.decisions:

@@ -32,7 +32,7 @@ from serving.limits import LARGEST_BODY
 
 PATHS = ("/", "/page.js", "/v1/gangs", "/v1/topology", "/v1/story", "/v1/changes", "/metrics")
 DRY_RUN = "POST", "/v1/solve"
-"""The one question that is no GET: it changes nothing, either."""
+"""The only allowed request that is no GET. It changes nothing either."""
 KEPT_HEADERS = (
     "Warning",
     "Retry-After",
@@ -45,9 +45,9 @@ KEPT_HEADERS = (
 LOOPBACK = "127.0.0.1"
 PATIENCE = urllib3.Timeout(connect=5, read=60)
 AT_ONCE = 8
-"""Questions of a browser, one of which waits for changes."""
+"""The most concurrent requests of a browser, including the one that waits for changes."""
 TOKEN_SECONDS = 3600
-"""For how long a service account's token is asked; a new one is asked for after half of that."""
+"""The requested lifetime of a service account's token. After half of it, a new token is requested."""
 
 Token = Callable[[], str]
 
@@ -103,11 +103,12 @@ def ui(
 
 
 class Gateway:
-    """Passes what its one browser asks on to the webhook, with a token; other programs of this machine are turned away.
+    """Forwards the requests of one browser to the webhook, with a token. It refuses other programs of this machine.
 
-    The browser proves itself by the `key` in the address, once, and by a cookie from then on. Cookies know no ports: on
-    a name that others have, too, it would be sent to whoever serves on another port of this machine. `_hosts` are the
-    names that it may call us by: a page from elsewhere that has its own name point here calls us by another.
+    The browser authenticates once by the `key` in the address, and by a cookie from then on. A browser sends a cookie
+    to every port of a host name. On a shared name, servers on other ports of this machine would receive the cookie.
+    `_hosts` are the accepted values of the Host header. If a foreign page lets its own name point to this address (DNS
+    rebinding), its requests have another Host.
     """
 
     def __init__(self, server: str, authority: str, token: Token) -> None:
@@ -129,7 +130,7 @@ class Gateway:
         self.application = Request.application(self._answer)
 
     def address(self, port: int) -> str:
-        """What the browser is to open, where we are served on this port of the loopback."""
+        """The URL for the browser, if the gateway listens on this port of the loopback. Sets the accepted hosts."""
         own = own_host()
         self._hosts = {f"{name}:{port}" for name in (own, LOOPBACK, "localhost")}
         return f"http://{own}:{port}/?key={self.key}"
@@ -145,7 +146,7 @@ class Gateway:
             raise Forbidden("this is not the address that phalanx ui printed")
         if request.method != "GET" and (request.method, request.path) != DRY_RUN:
             raise MethodNotAllowed
-        # A page of another server on this machine may send our cookie along, where we go by the same name.
+        # If another server on this machine has the same host name, requests from its pages carry this cookie too.
         if urlsplit(request.headers.get("Origin", f"http://{request.host}")).netloc not in self._hosts:
             raise Forbidden("only the page that phalanx ui has opened may ask")
         if request.path not in PATHS and (request.method, request.path) != DRY_RUN:
@@ -177,7 +178,7 @@ class Gateway:
 
 
 def own_host() -> str:
-    """A name of this machine that nobody guesses, for one run: browsers know all below `localhost` (RFC 6761)."""
+    """A random host name of this machine for one run. Browsers resolve all names below `localhost` (RFC 6761)."""
     name = f"phalanx-{secrets.token_hex(8)}.localhost"
     if sys.platform == "darwin":  # Safari asks the system, which knows them in newer versions
         try:
@@ -188,7 +189,7 @@ def own_host() -> str:
 
 
 def _authority(transport: Transport) -> str:
-    """The caBundle of our own configurations (PEM)."""
+    """The caBundle of Phalanx' webhook configurations (PEM)."""
     kind, name = CONFIGURATIONS[-1]
     found = transport.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
     bundles = [each["clientConfig"].get("caBundle", "") for each in found["webhooks"]]
@@ -199,7 +200,7 @@ def _authority(transport: Transport) -> str:
 
 
 def _account_token(transport: Transport, account: str) -> Token:
-    """Tokens of a service account, a new one in time."""
+    """Returns tokens of a service account, and requests a new one before the old one expires."""
     namespace, _, name = account.partition("/")
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
     spec = {"expirationSeconds": TOKEN_SECONDS}

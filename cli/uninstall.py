@@ -1,7 +1,8 @@
-"""`phalanx uninstall`: let every waiting pod go and remove Phalanx from the cluster; running pods are left alone.
+"""`phalanx uninstall`: releases every waiting pod and removes Phalanx from the cluster. Running pods do not change.
 
-In an order in which a stop at any point leaves nothing stuck, and which can be begun again: nobody gates new pods any
-more, the controller can write no more, the gates are opened, and only then the rest goes.
+The order of the steps leaves nothing stuck if the command stops between them, and the command can be repeated. First
+the webhook configurations go, so that no new pod is gated. Then the controller goes, so that it writes nothing more.
+Then the gates are removed from the pods, and at last all other objects are deleted.
 """
 
 import time
@@ -28,9 +29,9 @@ from timing.clock import SYSTEM_CLOCK, rfc3339
 
 PAGE = 500
 SETTLE_SECONDS = 1.0
-"""Between two looks for gated pods: an API server takes a moment to forget a webhook."""
+"""Seconds between two lists of gated pods: an API server may call a deleted webhook for a moment."""
 EMPTY_LOOKS = 2
-"""So many in a row must find no gated pod."""
+"""The number of lists in a row that must contain no gated pod."""
 PATIENCE_SECONDS = 120.0
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -49,14 +50,14 @@ _COLLECTIONS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "Namespace": "/api/v1/namespaces",
 }
-"""Where the objects are that have no namespace; the others go with theirs."""
+"""The paths of cluster-scoped kinds. Objects in a namespace are deleted with their namespace."""
 
 Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """How many pods were let go: with their gang's plan, and without one."""
+    """The number of released pods: with a plan of their gang, and without one."""
 
     planned: int = 0
     unplanned: int = 0
@@ -131,7 +132,7 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
 
 
 def _step(what: str, remove: Callable[[], int]) -> None:
-    """Remove something and say how much of it there was."""
+    """Remove objects and print how many there were."""
     with waiting(f"removing {what}"):
         removed = remove()
     click.echo(f"{what}: {removed} removed" if removed else f"{what}: none left")
@@ -142,7 +143,7 @@ def _admission_objects() -> list[Manifest]:
 
 
 def _delete(transport: Transport, manifests: Iterable[Manifest]) -> int:
-    """Delete the objects without a namespace; how many were there."""
+    """Delete the cluster-scoped objects. Return how many existed."""
     paths = (
         f"{_COLLECTIONS[each['kind']]}/{each['metadata']['name']}"
         for each in manifests
@@ -152,7 +153,7 @@ def _delete(transport: Transport, manifests: Iterable[Manifest]) -> int:
 
 
 def _gone(transport: Transport, path: str) -> bool:
-    """Delete one object; whether it was there. A namespace that is on its way out counts as gone."""
+    """Delete one object. Return whether it existed. An object that is being deleted already counts as gone."""
     try:
         before = transport.request("GET", path)
         if before["metadata"].get("deletionTimestamp"):
@@ -166,12 +167,14 @@ def _gone(transport: Transport, path: str) -> bool:
 
 
 def open_gates(transport: Transport) -> Released:
-    """Open every gate of ours, planned members first, then by priority, until `EMPTY_LOOKS` in a row find none.
+    """Remove Phalanx' gate from every pod, planned members first, then by priority.
 
-    One is not enough: an API server that does not know yet that the webhook is gone may gate another pod.
+    The function ends when `EMPTY_LOOKS` lists in a row have no gated pod. One empty list is not enough: an API server
+    that does not know yet that the webhook is gone may gate another pod.
 
-    A planned member is tied to its node, as at any release: let go while its victims still end, it would otherwise have
-    the scheduler evict others elsewhere, because pods that were evicted through the API do not count as making room.
+    A planned member is pinned to its node, as at any release. Its victims may still be terminating, and the scheduler
+    does not count the capacity of pods that were evicted through the API. Without the pin, the scheduler would evict
+    other pods elsewhere.
 
     :raises ApiException: a pod could not be changed for another reason than a change in between.
     """
@@ -193,7 +196,7 @@ def open_gates(transport: Transport) -> Released:
 
 
 def gated_pods(transport: Transport) -> list[Manifest]:
-    """The pods behind our gate. A gated pod is Pending and has no node."""
+    """The pods with Phalanx' gate. A gated pod is Pending and has no node."""
     fields = "status.phase=Pending,spec.nodeName="
     return [
         pod
@@ -207,7 +210,7 @@ def _path(pod: Manifest) -> str:
 
 
 def _holds_room(pod: Manifest) -> bool:
-    """Whether it is a placeholder: nobody's pod, which is deleted and not let go."""
+    """Whether the pod is a placeholder. A placeholder belongs to no workload, so it is deleted and not released."""
     return is_placeholder(msgspec.convert(pod, Pod))
 
 
@@ -220,7 +223,7 @@ def _planned(pod: Manifest) -> bool:
 
 
 def _open(transport: Transport, pod: Manifest) -> bool:
-    """Take our gate off; whether that was done. A pod that changed meanwhile is seen again at the next look."""
+    """Remove Phalanx' gate. Return whether it was removed. A pod that has changed meanwhile is in the next list."""
     body = release_patch(
         msgspec.convert(pod, Pod), _node_of(transport, pod), domain=None, now=rfc3339(SYSTEM_CLOCK.wall())
     )
@@ -234,7 +237,7 @@ def _open(transport: Transport, pod: Manifest) -> bool:
 
 
 def _node_of(transport: Transport, pod: Manifest) -> Node | None:
-    """The node that is held for a pod; None where it has none, or the node is gone."""
+    """The node that is nominated for the pod. None if it has no nomination, or if the node is gone."""
     name = (pod.get("status") or {}).get("nominatedNodeName")
     if not name:
         return None
@@ -247,7 +250,7 @@ def _node_of(transport: Transport, pod: Manifest) -> Node | None:
 
 
 def _delete_mirrors(transport: Transport) -> int:
-    """Delete the Gang objects that the controller made; those that users wrote are theirs."""
+    """Delete the Gang objects that the controller created (mirrors). Users' own Gang objects stay."""
     try:
         gangs = list(_listed(transport, f"/apis/{API_VERSION}/gangs"))
     except ApiException as error:
@@ -260,7 +263,7 @@ def _delete_mirrors(transport: Transport) -> int:
 
 
 def _definitions(transport: Transport) -> list[Manifest]:
-    """Our definitions that are there; one that another system has replaced by its own does not carry our label."""
+    """The installed definitions of Phalanx. A definition that another system has replaced lacks the label."""
     names = {each["metadata"]["name"] for each in installing.custom_resource_definitions()}
     selector = ",".join(f"{key}={value}" for key, value in installing.OURS.items())
     items = transport.request("GET", _DEFINITIONS, query={"labelSelector": selector})["items"]

@@ -1,4 +1,4 @@
-"""`phalanx webhook`: serve admission, dry runs and the live picture."""
+"""`phalanx webhook`: serves admission, dry runs and the live page."""
 
 from pathlib import Path
 

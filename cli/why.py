@@ -1,4 +1,4 @@
-"""`phalanx why NAMESPACE/GANG`: how a gang of the live cluster stands, and why."""
+"""`phalanx why NAMESPACE/GANG`: the state of a gang in the live cluster, with the reasons."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -64,12 +64,12 @@ def why(gang: str, *, watch: bool, kubeconfig: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads what is known of a gang, in a handful of requests."""
+    """Reads the facts about a gang, in a few requests."""
 
     transport: Transport
 
     def story(self, namespace: str, name: str) -> GangFacts:
-        """All there is to tell. Raises `click.ClickException` where there is no such gang."""
+        """All facts about the gang. Raises `click.ClickException` if there is no such gang."""
         manifest = self.gang(namespace, name)
         pods = self.members(manifest)
         return GangFacts(
@@ -81,7 +81,10 @@ class Reader:
         )
 
     def gang(self, namespace: str, name: str) -> Manifest:
-        """The Gang object of that name, or of what asked for it. Raises `click.ClickException` where there is none."""
+        """The Gang object with this name, or one whose owner or mirrored gang has this name.
+
+        :raises click.ClickException: there is no such Gang object.
+        """
         try:
             manifests = self._get(f"/apis/{API_VERSION}/namespaces/{namespace}/gangs")["items"]
         except NotFoundException as error:
@@ -96,7 +99,7 @@ class Reader:
         return gang
 
     def _left(self) -> str:
-        """Whose gangs are not shown because another system has them; "" where nobody's are or that is not for us."""
+        """A hint that names the systems to which gangs are ceded. "" if there are none, or if reading is forbidden."""
         try:
             lists = [self._get(f"/apis/{ADMISSION}/v1/{kind.plural}")["items"] for kind in EVIDENCE_KINDS]
         except ForbiddenException:
@@ -122,7 +125,7 @@ class Reader:
             yield msgspec.convert(each, type=Pod)
 
     def _place(self, manifest: Manifest) -> PlaceInLine | None:
-        """The gang's place in line; None where not all gangs, or not all their pods, are for the caller to see."""
+        """The gang's place in line. None if the caller may not list all gangs and their pods."""
         try:
             gangs = list(listed(self.transport, f"/apis/{API_VERSION}/gangs"))
             unbound = [
@@ -134,7 +137,7 @@ class Reader:
         return place_of(manifest, gangs, unbound)
 
     def _leader(self) -> Manifest | None:
-        """The lease of the controllers: None where there is none, empty where it may not be read."""
+        """The spec of the controllers' lease. None if there is no lease, empty if the caller may not read it."""
         path = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/{CONTROLLER_LEASE}"
         try:
             spec: Manifest = self._get(path)["spec"]
@@ -145,12 +148,12 @@ class Reader:
         return spec
 
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """An answer, with nothing in it that a terminal would obey."""
+        """The answer of the API server, with line breaks and control characters escaped for the terminal."""
         return one_line_each(self.transport.request("GET", path, query=query, timeout=TIMEOUT))
 
 
 def _asked_by(manifest: Manifest) -> set[str]:
-    """Names of what asked for the gang."""
+    """The names of the Gang object's owners and of the gang that it mirrors."""
     key = mirrored_key(manifest)
     owners = {owner["name"] for owner in manifest["metadata"].get("ownerReferences", ())}
     return owners | ({key.name} if key else set())

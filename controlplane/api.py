@@ -23,12 +23,12 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 class RefusedError(Exception):
-    """The API server refused an object; the text is its own."""
+    """The API server refused an object. The text is the API server's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the API server has said. `body`: decoded; `warnings`: what kubectl would print after "Warning: "."""
+    """An answer of the API server. `body`: decoded. `warnings`: the texts that kubectl prints after "Warning: "."""
 
     status: int
     body: Any
@@ -36,15 +36,15 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether it has not done what it was asked."""
+        """Whether the API server has refused the request."""
         return self.status >= _REFUSED
 
 
 class ApiServer:
-    """Where the API server is and how to be trusted by it. Threads may share it.
+    """A client of the API server. Safe to share between threads.
 
-    Its connections are kept: a handshake for each question would cost both sides more than most answers, and a test
-    that waits asks twenty times a second.
+    It reuses connections: a handshake for each request would cost both sides more than most answers, and a test that
+    waits sends twenty requests a second.
     """
 
     def __init__(self, host: str, token: str, ca_file: Path) -> None:
@@ -55,7 +55,7 @@ class ApiServer:
         )
 
     def close(self) -> None:
-        """Give the kept connections back."""
+        """Close the idle connections."""
         self._pool.close()
 
     def request(
@@ -67,9 +67,10 @@ class ApiServer:
         *,
         seconds: float = REQUEST_SECONDS,
     ) -> Any:
-        """Ask; returns the decoded answer, whatever its status. Nothing may take longer than `seconds` to come.
+        """Send a request and return the decoded answer, whatever its status.
 
-        :raises OSError: there is nobody to ask, or who was went away before the answer.
+        :param seconds: the timeout to connect, and between bytes of the answer.
+        :raises OSError: no server listens, or the connection ended before the answer.
         """
         return self.ask(method, path, body, content_type, seconds).body
 
@@ -81,7 +82,7 @@ class ApiServer:
         content_type: str = "application/json",
         seconds: float = REQUEST_SECONDS,
     ) -> Answer:
-        """As `request`, with the status and the warnings."""
+        """Send a request and return the answer with its status and warnings. Parameters and errors: see `request`."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
         text = json.dumps(body) if body is not None else None
         try:
@@ -118,7 +119,7 @@ class ApiServer:
         return connection
 
     def connect(self, timeout: float | None) -> http.client.HTTPSConnection:
-        """A connection of its own that has not been opened yet; None waits for ever."""
+        """A new connection that is not opened yet. The timeout None waits for ever."""
         trust = ssl.create_default_context(cafile=str(self.ca_file))
         return http.client.HTTPSConnection(self.host, context=trust, timeout=timeout)
 
@@ -133,6 +134,6 @@ class ApiServer:
 
 
 def _warning(header: str) -> str:
-    """The text of a warning, as RFC 9111 had them quoted."""
+    """The text of a Warning header, without its quotes (RFC 9111)."""
     found = _WARNING.match(header.encode("latin-1").decode())
     return re.sub(r"\\(.)", r"\1", found[1]) if found else header

@@ -1,4 +1,4 @@
-"""What kubectl makes of manifests, without starting it: that takes a quarter of a second of computing each time."""
+"""Sends manifests as kubectl does, without kubectl: its start takes a quarter of a second of processor time."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from controlplane.api import Answer, ApiServer, Manifest
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _MANAGER = "kubectl-client-side-apply"
 _ESCAPED = {ord(each): f"\\u{ord(each):04x}" for each in "&<>\u2028\u2029"}
-"""As Go writes JSON: kubectl compares texts."""
+"""Characters that Go escapes in JSON. The escapes must be the same, because kubectl compares texts."""
 
 
 class UnknownKindError(Exception):
@@ -24,9 +24,9 @@ class Applier:
         """The plural of a kind by its version and name, and whether its objects are in a namespace."""
 
     def create(self, manifest: Manifest, *, dry_run: bool = False) -> Answer:
-        """What `kubectl apply` sends for an object that is not there yet; refused with 409 where it is.
+        """Create an object with the request that `kubectl apply` sends. If the object exists, the answer is 409.
 
-        :raises UnknownKindError: there is no such kind.
+        :raises UnknownKindError: the API server serves no such kind.
         """
         metadata = manifest["metadata"]
         namespace = self._namespace(manifest)
@@ -48,7 +48,7 @@ class Applier:
         self._api.apply(f"{self.collection(manifest)}/{manifest['metadata']['name']}", placed)
 
     def collection(self, manifest: Manifest) -> str:
-        """Where objects of its kind are created."""
+        """The API path at which objects of the manifest's kind are created."""
         version = manifest["apiVersion"]
         plural, namespaced = self._resource(version, manifest["kind"])
         namespace = f"namespaces/{manifest['metadata'].get('namespace') or 'default'}/" if namespaced else ""

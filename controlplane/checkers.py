@@ -1,8 +1,8 @@
-"""Programs that check files of ours. `python -m controlplane.checkers` brings those that `make test` needs.
+"""Programs that check files of this repository. `python -m controlplane.checkers` builds those for `make test`.
 
 They are found or built like the control plane's programs, from modules pinned in `checker-pins`. Their cache is
-separate, so a new version of one does not rebuild the control plane. The others are built when a long test asks for
-them.
+separate, so a new version of one does not rebuild the control plane. The other checkers are built when a long test
+needs them.
 """
 
 import subprocess
@@ -35,17 +35,17 @@ CHECKERS = {
 
 
 def checker(name: str, progress: Progress | None = None) -> Path:
-    """Where a checker is; built now where it is not there yet (a minute or two, once).
+    """The path of a checker. If it is not in the cache, it is built first (a minute or two, once).
 
-    :raises KeyError: there is none of that name.
-    :raises controlplane.programs.binaries.BuildError: with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises KeyError: there is no checker of that name.
+    :raises controlplane.programs.binaries.BuildError: the build failed. The text is the end of the toolchain's output.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     return build_alone(CHECKERS[name], "checkers", progress or Progress())
 
 
 def check(name: str, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a checker; what it says is the caller's to judge. Raises as `checker`."""
+    """Run a checker and return its result, whatever its exit status. Raises as `checker`."""
     command = [str(checker(name)), *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 

@@ -1,4 +1,4 @@
-"""The control plane as one thing: start it, use it, stop it."""
+"""The control plane as one object that can be started, used and stopped."""
 
 import http.client
 import os
@@ -37,23 +37,26 @@ NODES_SECONDS = 240.0
 NODES_PER_SECOND = 25
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.1, 1.0
 _TAINTS_OF_NEW_NODES = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
-"""The controller-manager takes them off; a pod that is pinned there before fails. A cordon may well be wanted."""
+"""Taints that the controller-manager removes from new nodes. A pod that is pinned to a node before that fails.
+
+The taint of a cordon is not here, because a test may want it.
+"""
 
 
 class StartError(Exception):
-    """A component did not come up; the text holds the end of its log."""
+    """A component did not become ready. The text contains the end of its log."""
 
 
 LONG_LEASES: Mapping[str, Sequence[str]] = {
     "kwok": ("--node-lease-duration-seconds=3600",),
     "kube-controller-manager": ("--node-monitor-grace-period=4000s",),
 }
-"""`Options.more` for thousands of nodes: such as renew a lease every ten seconds take a core by themselves."""
+"""`Options.more` for thousands of nodes. If each node renews its lease every ten seconds, this takes a whole core."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What differs between runs.
+    """The options of a control plane.
 
     `slow_deletion`: seconds a pod of that priority class stays Terminating (one pod: `stages.TERMINATES_AFTER`).
     `feature_gates` go to the API server, the scheduler and the controller-manager, `runtime_config` to the API server.
@@ -68,10 +71,10 @@ class Options:
     stages: Sequence[Manifest] = ()
     api_server: Sequence[str] = ()
     more: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By component: flags whose values go before its usual ones."""
+    """By component, flags that take precedence over its usual flags."""
 
     def __post_init__(self) -> None:
-        """Refuse a component that there is not."""
+        """Check `components`. Raises ValueError for an unknown component."""
         unknown = set(self.components) - set(COMPONENTS)
         if unknown:
             raise ValueError(f"no such components: {', '.join(sorted(unknown))}; there are {', '.join(COMPONENTS)}")
@@ -112,7 +115,7 @@ class ControlPlane:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop everything and remove its files; those first that need the others."""
+        """Stop all programs and remove their files. Clients stop before the API server, and that before etcd."""
         with self._stack:
             servers = [self._programs[name] for name in ("kube-apiserver", "etcd") if name in self._programs]
             clients = [each for each in self._programs.values() if each not in servers]
@@ -128,9 +131,9 @@ class ControlPlane:
         return self._programs[name]
 
     def run(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
-        """Start another program beside the control plane; it is stopped with it.
+        """Start another program beside the control plane. It is stopped together with the control plane.
 
-        :raises RuntimeError: one of that name runs.
+        :raises RuntimeError: a program of that name runs already.
         """
         if name in self._programs and self._programs[name].running:
             raise RuntimeError(f"{name} runs already")
@@ -156,9 +159,10 @@ class ControlPlane:
         raise StartError(f"{component} was not ready after {READY_SECONDS:.0f} s:\n{program.tail()}")
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """Run kubectl as the administrator and return what it prints (both streams where it fails and need not work).
+        """Run kubectl as the administrator and return its standard output.
 
-        :raises subprocess.CalledProcessError: it failed; `stderr` says why.
+        :param check: whether a failure raises. False: after a failure, both streams are returned.
+        :raises subprocess.CalledProcessError: kubectl failed. `stderr` has the reason.
         """
         answer = self.kubectl_result(*arguments, stdin=stdin)
         if check and answer.returncode != 0:
@@ -168,13 +172,13 @@ class ControlPlane:
         return answer.stdout if check else answer.stdout + answer.stderr
 
     def kubectl_result(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the administrator; exit status, output and warnings are the caller's to look at."""
+        """Run kubectl as the administrator and return its result, whatever its exit status."""
         command = [self._path("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
         environment = {**os.environ, "HOME": str(self.directory), "KUBECTL_EXTERNAL_DIFF": "diff -u -N"}
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=environment)
 
     def apply(self, objects: Iterable[Manifest]) -> None:
-        """Server-side apply of objects of any kind, one after the other, conflicts notwithstanding.
+        """Server-side apply of objects of any kind, one after the other. Conflicts are forced.
 
         :raises controlplane.applying.UnknownKindError: there is no such kind.
         :raises controlplane.api.RefusedError: one was not accepted.
@@ -191,7 +195,7 @@ class ControlPlane:
         *,
         seconds: float = REQUEST_SECONDS,
     ) -> Any:
-        """Ask the API server as the administrator; returns the decoded answer, whatever its status."""
+        """Send a request to the API server as the administrator. Return the decoded answer, whatever its status."""
         return self._api.request(method, path, body, content_type, seconds=seconds)
 
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
@@ -207,7 +211,7 @@ class ControlPlane:
         return Applier(self._api)
 
     def stored(self) -> Mapping[str, list[Stored]]:
-        """All objects there are, by kind (`controlplane.store`); asks etcd, and decides by no cache."""
+        """All stored objects by kind (`controlplane.store`), read from etcd and from no cache."""
         return stored_objects(self._place.etcd_url)
 
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
@@ -215,7 +219,7 @@ class ControlPlane:
         return self._api.watch(path, since)
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
-        """A kubeconfig that speaks as a service account, with its real rights."""
+        """Write a kubeconfig of a service account, with the permissions of that account. Return its path."""
         token = self.kubectl("create", "token", service_account, "-n", namespace, "--duration", "24h").strip()
         return self._kubeconfig(f"{namespace}-{service_account}", token)
 
@@ -246,7 +250,7 @@ class ControlPlane:
         self._write_keys(place)
         self._stack.callback(self._api.close)
         self._launch("etcd", binaries)
-        self._launch("kube-apiserver", binaries)  # asks for etcd until it is there
+        self._launch("kube-apiserver", binaries)  # it retries until etcd serves
         self.await_ready("etcd")
         self.await_ready("kube-apiserver")
         others = [each for each in COMPONENTS[2:] if each in self._options.components]
@@ -301,9 +305,9 @@ class ControlPlane:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until `condition` holds. What takes long to look at is looked at less often.
+    """Wait until `condition` holds. The pause between two calls is as long as a call takes, within bounds.
 
-    :raises TimeoutError: it did not in that time; `what` names it.
+    :raises TimeoutError: the condition did not hold within `seconds`. `what` names the condition in the message.
     """
     deadline, looked = time.monotonic() + seconds, time.monotonic()
     while not condition():

@@ -1,6 +1,7 @@
 """Definitions of other projects' kinds on a control plane.
 
-They stay when their operator goes: to define four large kinds and to undo that costs the API server 20 s of computing.
+The definitions stay when their operator ends. To define and delete four large kinds takes the API server 20 s of
+processor time.
 """
 
 from collections.abc import Collection, Iterable
@@ -9,14 +10,16 @@ from controlplane.control_plane import ControlPlane, Manifest, wait_until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SOURCE = "test.phalanx.dev/defined-by"
-"""The label that says whose definition it is."""
+"""The label with the source of a definition (`source` of `define`)."""
 _PATIENCE = 120.0
 
 
 def define(plane: ControlPlane, source: str, definitions: Iterable[Manifest]) -> None:
-    """Have kinds served as `source` defines them; a definition by the same name that is another's goes before.
+    """Create the definitions of `source`, and wait until their kinds are served.
 
-    :raises TimeoutError: an object of such a kind is kept by a finalizer, or the new kinds are not served.
+    Definitions of the same name from another source are deleted before, with their objects.
+
+    :raises TimeoutError: a finalizer keeps an object of such a kind, or the new kinds are not served.
     """
     wanted = {each["metadata"]["name"]: each for each in definitions}
     there = {name: plane.request("GET", f"{DEFINITIONS}/{name}")["metadata"] for name in wanted}
@@ -35,9 +38,9 @@ def define(plane: ControlPlane, source: str, definitions: Iterable[Manifest]) ->
 
 
 def undefine(plane: ControlPlane, names: Collection[str]) -> None:
-    """Have definitions be gone, and all objects of their kinds; those that are not there are no error.
+    """Delete definitions with all objects of their kinds, and wait until they are gone. A missing one is no error.
 
-    :raises TimeoutError: an object is kept by a finalizer.
+    :raises TimeoutError: a finalizer keeps an object.
     """
     for name in names:
         plane.request("DELETE", f"{DEFINITIONS}/{name}")

@@ -1,4 +1,4 @@
-"""The story of `phalanx demo`: the Koordinator guide's two examples, as written, on a control plane of its own."""
+"""The steps of `phalanx demo`: the Koordinator guide's two examples, unchanged, on their own control plane."""
 
 import sys
 import time
@@ -22,7 +22,7 @@ from controlplane.recording import Recorder, WatchEvent, bound
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "koordinator"
 TERMINATING_SECONDS = 3.0
-"""How long a pod of low priority takes to end: enough to see its room being held meanwhile."""
+"""How long a pod of low priority takes to end. It is long enough to see the reserved capacity meanwhile."""
 PATIENCE_SECONDS = 120.0
 
 _SPINE = "network.topology.nvidia.com/spine"
@@ -31,7 +31,7 @@ _BLOCK = "network.topology.nvidia.com/block"
 
 @dataclass(frozen=True, slots=True)
 class DemoGang:
-    """A gang of the story: its PodGroup's name and its members' names."""
+    """A gang of the examples: the name of its PodGroup and the names of its members."""
 
     name: str
     members: tuple[str, ...]
@@ -68,7 +68,7 @@ class Demonstration:
         self._progress = progress
 
     def tell(self) -> None:
-        """Do everything, and print what happened."""
+        """Play both examples and print the results."""
         with self._progress.step("installing Phalanx and starting its two servers"):
             deployment = Deployment(self._control_plane)
             deployment.install()
@@ -106,7 +106,7 @@ class Demonstration:
         self._console.print(f"evicted: {evicted}\n")
 
     def _while_terminating(self) -> None:
-        """Show the moment that matters: the victim is on its way out, and the room is held."""
+        """Print the pods while the victim terminates and its capacity is reserved."""
         self._console.print("while the victim terminates:")
         columns = "NAME:.metadata.name,NODE:.spec.nodeName,NOMINATED:.status.nominatedNodeName"
         listing = self._control_plane.kubectl("get", "pods", "-o", f"custom-columns={columns}")
@@ -138,7 +138,7 @@ class Demonstration:
         self._console.print(f"proof: {status.get('proof')} ({goals})")
 
     def _tree(self, gang: DemoGang, nodes: dict[str, str]) -> Tree:
-        """The topology with every node and who runs there."""
+        """The topology as a tree, with every node and its pods."""
         pods = self._control_plane.request("GET", "/api/v1/pods")["items"]
         tenants = {pod["spec"].get("nodeName"): pod["metadata"]["name"] for pod in pods}
         tenants |= {node: member for member, node in nodes.items()}
@@ -190,7 +190,7 @@ def _terminating(events: Iterable[WatchEvent]) -> list[WatchEvent]:
 
 
 def _first(events: Iterable[WatchEvent], names: Iterable[str], happened: Callable[[WatchEvent], bool]) -> float:
-    """When the last of the pods came so far."""
+    """The time at which the last of the pods had its first event for which `happened` holds."""
     return max(next(e.at for e in events if e.name == name and happened(e)) for name in names)
 
 

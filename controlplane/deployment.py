@@ -1,7 +1,7 @@
 """Phalanx on a control plane of its own: installed from the manifests, its two servers as processes beside it.
 
-The same access rules, webhook configurations and definitions as in a cluster, with the servers' own service accounts;
-only the webhook is reached by URL, because nothing runs pods for real.
+Access rules, webhook configurations and definitions are those of a real cluster, and the servers use their own service
+accounts. The API server reaches the webhook by URL, because no kubelet runs pods here.
 """
 
 import os
@@ -26,19 +26,23 @@ _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 
 
 class Deployment:
-    """What is installed on one control plane, and the servers that run for it."""
+    """An installation of Phalanx on one control plane, with its running servers."""
 
     def __init__(self, control_plane: ControlPlane, lease_seconds: float = LEASE_SECONDS) -> None:
-        """`lease_seconds`: how long a controller that was killed is waited for; a busy machine renews late."""
+        """Prepare a deployment.
+
+        :param lease_seconds: the controllers' lease duration. A standby leads this long after the leader was killed.
+            On a busy machine a short lease expires, because the leader renews it late.
+        """
         self._control_plane = control_plane
         self._lease_seconds = lease_seconds
         self._authority = b""
         self._webhook_port, self._webhook_health, self._controller_health, self._controller_metrics = free_ports(4)
         self._controller_way: tuple[Path | None, tuple[object, ...]] = (None, ())
-        """How the controller was started last: `kubeconfig` and `options` of `start_controller`."""
+        """The arguments of the last start of the controller: `kubeconfig` and `options` of `start_controller`."""
 
     def install(self) -> None:
-        """Definitions, namespace, service accounts and what they may do."""
+        """Apply the definitions, the namespace, and the service accounts with their access rules."""
         definitions = custom_resource_definitions()
         self._control_plane.apply(definitions)
         names = [each["metadata"]["name"] for each in definitions]
@@ -47,7 +51,7 @@ class Deployment:
         self._await_service_account()
 
     def start_webhook(self) -> Program:
-        """Serve admission; `register_webhook` tells the API server."""
+        """Start the webhook and wait until it is ready. `register_webhook` registers it with the API server."""
         folder = self._control_plane.directory / "webhook-certs"
         self._authority = write_self_signed(folder, dns_names=["localhost"], addresses=["127.0.0.1"])
         program = self._run(
@@ -59,15 +63,19 @@ class Deployment:
         return program
 
     def register_webhook(self) -> None:
-        """Have the API server ask the webhook from now on. Returns when it does, which takes it a moment.
+        """Register the webhook, and wait until the API server calls it, which takes a moment.
 
-        :raises controlplane.api.RefusedError: it does not take what is to be registered.
+        :raises controlplane.api.RefusedError: the API server refuses the configurations.
         """
         self._control_plane.apply(webhook_configurations(self.webhook_url(), self._authority))
         wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
 
     def start_controller(self, kubeconfig: Path | None = None, options: Sequence[object] = ()) -> Program:
-        """Lead. `kubeconfig`: another way to the API server than its service account's own; `options`: beside ours."""
+        """Start the controller and wait until it is ready.
+
+        :param kubeconfig: the access to the API server. None: the controller's own service account.
+        :param options: further options of `phalanx controller`.
+        """
         self._controller_way = (kubeconfig, tuple(options))
         program = self._run(
             "controller",
@@ -79,7 +87,7 @@ class Deployment:
         return program
 
     def ensure_controller(self, options: Sequence[object] = ()) -> None:
-        """Have one lead that was started with just these options; one that runs in another way is killed."""
+        """Ensure that a controller with exactly these options runs. A controller with other options is killed."""
         program = self._control_plane.program("controller")
         if program.running and self._controller_way == (None, tuple(options)):
             return
@@ -87,11 +95,11 @@ class Deployment:
         self.start_controller(options=options)
 
     def webhook_url(self) -> str:
-        """Where the webhook serves."""
+        """The URL of the webhook."""
         return f"https://127.0.0.1:{self._webhook_port}"
 
     def metrics_url(self) -> str:
-        """Where the controller tells its numbers."""
+        """The URL of the controller's metrics."""
         return f"https://127.0.0.1:{self._controller_metrics}/metrics"
 
     def _run(
@@ -112,7 +120,7 @@ class Deployment:
         raise StartError(f"{program.name} did not become ready:\n{program.tail()}")
 
     def _asked(self) -> bool:
-        """Whether a member would be gated, and a wrong Gang refused. Nothing is stored."""
+        """Whether the webhook gates a member and refuses an invalid Gang, tried by dry runs."""
         metadata = {"name": "phalanx-is-asked", "namespace": "default", "labels": {GANG: "phalanx-is-asked"}}
         containers = [{"name": "main", "image": "pause"}]
         member = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
@@ -123,12 +131,12 @@ class Deployment:
         return bool(pod.get("spec", {}).get("schedulingGates")) and "denied the request" in gang.get("message", "")
 
     def _tried(self, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
-        """What the API server would store, or its refusal."""
+        """The object as the API server would store it (a dry run), or the Status with its refusal."""
         answer: dict[str, Any] = self._control_plane.request("POST", f"{path}?dryRun=All", manifest)
         return answer
 
     def _await_service_account(self) -> None:
-        """Pods of the system namespace (probes) are admitted once it has its default service account."""
+        """Wait for the default service account of the system namespace. Without it no pods (probes) are admitted."""
         path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/default"
 
         def there() -> bool:

@@ -33,46 +33,46 @@ _FLAGS = {
         "--webhook-server-port={port}",
     ),
 }
-"""Of those that are started by flags instead of a file."""
+"""The flags of the operators that take flags instead of a configuration file."""
 _CONFIGURATIONS = {
     "lws": ("config.lws.x-k8s.io", "internalCertManagement", True),
     "jobset": ("config.jobset.x-k8s.io", "internalCertManagement", True),
     "trainer": ("config.trainer.kubeflow.org", "certManagement", False),
 }
-"""Of those that are started by a file: its group, what says there who makes their certificates, and whether it may
-say where those are.
+"""The operators that take a configuration file: the API group of the file, the field that configures the certificates,
+and whether the file may name the certificates' folder.
 """
 _HEALTH = {"mpi-operator": 8080}
-"""Where those say that they live that cannot be told where."""
+"""The health ports of operators whose port cannot be configured."""
 _OWN_PAIR = "training-operator-webhook-cert"
-"""Where the training operator keeps a pair of its own, which nobody is shown here: it waits until it has one."""
+"""The Secret of the training operator's own certificate. It is not served here, but the operator waits for it."""
 _LEFT_BEHIND = {"mpi-operator": ("lease/mpi-operator",), "training-operator": (f"secret/{_OWN_PAIR}",)}
-"""What is in the way of the next one if it stays, in kube-system."""
+"""Objects in kube-system that are deleted when an operator ends. They would block its next start."""
 _MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108 - the operator looks nowhere else
-"""The file of its own pair for which the training operator waits; what is in it is not read."""
+"""The certificate file for which the training operator waits. The operator does not read its content."""
 _CERTIFICATES = Path("k8s-webhook-server", "serving-certs")
-"""Where an operator looks for its pair below its folder for temporary files, if nobody tells it where."""
+"""The default folder of an operator's certificate and key, relative to its folder for temporary files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """An operator that runs. `hooks`: its webhooks as they are to be registered."""
+    """A running operator. `hooks`: its webhook configurations, to be registered."""
 
     name: str
     plane: ControlPlane
     hooks: list[dict[str, Any]] = field(default_factory=list)
 
     def register(self) -> None:
-        """Register its webhooks: whoever empties the cluster takes them away."""
+        """Register the operator's webhooks. Call it again after the cluster is emptied, which deletes them."""
         if self.hooks:
             self.plane.apply(self.hooks)
 
 
 @contextmanager
 def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = print) -> Iterator[Running]:
-    """Have an operator run, and it and all objects of its kinds be gone afterwards; the kinds stay (`define`).
+    """Run an operator. On exit, delete all objects of its kinds and stop it. The kinds stay (`define`).
 
-    `report`: is told the end of its log then.
+    :param report: receives the last lines of the operator's log on exit.
     """
     found = list(operators.definitions(name))
     define(plane, name, found)
@@ -111,8 +111,9 @@ def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = p
 
 
 def _delete_all(plane: ControlPlane, definitions: list[dict[str, Any]]) -> int:
-    """Delete the objects of these kinds; how many there were, a kind that cannot be listed yet counted as one. Some go
-    only while their operator lives.
+    """Delete the objects of these kinds, and return how many there were. A kind that cannot be listed counts as one.
+
+    Some objects disappear only while their operator runs.
     """
     count = 0
     for spec in (each["spec"] for each in definitions):
@@ -129,7 +130,7 @@ def _delete_all(plane: ControlPlane, definitions: list[dict[str, Any]]) -> int:
 
 
 def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[str]:
-    """How the operator is started on ports of its own, with nobody to elect a leader among."""
+    """The arguments that start the operator on the given ports, without leader election."""
     if name in _FLAGS:
         return [each.format(health=f"{LOOPBACK}:{health}", port=port) for each in _FLAGS[name]]
     group, certificates, told_where = _CONFIGURATIONS[name]
@@ -149,7 +150,7 @@ def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[s
 
 
 def _give_own_secret(plane: ControlPlane) -> None:
-    """What the training operator waits for before it does anything: a Secret to fill, and a file that is there."""
+    """Create the Secret and the file for which the training operator waits at its start. It fills the Secret itself."""
     metadata = {"name": _OWN_PAIR, "namespace": "kube-system"}
     plane.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata}])
     _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
@@ -163,14 +164,14 @@ def _write_pair(folder: Path, pair: Pair) -> None:
 
 
 def _lives(port: int) -> bool:
-    """Whether somebody says there that he is well."""
+    """Whether a process answers `/healthz` on the port with 200."""
     with suppress(OSError), urlopen(f"http://{LOOPBACK}:{port}/healthz", timeout=5) as answer:
         return bool(answer.status == HTTPStatus.OK)
     return False
 
 
 def _serves(port: int) -> bool:
-    """Whether somebody listens there with TLS."""
+    """Whether a process serves TLS on the port."""
     with suppress(OSError):
         ssl.get_server_certificate((LOOPBACK, port), timeout=5)
         return True

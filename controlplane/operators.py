@@ -1,10 +1,10 @@
-"""Operators that make pods of other projects' workloads. `python -m controlplane.operators` builds them ahead.
+"""Operators that create the pods of other projects' workloads. `python -m controlplane.operators` builds them ahead.
 
-They are built as the control plane is, each from the module pinned for it in `operator-pins`, into a cache of its own.
-The libraries of Kubernetes are pinned there in the versions of the control plane where a module builds with them (MVS
-lets a build ask for newer ones than a module does), so that Go has compiled them already. Others share KubeRay's, which
-are the newest that all of them build with. What that costs is in docs/decisions/0033.
-Their definitions of kinds and their webhooks are taken from the same module.
+Each operator is built like the control plane, from the module pinned in `operator-pins`, into its own cache. If a
+module builds with the control plane's versions of the Kubernetes libraries, these are pinned, so that Go has compiled
+them already. Go's minimal version selection (MVS) lets a build request newer versions than the module does. The other
+modules share KubeRay's versions, the newest with which all of them build. The cost of the builds is in
+docs/decisions/0033. The definitions and the webhooks of an operator come from the same module.
 """
 
 import sys
@@ -22,13 +22,13 @@ from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 
 STARTED = ("lws", "jobset", "mpi-operator", "kuberay", "training-operator", "trainer")
-"""Those that tests start, built ahead. Kueue is only measured against (`make bench`), and built by that alone."""
+"""The operators that tests start. They are built ahead. Only `make bench` uses Kueue, for comparison, and builds it."""
 _PINS = Path(__file__).parent / "operator-pins"
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One of them. `module`: where it is from; `definitions`, `webhooks`: files of its module, "": it has none."""
+    """An operator. `module`: its Go module. `definitions`, `webhooks`: files of the module; "": it has none."""
 
     name: str
     module: str
@@ -38,7 +38,7 @@ class Operator:
 
     @property
     def recipe(self) -> Recipe:
-        """What its program is built from."""
+        """The recipe that builds the operator's program."""
         return Recipe(self.name, _PINS / self.name, f"{self.module}{self.package}", ("-ldflags", "-s -w"))
 
 
@@ -86,11 +86,11 @@ OPERATORS = {
 
 
 def program(name: str, progress: Progress | None = None) -> Path:
-    """Where an operator's program is; built now where it is not there yet (half a minute, once).
+    """The path of an operator's program. If it is not in the cache, it is built first (half a minute, once).
 
-    :raises KeyError: there is none of that name.
-    :raises controlplane.programs.binaries.BuildError: with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises KeyError: there is no operator of that name.
+    :raises controlplane.programs.binaries.BuildError: the build failed. The text is the end of the toolchain's output.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     return build_alone(OPERATORS[name].recipe, "operators", progress or Progress())
 
@@ -102,10 +102,10 @@ def definitions(name: str) -> Iterator[dict[str, Any]]:
 
 
 def webhooks(name: str, kubectl: Callable[..., str], url: str, authority: bytes) -> Iterator[dict[str, Any]]:
-    """An operator's webhooks, asked at `url` (https://host:port) instead of at their Service. Raises as `source`.
+    """An operator's webhook configurations, with `url` (https://host:port) instead of the Service. Raises as `source`.
 
-    :param kubectl: what runs it with these arguments and returns what it prints.
-    :param authority: whose certificates are trusted there (PEM).
+    :param kubectl: runs kubectl with the given arguments and returns its output.
+    :param authority: the certificate of the authority that the API server trusts at `url` (PEM).
     """
     folder = OPERATORS[name].webhooks
     text = kubectl("kustomize", str(source(name) / folder)) if folder else ""

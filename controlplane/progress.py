@@ -1,4 +1,4 @@
-"""Long steps say that they are under way, and how long they took: on standard error, a line each."""
+"""Progress of long steps on standard error, one line each, with the time that the step took."""
 
 import sys
 import threading
@@ -11,7 +11,7 @@ TICK_SECONDS = 30.0
 
 
 class Progress:
-    """Where the lines go; None says nothing."""
+    """Writes the progress lines to a stream. None: writes nothing."""
 
     def __init__(self, stream: TextIO | None = sys.stderr) -> None:
         self._stream = stream
@@ -23,7 +23,7 @@ class Progress:
 
     @contextmanager
     def step(self, text: str, estimate: object = "") -> Iterator[None]:
-        """Announce a step, and its time once it is done. `estimate`: its text says how far the step is."""
+        """Print a step when it begins, and its time when it ends. `estimate`: its text is the progress of the step."""
         self.say(f"  {text} …", end=" ")
         started = time.monotonic()
         done = threading.Event()
@@ -41,7 +41,7 @@ class Progress:
         self.say(f"{time.monotonic() - started:.0f} s")
 
     def _tick(self, started: float, done: threading.Event, estimate: object) -> None:
-        """Say how long a step has been going on, so that it does not look hung."""
+        """Print the elapsed time of a step every `TICK_SECONDS`, so that the step does not look hung."""
         while not done.wait(TICK_SECONDS):
             text = f" ({estimate})" if str(estimate) else ""
             self.say(f"{time.monotonic() - started:.0f} s{text} …", end=" ")

@@ -1,4 +1,4 @@
-"""Records what the API server says of a resource, event by event, so that a run can be told, or tested, afterwards."""
+"""Records the watch events of a resource, so that a run can be printed or checked afterwards."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One event: ADDED, MODIFIED or DELETED, the object as it was then, and when it came (seconds, monotonic)."""
+    """One watch event: its type (ADDED, MODIFIED or DELETED), its object, and its arrival (seconds, monotonic)."""
 
     type: str
     object: Object
@@ -44,7 +44,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin with everything that happens from here on."""
+        """Start the watch. It records the events from now on."""
         start = self._control_plane.request("GET", self._path)["metadata"]["resourceVersion"]
         connection = self._control_plane.watch(self._path, start)
         self._socket = connection.sock
@@ -55,7 +55,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the watch; what was recorded stays."""
+        """End the watch. The recorded events stay."""
         if self._socket:
             with suppress(OSError):  # the server may have ended it before
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # wakes the reader; close() would not
@@ -67,7 +67,7 @@ class Recorder:
 
     @property
     def events(self) -> list[WatchEvent]:
-        """Everything so far, in the order of the API server."""
+        """The events recorded so far, in the order of the API server."""
         with self._changed:
             return list(self._events)
 
@@ -96,7 +96,7 @@ class Recorder:
             return list(self._events)
 
     def _record(self) -> None:
-        """Read until the watch ends, by us or by the server."""
+        """Record events until the recorder or the server ends the watch."""
         try:
             for line in self._response or ():
                 event = json.loads(line)

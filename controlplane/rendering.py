@@ -1,4 +1,4 @@
-"""`python -m controlplane.rendering`: write what is made from the manifests, manifests/install.yaml before all."""
+"""`python -m controlplane.rendering`: writes the files generated from the manifests, such as manifests/install.yaml."""
 
 import subprocess
 import sys
@@ -28,13 +28,13 @@ webhooks:
 
 
 class RenderError(Exception):
-    """A kustomization is wrong; the text is kubectl's."""
+    """A kustomization is wrong. The text is kubectl's message."""
 
 
 def kustomize(folder: Path) -> str:
-    """The objects that a kustomization stands for, as `kubectl kustomize` prints them.
+    """The objects of a kustomization, as `kubectl kustomize` prints them.
 
-    :raises RenderError: it stands for nothing.
+    :raises RenderError: the kustomization is wrong, or kubectl warns.
     """
     command = [find_binaries()["kubectl"], "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -44,14 +44,14 @@ def kustomize(folder: Path) -> str:
 
 
 def made() -> Iterator[tuple[Path, str]]:
-    """Every file that is made from others, and what it is to hold."""
+    """Every generated file, with its content."""
     for file in ("mutating.yaml", "validating.yaml"):
         yield MANIFESTS / "webhook-by-url" / file, _by_url(file)
     yield INSTALL, _HEADER + kustomize(MANIFESTS / "default")
 
 
 def _by_url(file: str) -> str:
-    """The patch that has every webhook of a configuration called by URL; the address is put in by kustomize."""
+    """The patch by which every webhook of a configuration is called by URL. kustomize inserts the address."""
     document = yaml.safe_load((MANIFESTS / "webhook" / file).read_text())
     webhooks = "".join(
         f"- name: {each['name']}\n"

@@ -1,8 +1,8 @@
-"""The examples as they are documented, played on a real control plane: expected beside seen.
+"""Plays the documented examples on a real control plane, and compares the observed state with the expected one.
 
 `python -m controlplane.scenarios [NAME …]` (or `make examples`) plays `examples/scenarios/NAME.yaml` with the files of
-`examples/NAME`, each on a control plane of its own, and ends with status 1 where anything differs. Other projects'
-operators run beside it where a scenario says so: the real ones, built where they are not there yet.
+`examples/NAME`, each on its own control plane. It ends with status 1 if anything differs. If a scenario names other
+projects' operators, the real operators run beside it. They are built if they are not in the cache.
 """
 
 import fnmatch
@@ -35,16 +35,21 @@ _POLL_SECONDS = 0.2
 
 
 class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """Files that are applied, in order, and what there is to be seen then.
+    """Files that are applied in order, and the expected state after that.
 
-    Pods are named by patterns (`pi-*`), in any namespace. `nodes`: where those that match run, in the order of their
-    names (`anyOrder`: sorted). `pending`: those that match have no node, and their condition says this. `nominated`:
-    where room was held for them on the way, and `said`: what each of them said on the way. `events`: what the events
-    on objects of a name say, in small letters. `victims`: the pods that were evicted in this act. `delete`: files, or
-    `kind/name`s, deleted before anything is applied, while the operators of the act before still run; with
-    `operators` all that belongs to them is awaited to be gone. `trigger`: CronJobs of which a Job is made at once, with
-    its name. `goesOn`: Jobs' pods run until they are deleted, as trainings do; without it they have done their work at
-    once. `operators`: those that run meanwhile. A file of an operator's module is called `operator:path`.
+    Pods are named by patterns (`pi-*`), in any namespace. A file of an operator's module is written `operator:path`.
+
+    - `nodes`: the nodes of the matching pods, in the order of the pods' names (`anyOrder`: sorted).
+    - `pending`: the matching pods have no node, and this text is in their condition.
+    - `nominated`: the nodes that were nominated for the matching pods during the act.
+    - `said`: a text that was in the condition of each matching pod during the act.
+    - `events`: the text of the events on objects of a name, in small letters.
+    - `victims`: the pods that were evicted in this act.
+    - `delete`: files, or `kind/name`s, that are deleted before anything is applied. The operators of the act before
+      still run then. With `operators`, the act waits until all dependent objects are gone.
+    - `trigger`: CronJobs of which a Job is created at once, with the Job's name.
+    - `goesOn`: the pods of Jobs run until they are deleted, like trainings. Without it they complete at once.
+    - `operators`: the operators that run during the act.
     """
 
     title: str
@@ -63,8 +68,10 @@ class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
 
 
 class Scenario(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """A documented system's example. `slowDeletion`: seconds that pods of a priority class take to end. `folder`: where
-    its files are, if it is not the folder of its own name.
+    """The example of a documented system.
+
+    `slowDeletion`: by priority class, the seconds that its pods take to end. `folder`: the folder of the files, if it
+    is not the folder with the scenario's name.
     """
 
     title: str
@@ -75,7 +82,7 @@ class Scenario(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing to be seen."""
+    """One expectation of an act, with the observed value."""
 
     what: str
     expected: str
@@ -83,7 +90,7 @@ class Row:
 
     @property
     def right(self) -> bool:
-        """Whether it is as documented."""
+        """Whether the observed value is the expected one."""
         return self.seen == self.expected
 
 
@@ -93,13 +100,13 @@ def read(folder: Path) -> Scenario:
 
 
 def played(scenario: Scenario, folder: Path, control_plane: ControlPlane) -> Iterator[tuple[Act, list[Row]]]:
-    """Play one act after the other. Operators run for as long as one act after the other names the same."""
+    """Play the acts in order. An operator keeps running between consecutive acts that name the same operators."""
     present: tuple[str, ...] = ()
     with ExitStack() as stack:
         for act in scenario.acts:
             deletes = act.operators == present
             if not deletes:
-                # Whoever makes the pods of a workload takes them away too: nobody does once its kind is gone.
+                # Only the operator that created a workload's pods deletes them, so it must still run here.
                 _delete(act, folder, control_plane, await_all=bool(present))
                 stack.close()
                 for each in act.operators:
@@ -109,13 +116,13 @@ def played(scenario: Scenario, folder: Path, control_plane: ControlPlane) -> Ite
 
 
 def _nobody(_text: str) -> None:
-    """To whom an operator's log is told here."""
+    """Ignore the operator's log."""
 
 
 def play(act: Act, folder: Path, control_plane: ControlPlane, *, deletes: bool = True) -> list[Row]:
-    """Do what the act says, and look until everything is as expected or patience ends.
+    """Play one act, and observe until everything is as expected or `PATIENCE_SECONDS` are over.
 
-    :param deletes: what the act deletes is not deleted yet.
+    :param deletes: whether to delete the objects of `act.delete` first. False: they are deleted already.
     """
     before = _evicted(control_plane)
     with Recorder(control_plane) as recorder:
@@ -146,9 +153,9 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
-    """`kubectl apply`, again while it is refused: the webhook sees a moment later what was applied before.
+    """Run `kubectl apply`, and repeat it while it is refused: the webhook sees earlier objects a moment later.
 
-    :raises RuntimeError: it is refused for good.
+    :raises RuntimeError: the file is still refused after `PATIENCE_SECONDS`.
     """
     text = path.read_text()
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -165,7 +172,7 @@ def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
 
 
 def _going_on(text: str) -> str:
-    """The manifests with a note to kwok on each pod template: the work of these pods takes its time."""
+    """The manifests with the annotation `GOES_ON` on each pod template: kwok does not complete these pods."""
     manifests = [each for each in yaml.safe_load_all(text) if each]
     for template in (each for manifest in manifests for each in _templates(manifest.get("spec"))):
         template.setdefault("metadata", {}).setdefault("annotations", {})[GOES_ON] = "true"
@@ -173,7 +180,7 @@ def _going_on(text: str) -> str:
 
 
 def _templates(part: Any) -> Iterator[dict[str, Any]]:
-    """The pod templates in a part of a manifest: what has a spec with containers."""
+    """The pod templates in a part of a manifest: all mappings that have a spec with containers."""
     if isinstance(part, dict) and "containers" in (part.get("spec") or {}):
         yield part
     elif isinstance(part, dict | list):
@@ -182,7 +189,7 @@ def _templates(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _on_the_way(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
-    """What pods were to show for a while, by all that was seen of them."""
+    """The rows of `nominated` and `said`: states during the act, read from all recorded events of the pods."""
     for pattern, nodes in act.nominated.items():
         held: dict[str, str] = {}
         for event in _events_of(events, pattern):
@@ -238,7 +245,7 @@ def _message(pod: Mapping[str, Any]) -> str:
 
 
 def _evicted(control_plane: ControlPlane) -> set[str]:
-    """Names of the pods that were evicted for a gang, by the events that say so."""
+    """Names of the pods that were evicted for a gang, read from the events of the evictions."""
     return {each["regarding"]["name"] for each in _events(control_plane) if each["reason"] == "Preempted"}
 
 
@@ -252,7 +259,7 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def play_folder(folder: Path, binaries: Binaries, console: Console) -> bool:
-    """Play a scenario on a control plane of its own. Returns whether all was as documented."""
+    """Play a scenario on its own control plane. Return whether all observed values are the expected ones."""
     scenario = read(folder)
     console.rule(f"[bold]{scenario.title}")
     right = True
@@ -279,22 +286,22 @@ def _table(act: Act, rows: Sequence[Row]) -> Table:
 
 
 def files_of(folder: Path, scenario: Scenario) -> Path:
-    """Where the files of a scenario are. `folder`: that of its own name."""
+    """The folder of a scenario's files. `folder`: the default, the folder with the scenario's name."""
     return EXAMPLES / scenario.folder if scenario.folder else folder
 
 
 def scenarios() -> list[Path]:
-    """Every scenario, by the folder of its name, which may not be there."""
+    """Every scenario, as the folder with its name. The folder may not exist."""
     return sorted(EXAMPLES / path.stem for path in EXAMPLES.glob("scenarios/*.yaml"))
 
 
 def folders() -> list[Path]:
-    """Every example that has a scenario of its own, for which no operator is needed."""
+    """The folders of all examples with a scenario of the same name. These scenarios need no operator."""
     return [each for each in scenarios() if each.is_dir()]
 
 
 def main(names: Sequence[str]) -> int:
-    """Play the scenarios of these names, all where none is given."""
+    """Play the scenarios with these names, or all if none is given. Return the exit status."""
     console = Console(highlight=False, soft_wrap=True)
     binaries = find_binaries()
     chosen = [folder for folder in scenarios() if not names or folder.name in names]

@@ -33,14 +33,14 @@ _Schema = Mapping[str, Any]
 
 
 def reduced(swagger: _Schema, version: str) -> dict[str, Any]:
-    """The file's content: the kinds that are read, each with the definitions below it, and where they come from."""
+    """The content of the schema file: the kinds that Phalanx reads, the definitions that they need, and the source."""
     kinds = dict(sorted(_kinds(swagger["definitions"])))
     definitions = _reachable(kinds.values(), swagger["definitions"])
     return {"source": f"{MODULE}/{SPEC}", "version": version, "kinds": kinds, "definitions": definitions}
 
 
 def written(content: _Schema) -> str:
-    """The text of the file: a line for each definition, so that a new version shows what has changed."""
+    """The text of the schema file. Each definition is one line, so that a diff of two versions is short."""
     head = json.dumps({key: content[key] for key in ("source", "version", "kinds")}, indent=0)[:-2]
     lines = (f"{json.dumps(name)}: {_compact(each)}" for name, each in content["definitions"].items())
     return f'{head},\n"definitions": {{\n' + ",\n".join(lines) + "\n}\n}\n"

@@ -1,4 +1,4 @@
-"""What etcd holds, asked at its own door: one small answer, where the API server would be asked kind by kind."""
+"""Lists all stored objects with one request to etcd. The API server would need one request for each kind."""
 
 from base64 import b64decode, b64encode
 from collections import defaultdict
@@ -10,21 +10,22 @@ import urllib3
 _ROOT = "/registry/"
 _SECONDS = 30.0
 _IN_TWO_PARTS = ("services",)
-"""Kinds of the core that are stored below a word of their own: services/specs, services/endpoints."""
+"""Kinds of the core group whose key in etcd has two parts: services/specs, services/endpoints."""
 
 
 class Stored(NamedTuple):
-    """Where an object is; `namespace` is "" for one that lies in none."""
+    """The name of an object and its namespace. "" for a cluster-scoped object."""
 
     namespace: str
     name: str
 
 
 def stored_objects(etcd_url: str) -> Mapping[str, list[Stored]]:
-    """All objects there are, by kind as the API server files them: `pods`, `minions` (nodes), `services/specs`,
-    `ray.io/rayclusters`. A kind without objects is missing.
+    """All stored objects by kind. A kind without objects is missing.
 
-    :raises urllib3.exceptions.HTTPError: nobody answers.
+    Kinds have their names in etcd: `pods`, `minions` (nodes), `services/specs`, `ray.io/rayclusters`.
+
+    :raises urllib3.exceptions.HTTPError: etcd does not answer.
     """
     wanted = {"key": _encoded(_ROOT), "range_end": _encoded(_ROOT[:-1] + chr(ord(_ROOT[-1]) + 1)), "keys_only": True}
     answer = urllib3.request("POST", f"{etcd_url}/v3/kv/range", json=wanted, timeout=_SECONDS).json()

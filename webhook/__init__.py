@@ -1,6 +1,6 @@
-"""The HTTP surface: admission, dry run, live picture, metrics. Answers from memory and writes nothing.
+"""The HTTP server: admission, dry run, the live page, metrics. It answers from memory and writes nothing.
 
-Start with `app` (every path and what answers it) and `service` (what one process holds). The rooms, each of which uses
-only those after it: `forecasts` (the plan that a gang would get), `admission` (what is admitted, and how), `live_view`
-(the picture for people). `picture` is what all of them read.
+Start with `app`, the paths with their views, and `service`, the parts of one process. The subpackages, each of which
+uses only later ones: `forecasts` (the plan that a gang would get), `admission` (the answers to AdmissionReviews) and
+`live_view` (the live page and its data). All of them read the cluster through `picture`.
 """

@@ -1,4 +1,4 @@
-"""The Flask application: admission, the dry run, the live picture as JSON and as a page, metrics."""
+"""The Flask application: admission, the dry run, the live cluster as JSON and as a page, metrics."""
 
 import hashlib
 import logging
@@ -39,28 +39,28 @@ from webhook.picture import Picture
 
 DEFAULT_TIMEOUT = 5.0
 MARGIN = 0.3
-"""Seconds of the caller's timeout that are left for the way back."""
+"""Seconds of the caller's timeout that are reserved to send the answer."""
 LONGEST_FORECAST = 2.0
-"""An admission waits this long for a plan, never longer."""
+"""The most seconds that an admission waits for a forecast."""
 LONGEST_DRY_RUN = 30.0
 MOST_ADDED_HERE = 2_000
-"""Nodes that may be added in one question: each costs the server some 8 KiB and a tenth of a millisecond."""
+"""The most nodes that one dry run may add. Each node takes the server about 8 KiB and a tenth of a millisecond."""
 MOST_MISTAKES = 1000
 MOST_WARNINGS = 30
 LONGEST_WARNING = 500
-"""Clients read no more than so many headers, and so much of them."""
+"""The most warnings of one answer, and characters of each. Clients do not read more headers, or longer ones."""
 LONGEST_WORD = 60
 SOLVE_PARAMETERS = frozenset(
     {"cluster", "timeout", "preemption", "why", "add-nodes", "cordon", "drain", "relax", "gang"}
 )
 ABSENT_SCHEDULERS = "/mutate/absent-schedulers"
-"""Where the API server sends pods of no gang that name a scheduler which may not run here, by choice."""
+"""The path for pods outside gangs whose scheduler may not run in the cluster. It is registered only by choice."""
 DESCRIBED = "/mutate/described"
-"""Where the API server sends objects of all kinds that it is not told to send elsewhere and that ask to be gangs."""
+"""The path for objects of all other kinds that carry annotations of Phalanx."""
 FEED = "live-feed"
-"""The name of what tells viewers of changes (a `LiveFeed`) among the application's extensions."""
+"""The key of the `LiveFeed` in the application's extensions."""
 AUTOMATIC = "/mutate/automatic"
-"""Where the API server sends the Jobs of namespaces whose label it has matched itself."""
+"""The path for Jobs in automatic namespaces. The API server itself matches the namespace's label."""
 
 log = logging.getLogger(__name__)
 
@@ -89,20 +89,23 @@ class Webhook:
         return dispatch.hand_over(review, self.picture)
 
     def validate(self, review: AdmissionRequest) -> Decision:
-        """The answer of `/validate`; the plan is made within the caller's timeout."""
+        """The answer of `/validate`, with a forecast within the caller's timeout."""
         return dispatch.validate(review, self.picture, self._in_time())
 
     def described(self, review: AdmissionRequest) -> Decision:
-        """The answer of `/mutate/described`; the plan likewise."""
+        """The answer of `/mutate/described`, with a forecast within the caller's timeout."""
         return dispatch.described(review, self.picture, self._in_time())
 
     def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
-        """Forecasts until the caller's timeout, from now on."""
+        """A function that makes forecasts until the caller's timeout, which counts from now on."""
         limit = TimeLimit(min(_timeout() - MARGIN, LONGEST_FORECAST))
         return lambda manifest: self.forecast(manifest, limit.seconds)
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
-        """The plan as sentences, none where there is no time for it. Never the reason why an object is not admitted."""
+        """The forecast as sentences. Empty if there is no time, or on an error: it never prevents an admission.
+
+        :param seconds: how long the forecast may take.
+        """
         if seconds <= 0:
             self.metrics.forecasts.labels("late").inc()
             return ()
@@ -130,9 +133,12 @@ def create_app(
     caller: Caller = anybody,
     as_bearer: AsBearer | None = None,
 ) -> Flask:
-    """The application over one picture. `caller` guards the admission paths, `access` every other one.
+    """The application over one view of the cluster.
 
-    `as_bearer`: the API server as whoever asks, for what is his alone to see; None: nobody sees it.
+    :param access: guards all paths but the admission paths.
+    :param caller: guards the admission paths.
+    :param as_bearer: makes an API client with the token of the caller, to read events with the caller's permissions.
+        None: stories come without events.
     """
     slot, others, feed = SolveSlot(), RecentGangs(), LiveFeed(picture.following)
     reader = EventReader()
@@ -164,7 +170,7 @@ def create_app(
 def _admission(
     path: str, decide: Callable[[AdmissionRequest], Decision], metrics: Metrics, caller: Caller
 ) -> Callable[[], Response]:
-    """A view that answers AdmissionReviews of whom `caller` lets ask by `decide`."""
+    """A view that answers AdmissionReviews by `decide`, for the clients that `caller` admits."""
 
     def view() -> Response:
         started = SYSTEM_CLOCK.monotonic()
@@ -196,7 +202,7 @@ def _admission(
 
 
 def _judged(review: AdmissionRequest, decide: Callable[[AdmissionRequest], Decision]) -> Decision:
-    """The decision. A part of a shape that its kind does not have is a fault of the object, whoever meets it."""
+    """The decision of `decide`. An object with a malformed part is refused, wherever the code detects it."""
     try:
         return decide(review)
     except MalformedError as error:
@@ -210,7 +216,7 @@ def _outcome(decision: Decision) -> str:
 
 
 def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], Response]:
-    """A view for bearers who may use its path: TokenReview, then SubjectAccessReview."""
+    """A view for callers whose token may use its path, checked by TokenReview and SubjectAccessReview."""
 
     @wraps(view)
     def guarded() -> Response:
@@ -225,7 +231,7 @@ def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], 
 
 
 def _caller() -> str:
-    """The same for all requests with one token."""
+    """An identifier of the caller, computed from its token. All requests with one token have the same identifier."""
     return hashlib.sha256(token_in(request.headers.get("Authorization", "")).encode()).hexdigest()
 
 
@@ -273,7 +279,7 @@ def _solve(webhook: Webhook) -> Response:
 
 
 def _asked() -> DryRunOptions:
-    """How to plan, from the query. What is not understood is refused: a plan of another question would be no answer."""
+    """The planning options from the query. An unknown parameter is refused, because it may change the meaning."""
     unknown = sorted(set(request.args) - SOLVE_PARAMETERS)
     if unknown:
         abort(400, f"{unknown[0][:LONGEST_WORD]} is no parameter; there are {', '.join(sorted(SOLVE_PARAMETERS))}")
@@ -325,9 +331,9 @@ def _warning(text: str) -> str:
 
 
 def _timeout(default: float = DEFAULT_TIMEOUT) -> float:
-    """What is left of the caller's own limit, in seconds: the API server sends it as `?timeout=5s`.
+    """The rest of the caller's time limit, in seconds. The API server sends the limit as `?timeout=5s`.
 
-    The time that the request has waited for a thread here (`serving.application`) is gone already.
+    The time that the request has waited for a thread (`serving.application`) is subtracted.
     """
     found = re.fullmatch(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", request.args.get("timeout", ""))
     limit = int(found[1] or 0) * 60 + float(found[2] or 0) if found and any(found.groups()) else default

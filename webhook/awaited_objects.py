@@ -1,7 +1,7 @@
-"""The objects that a gang is said to wait for, and a moment's patience with those that are on their way.
+"""The objects that a gang waits for, and a short wait for objects that are about to reach the caches.
 
-A PodGroup and its pods come in one `kubectl apply`, a few milliseconds apart, and the caches may not have the first yet
-when the second is reviewed. Its author would be told that it is missing.
+One `kubectl apply` creates a PodGroup and its pods a few milliseconds apart. When the first pod is reviewed, the caches
+may not have the PodGroup yet. Without the wait, the pod's author would get a warning that the PodGroup is missing.
 """
 
 import re
@@ -16,15 +16,15 @@ from kube.catalog import Catalog, ObjectKey
 from timing.clock import SYSTEM_CLOCK, Clock
 
 SECONDS = 0.3
-"""How long a pod is patient."""
+"""How long the review of a pod waits for an object."""
 PAUSE_SECONDS = 10.0
-"""After patience in vain there is none for so long: pods that come before their group, one by one, wait once."""
+"""After a wait in vain, no review waits for this time: of many pods that arrive before their group, only one waits."""
 AT_ONCE = 2
-"""Pods that may be patient at a time; others are answered at once."""
+"""The most reviews that wait at a time. Other reviews are answered at once."""
 _LOOK_SECONDS = 0.005
 
 _NAMED: defaultdict[str, list[ResourceKind]] = defaultdict(list)
-"""Those of a kind's name, or whose objects are meant by it, whatever their groups."""
+"""Resource kinds by name, in all API groups. A kind whose objects are topologies also has the topology's name."""
 for _each in all_kinds():
     for _name in {_each.kind, _each.describes} - {""}:
         _NAMED[_name].append(_each)
@@ -33,7 +33,7 @@ _AWAITED = re.compile(r'(?P<kind>\w+) (?:(?:(?P<namespace>[^\s/]+)/)?(?P<name>[^
 
 @dataclass(frozen=True, slots=True)
 class AwaitedObject:
-    """What may be meant by the words of a gang that waits. `name`: "" for any object of the kind."""
+    """An object that an entry of `gangs.model.Gang.waiting_for` may name. `name`: "" for any object of the kind."""
 
     kind: ResourceKind
     namespace: str
@@ -41,14 +41,14 @@ class AwaitedObject:
 
     @property
     def key(self) -> ObjectKey:
-        """As catalogues have it."""
+        """The key of the object in `kube.catalog.Catalog`."""
         return self.kind.group, self.kind.kind, self.namespace, self.name
 
 
 def objects_in(text: str) -> Iterator[AwaitedObject]:
-    """The objects that may be meant by what a gang waits for (`gangs.model.Gang.waiting_for`); none where it is none.
+    """The objects that a text of `gangs.model.Gang.waiting_for` may name. None if it names no object.
 
-    Without a name only kinds are sought whose objects are few: topologies.
+    If the text has no name, only topologies are yielded, a kind with few objects.
     """
     if (said := _AWAITED.fullmatch(text)) is not None:
         for kind in _NAMED.get(said["kind"], ()):
@@ -57,7 +57,7 @@ def objects_in(text: str) -> Iterator[AwaitedObject]:
 
 
 class Patience:
-    """Waits for objects to come to the caches; asks no other server. Safe to share between threads."""
+    """Waits until objects reach the caches. It sends no request. Safe to share between threads."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -65,9 +65,9 @@ class Patience:
         self._vain_until = float("-inf")
 
     def comes(self, awaited: Iterable[str], catalog: Callable[[], Catalog]) -> bool:
-        """Whether one of the objects that are awaited has come within a moment.
+        """Whether one of the awaited objects is in the caches within `SECONDS`. False at once if too many reviews wait.
 
-        :param catalog: what the caches hold, as of the call.
+        :param catalog: returns the current objects of the caches.
         """
         keys = [each.key for text in awaited for each in objects_in(text) if each.name]
         began = self._clock.monotonic()

@@ -1,4 +1,4 @@
-"""Who may ask on the admission paths: whoever reaches them, or only who proves to be the API server."""
+"""Access to the admission paths: open to all clients, or only to clients with the API server's certificate."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -6,25 +6,25 @@ from typing import Any
 from serving.application import peer_certificate
 
 Caller = Callable[[Mapping[str, Any]], str]
-"""Given a request's WSGI environment: "" where its sender may ask, else why not."""
+"""Checks a request's WSGI environment. Returns "" if the client may call the path, else the reason against it."""
 
 
 def anybody(_environ: Mapping[str, Any]) -> str:
-    """Let everybody ask: the answers hold nothing that is secret, and change nothing."""
+    """Admit every client: the answers contain no secrets and change nothing."""
     return ""
 
 
 class Certified:
-    """Lets those ask who have shown a certificate that the TLS side believes (`serving.tls.CertificateFolder`).
+    """Admits clients with a certificate that the TLS side has verified (`serving.tls.CertificateFolder`).
 
-    :param names: the common names that are meant; none: every certificate of the authority will do.
+    :param names: the accepted common names. Empty: every certificate of the authority is accepted.
     """
 
     def __init__(self, names: Collection[str] = ()) -> None:
         self._names = frozenset(names)
 
     def __call__(self, environ: Mapping[str, Any]) -> str:
-        """Whether the sender may ask: "" or why not."""
+        """Check the client's certificate. Return "" if the client is admitted, else the reason against it."""
         certificate = peer_certificate(environ)
         if not certificate:
             return "admission is for the API server: show its client certificate"

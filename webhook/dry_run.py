@@ -25,12 +25,12 @@ class InputError(Exception):
 
 
 class TooLongError(Exception):
-    """The body takes longer to read than its sender wants to wait, or is let."""
+    """Reading the body takes longer than the caller's timeout, or than the server's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunAnswer:
-    """The SolveReport, and beside it what is wrong with objects that are nobody's request, or hardly meant."""
+    """The SolveReport, and warnings: faults of objects that belong to no request, and values that are likely errors."""
 
     report: dict[str, Any]
     warnings: tuple[str, ...]
@@ -38,7 +38,7 @@ class DryRunAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DryRunOptions:
-    """How to plan: with evictions or not, on which cluster, and whether to say why here and not next door."""
+    """The options of a dry run: evictions, changes of the cluster, and a comparison with plans in other domains."""
 
     preemption: bool = True
     comparing: bool = False
@@ -51,10 +51,11 @@ AS_USUAL = DryRunOptions()
 def solve_stream(body: bytes, picture: Picture | None, seconds: float, asked: DryRunOptions = AS_USUAL) -> DryRunAnswer:
     """Plan the objects in `body` (YAML or JSON, any number of documents).
 
-    :param picture: the live cluster that is asked, None where the objects describe their own.
-    :param seconds: how long all of it may take.
-    :raises InputError: the text or the shape of an object is wrong. A wrong request is a verdict: outcome Invalid.
-    :raises UnknownNodeError: "what if" names a node that is not there.
+    :param picture: the live cluster. None: the objects describe their own cluster.
+    :param seconds: how long reading and planning together may take.
+    :raises InputError: the text or the shape of an object is wrong. A wrong request raises nothing: its outcome is
+        Invalid.
+    :raises UnknownNodeError: `asked.what_if` names a node that does not exist.
     :raises TooLongError: the objects were not read in this time.
     """
     limit = TimeLimit(seconds)

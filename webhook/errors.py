@@ -1,15 +1,15 @@
-"""What can go wrong while answering, in three families that must never be mixed.
+"""The errors of an admission call. There are three families, and each family has its own answer.
 
-- of the reviewed object: no exception but a value, `webhook.admission.reviews.Refused`, which the user reads in his
-  terminal
-- of the call: `BadReview`, HTTP 400, the caller does not speak AdmissionReview v1
-- of our own: `Unavailable`, HTTP 500, the API server then does what its failurePolicy says
+- A fault of the reviewed object is no exception. It is the value `webhook.admission.reviews.Refused`. The user reads
+  it in the terminal.
+- A fault of the call is `BadReview`, HTTP 400: the request is no AdmissionReview v1.
+- A fault of the webhook is `Unavailable`, HTTP 500. The API server then applies its failurePolicy.
 """
 
 
 class BadReview(Exception):  # noqa: N818 -- the families are named in the docs, without the suffix
-    """The call itself cannot be understood."""
+    """The request is no valid AdmissionReview v1."""
 
 
 class Unavailable(Exception):  # noqa: N818 -- as above
-    """The webhook cannot do its work now; the text says why and reaches the user."""
+    """The webhook cannot answer now. The text is the reason, and reaches the user."""

@@ -1,4 +1,4 @@
-"""One look after the other at what changes: gangs are kept as they were read, only those that may differ read again."""
+"""Incremental reading of the cluster: keeps the gangs of the last read, and reads only gangs again that may differ."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from kube.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What there is at one instant. What has not changed since the last look is the same object as then."""
+    """The cluster at one instant. A part that has not changed since the last observation is the same Python object."""
 
     version: int
     sources: Sources
@@ -26,14 +26,14 @@ class Observation:
 
 
 class Follower(Protocol):
-    """Looks again and again. For one thread."""
+    """Observes the cluster repeatedly. Not safe to share between threads."""
 
     def look(self) -> Observation | None:
-        """What there is; None where nothing has changed since the last look."""
+        """The current observation. None if nothing has changed since the last call."""
 
 
 class CacheFollower:
-    """Follows watch caches. `journal` tells what has changed in them between two looks."""
+    """A `Follower` of watch caches. `journal` records the changes in the caches between two calls of `look`."""
 
     def __init__(self, cache: ClusterCache, journal: Journal) -> None:
         self._cache = cache
@@ -42,7 +42,7 @@ class CacheFollower:
         self._version = -1
 
     def look(self) -> Observation | None:
-        """What there is; costs in proportion to what has changed since the last look."""
+        """The current observation. None if nothing has changed. The cost is proportional to the changes since then."""
         cache = self._cache
         with cache.still():
             if cache.version() == self._version:
@@ -61,6 +61,6 @@ class CacheFollower:
 
 @contextlib.contextmanager
 def following(cache: ClusterCache) -> Iterator[Follower]:
-    """A follower of these caches; they keep note of what changes until the end."""
+    """Yield a follower of these caches. The caches record their changes until the context ends."""
     with cache.journal() as journal:
         yield CacheFollower(cache, journal)

@@ -1,7 +1,8 @@
-"""WorkloadKinds as the API server has them now, for the first workload of a kind: both may come in one `kubectl apply`.
+"""Reads WorkloadKinds from the API server when the caches do not have the WorkloadKind of a new workload yet.
 
-Without it the workload would come in as one of a kind that nobody has described, and be no gang for good. Whoever
-writes objects of kinds that nobody describes must not have us ask with each: all share one list a second.
+One `kubectl apply` may create a WorkloadKind and the first workload of its kind. Without this read, the workload would
+be admitted as an object of an unknown kind, and would never become a gang. A client that creates many objects of
+unknown kinds must not cause one API call for each, so all reviews share one list a second.
 """
 
 import logging
@@ -18,9 +19,9 @@ LOG = logging.getLogger(__name__)
 EVERY = 1.0
 """Seconds between two lists."""
 SECONDS = 1.0
-"""How long one may take."""
+"""The timeout of one list."""
 WAITING = 4
-"""Requests that may wait for a list; others are answered from memory."""
+"""The most reviews that wait for a list. Other reviews are answered from memory."""
 
 
 class FreshKinds:
@@ -32,11 +33,14 @@ class FreshKinds:
         self._turns = threading.BoundedSemaphore(WAITING)
         self._lock = threading.Lock()
         self._listed = float("-inf")
-        """When the last list began."""
+        """The monotonic time at which the last list began, in seconds."""
         self._found: tuple[Manifest, ...] = ()
 
     def describing(self, group: str, kind: str) -> Manifest | None:
-        """The WorkloadKind that names this kind; None where there was none after this call had begun, or no time."""
+        """The WorkloadKind that describes this kind, from a list that is newer than the call if it is not known yet.
+
+        None if there is no such WorkloadKind, the list cannot be read, or `WAITING` requests wait already.
+        """
         came = self._clock.monotonic()
         if came - self._listed < EVERY and (known := self._naming(group, kind)) is not None:
             return known

@@ -1,7 +1,7 @@
-"""The plain port: `/healthz` (the process lives) and `/readyz` (it can do its work), and nothing else.
+"""The plain HTTP port: `/healthz` (the process lives) and `/readyz` (it can do its work), and nothing else.
 
-Probes have their own port so that they never compete for the threads of the TLS side; to be honest all the same,
-readiness asks the TLS side for an answer.
+Probes have their own port, so that they never compete for the threads of the TLS port. Readiness still sends a request
+to the TLS port, so that it reports the state of that port too.
 """
 
 import http.client
@@ -15,13 +15,16 @@ from serving.background import BackgroundPort
 from timing.clock import SYSTEM_CLOCK, Clock
 
 Check = Callable[[], str]
-"""Answers "" when all is well, else what is missing."""
+"""A readiness check. It returns "" if it passes, else the reason why not."""
 
 SELF_CALL_SECONDS = 2.0
 
 
 def health_server(host: str, port: int, checks: Mapping[str, Check]) -> BackgroundPort:
-    """Serves the two paths; `checks` by name decide on readiness. Raises OSError where the port cannot be had."""
+    """A server of `/healthz` and `/readyz`. The checks, by name, decide on readiness.
+
+    :raises OSError: the server cannot listen on the port.
+    """
 
     @Request.application
     def application(request: Request) -> Response:
@@ -31,9 +34,11 @@ def health_server(host: str, port: int, checks: Mapping[str, Check]) -> Backgrou
 
 
 class TLSSelfCall:
-    """Asks our own TLS port, at `address`, for an answer; a good answer is kept for `keep` seconds.
+    """The check that the webhook's own TLS port answers with the right certificate.
 
-    `expected` gives the certificate (DER) that must be shown, None while there is none.
+    :param address: host and port of the TLS port.
+    :param expected: returns the certificate (DER) that the port must present. None while there is none.
+    :param keep: the seconds for which a good answer is cached.
     """
 
     def __init__(
@@ -52,7 +57,7 @@ class TLSSelfCall:
         self._good_until = 0.0
 
     def __call__(self) -> str:
-        """Whether the TLS side answers: "" or what went wrong."""
+        """Send a request to the TLS port. Return "" if it answers, else the problem."""
         with self._lock:
             if self._clock.monotonic() < self._good_until:
                 return ""

@@ -1,4 +1,4 @@
-"""What the webhook counts, in Prometheus' words. One registry per application, so that tests do not share numbers."""
+"""The webhook's Prometheus metrics. Each application has its own registry, so that tests do not share numbers."""
 
 from datetime import datetime
 
@@ -13,14 +13,16 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 OTHER = "other"
-"""Stands for whatever a caller names that is not known here: every word of his own would be a series for ever."""
+"""The label value for unknown resources and operations. Otherwise every word that a caller sends would become a
+permanent time series.
+"""
 _WORKLOADS = (shape.plural for shape in WORKLOADS.values())
 _RESOURCES = frozenset({"pods", *(kind.plural for kind in all_kinds()), *_WORKLOADS})
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
 class Metrics:
-    """The webhook's numbers.
+    """The webhook's metrics.
 
     `outcome` is one of admitted, patched, refused, bad-review, unavailable, forbidden, failed.
     """
@@ -47,19 +49,19 @@ class Metrics:
         )
 
     def answered(self, path: str, resource: str, operation: str, outcome: str, seconds: float) -> None:
-        """An admission request was answered. `resource` and `operation`: as its caller says, who may be anybody."""
+        """Count an answered admission request. `resource` and `operation` come from the caller and are not trusted."""
         known = resource if resource in _RESOURCES else OTHER, operation if operation in _OPERATIONS else OTHER
         self.admissions.labels(path, *known, outcome).inc()
         self.admission_seconds.labels(path).observe(seconds)
 
     def watch(self, watched: Watched) -> None:
-        """Tell of these watch caches, too."""
+        """Add the freshness of these watch caches to the metrics."""
         self.registry.register(Freshness(watched))
 
     def certificate_changed(self, not_after: datetime) -> None:
-        """Note the certificate that is served now."""
+        """Set the metric of the served certificate's end of validity."""
         self._not_after.set(not_after.timestamp())
 
     def text(self) -> bytes:
-        """Everything in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)

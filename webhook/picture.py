@@ -1,4 +1,4 @@
-"""What the webhook knows while it answers: the live picture, read from memory."""
+"""The webhook's view of the cluster, read from its watch caches."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -19,60 +19,67 @@ from webhook.rereading import Rereader
 
 
 class Picture(Protocol):
-    """The cluster as the watch caches hold it now. `reread`, `arrived`, `comes` and `describing` take a
-    moment, all others answer at once.
+    """The cluster as the watch caches hold it now.
+
+    `reread`, `arrived`, `comes` and `describing` may wait a moment. All other methods answer at once.
     """
 
     def synced(self) -> bool:
-        """Whether everything has been listed once."""
+        """Whether the caches are complete: every resource has been listed once."""
 
     def listed(self, plural: str) -> bool:
         """Whether the objects of this resource have been listed once."""
 
     def sources(self) -> Sources:
-        """What is asked for: pods, group objects, topologies, workloads, namespaces."""
+        """All objects: pods, group objects, topologies, workloads and namespaces, as of one instant."""
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """The same with the pods of one gang only, given by all the names that it goes by (`Gang.names`); of those that
-        are of one kind (`gangs.dialects.concerned`) one.
+        """All objects, but only pods of one gang, and only one pod of each kind (`gangs.dialects.concerned`).
+
+        :param names: all names of the gang (`Gang.names`). Without names there are no pods.
         """
 
     def all_of(self, *names: GangKey) -> Sources:
-        """The same with all pods of the gang."""
+        """All objects, but only the pods of one gang. `names`: all names of the gang (`Gang.names`)."""
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """How many pods of this name there are of the kind of this one."""
+        """The number of the gang's pods that are of the same kind as `pod` (`gangs.dialects.concerned`)."""
 
     def sources_about(self, *manifests: Manifest) -> Sources:
-        """The same with the pods that the review of these objects may look at, and one pod of each dialect."""
+        """All objects, but only the pods that a review of these manifests needs, and one pod of each dialect."""
 
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with what was looked at as it is now, which another server is asked for."""
+        """The sources with the current version of the objects in `looks`, read from the API server."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """The sources with what gangs wait for (`gangs.model.Gang.waiting_for`), as far as it is there by now; asked of
-        another server, too.
+        """The sources with those awaited objects that exist by now, read from the API server.
+
+        :param awaited: texts of `gangs.model.Gang.waiting_for`.
         """
 
     def comes(self, awaited: Iterable[str]) -> bool:
-        """Whether something that a gang waits for comes to the caches within a moment; nobody is asked for it."""
+        """Whether an awaited object reaches the caches within a moment. Sends no request.
+
+        :param awaited: texts of `gangs.model.Gang.waiting_for`.
+        """
 
     def describing(self, group: str, kind: str) -> Manifest | None:
-        """What describes a kind of workloads that the caches know nothing of, as far as it is there by now; asked of
-        another server, too, once a second at most.
+        """The WorkloadKind of a kind that is not in the caches, read from the API server at most once a second.
+
+        None if there is none by now.
         """
 
     def node(self, name: str) -> Node | None:
-        """One node, None where it is not there."""
+        """The node of this name. None if there is none."""
 
     def snapshot(self) -> Snapshot:
-        """What there is: nodes, their room, and who holds it."""
+        """The snapshot of nodes, their free capacity, and the pods that hold it."""
 
     def age(self) -> float:
         """Seconds since the caches last heard from the API server."""
 
     def following(self) -> AbstractContextManager[Follower]:
-        """One look after the other at what changes, by one thread of the caller's own."""
+        """A follower of the caches' changes, for one thread of the caller."""
 
 
 class LivePicture:
@@ -89,8 +96,11 @@ class LivePicture:
         *,
         placeholders: bool = True,
     ) -> None:
-        """`rereader`, `fresh_kinds`: None where nothing is to be read but what the caches hold. `placeholders`: whether
-        the controller holds room for pods that their workload makes later.
+        """Make a view over `cache`.
+
+        :param rereader: reads objects from the API server. None: only the caches are read.
+        :param fresh_kinds: reads WorkloadKinds from the API server. None: only the caches are read.
+        :param placeholders: whether the controller reserves capacity for expected pods.
         """
         self._cache = cache
         self._rereader = rereader
@@ -99,7 +109,7 @@ class LivePicture:
         self._placeholders = placeholders
 
     def synced(self) -> bool:
-        """Whether everything has been listed once."""
+        """Whether the caches are complete: every resource has been listed once."""
         return self._cache.synced()
 
     def listed(self, plural: str) -> bool:
@@ -107,24 +117,24 @@ class LivePicture:
         return self._cache.listed(plural)
 
     def sources(self) -> Sources:
-        """What is asked for, as of one instant."""
+        """All objects, as of one instant."""
         with self._cache.still():
             return self._with(self._cache.pods())
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """What is asked for, with one pod of each kind of one gang."""
+        """All objects, but only one pod of each kind of one gang."""
         return self._with([pod for name in names for pod in self._cache.each_kind_of(name)])
 
     def all_of(self, *names: GangKey) -> Sources:
-        """What is asked for, with the pods of one gang only."""
+        """All objects, but only the pods of one gang."""
         return self._with([pod for name in names for pod in self._cache.pods_of(name)])
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """How many pods of this name there are of the kind of this one."""
+        """The number of the gang's pods that are of the same kind as `pod`."""
         return self._cache.alike(name, pod.key)
 
     def sources_about(self, *manifests: Manifest) -> Sources:
-        """What is asked for, with the pods that have to do with these objects, and one of each dialect."""
+        """All objects, but only the pods that a review of these manifests needs, and one pod of each dialect."""
         with self._cache.still():
             sources = self._with(())
             found = examples_of(self._cache.pod_of)
@@ -134,35 +144,35 @@ class LivePicture:
         return replace(sources, pods=[pods[key] for key in sorted(pods)])
 
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with what was looked at as it is now."""
+        """The sources with the current version of the objects in `looks`."""
         return sources if self._rereader is None else self._rereader.reread(sources, looks)
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """The sources with what gangs wait for, as far as it is there by now."""
+        """The sources with those awaited objects that exist by now."""
         return sources if self._rereader is None else self._rereader.arrived(sources, awaited)
 
     def comes(self, awaited: Iterable[str]) -> bool:
-        """Whether something that is awaited comes within a moment."""
+        """Whether an awaited object reaches the caches within a moment."""
         return self._patience.comes(awaited, self._cache.objects)
 
     def describing(self, group: str, kind: str) -> Manifest | None:
-        """What describes a kind of workloads by now."""
+        """The WorkloadKind of a kind, read from the API server. None if there is none by now."""
         return None if self._fresh_kinds is None else self._fresh_kinds.describing(group, kind)
 
     def node(self, name: str) -> Node | None:
-        """One node."""
+        """The node of this name. None if there is none."""
         return self._cache.node(name)
 
     def snapshot(self) -> Snapshot:
-        """What there is."""
+        """The snapshot of the caches."""
         return self._cache.snapshot()
 
     def age(self) -> float:
-        """Seconds since the API server was last heard of, on the watch that has been silent longest."""
+        """Seconds since the last message of the API server, on the watch that has been silent longest."""
         return self._cache.age()
 
     def following(self) -> AbstractContextManager[Follower]:
-        """One look after the other at what changes."""
+        """A follower of the caches' changes."""
         return following(self._cache)
 
     def _with(self, pods: Sequence[Pod]) -> Sources:

@@ -1,10 +1,12 @@
-"""Objects read from the API server itself, before another one is refused because of them, or told to wait for them.
+"""Reads objects from the API server before the webhook refuses another object because of them, or reports them missing.
 
-What the caches hold is a moment old. Of two objects that are applied one after the other, the second may contradict
-the first as it was before: it would be refused once, and accepted when it is applied again. So whatever a refusal has
-looked at is read anew, and the object reviewed again. One that came with what it waits for, in one `kubectl apply`,
-would be told that it is missing: that is read, too. Only refusals and what waits cost this, only objects that nobody
-but their author waits for, and never longer than a bound: pods are admitted from memory alone.
+The caches are a moment old. If a user applies two objects one after the other, the second may contradict the old
+version of the first. The webhook would refuse it once, and admit it when the user applies it again. The webhook
+therefore reads all objects that led to a refusal again, and repeats the review. An object and its awaited objects may
+come in one `kubectl apply`. The webhook reads these too, so that it does not report them missing.
+
+Only refusals and new objects that wait cost this time, and `SECONDS` bounds it. Only the author of the object waits.
+Pods are admitted from the caches alone.
 """
 
 import logging
@@ -26,11 +28,11 @@ from webhook.awaited_objects import AwaitedObject, objects_in
 LOG = logging.getLogger(__name__)
 
 SECONDS = 1.0
-"""How long all of it may take."""
+"""The time limit of all reads of one review."""
 MOST = 16
-"""Objects, or whole kinds that are few, that are read for one review."""
+"""The most objects that are read for one review. A list of a whole kind counts as one."""
 AT_ONCE = 2
-"""Reviews that may read at a time; others are answered from memory."""
+"""The most reviews that read at a time. Other reviews are answered from the caches."""
 
 _KINDS: Mapping[tuple[str, str], ResourceKind] = {(each.group, each.kind): each for each in all_kinds()}
 
@@ -44,7 +46,7 @@ class Rereader:
         self._turns = threading.BoundedSemaphore(AT_ONCE)
 
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with the objects that were looked at as they are now; as they were, where there is no time."""
+        """The sources with the current version of the objects in `looks`. Unread objects stay as they are."""
         if not self._turns.acquire(blocking=False):
             return sources
         try:
@@ -54,7 +56,10 @@ class Rereader:
         return sources.changed(changes)
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """The sources with what a gang waits for (`gangs.model.Gang.waiting_for`), where it is there by now."""
+        """The sources with those awaited objects that exist by now.
+
+        :param awaited: texts of `gangs.model.Gang.waiting_for`.
+        """
         if not self._turns.acquire(blocking=False):
             return sources
         try:
@@ -76,7 +81,7 @@ class Rereader:
         return found
 
     def _those(self, thing: AwaitedObject, seconds: float) -> tuple[Mapping[str, Any], ...]:
-        """The object of a name; without a name, those of the kind."""
+        """The awaited object, or none. If `thing` has no name, all objects of its kind."""
         kind = thing.kind
         if thing.name:
             one = self._one(kind, thing.namespace, thing.name, seconds)
@@ -104,7 +109,7 @@ class Rereader:
 
 
 def _places(sources: Sources, looks: Iterable[Look]) -> Iterator[tuple[ResourceKind, str, str]]:
-    """The objects to be read, at most `MOST`: those looked at one by one first."""
+    """The objects to be read, at most `MOST`. Objects that the review read by key come first."""
     keys: dict[ObjectKey, None] = {}
     for look in sorted(looks, key=lambda each: (each[0] != OBJECT, str(each))):
         keys.update(dict.fromkeys(_keys(sources, look)))
@@ -114,7 +119,7 @@ def _places(sources: Sources, looks: Iterable[Look]) -> Iterator[tuple[ResourceK
 
 
 def _keys(sources: Sources, look: Look) -> Iterator[ObjectKey]:
-    """The objects that a look has found; the one that it was for, also where it is not there."""
+    """The keys of the objects that a look has found. A look for one object gives its key even if there is no object."""
     kind, *about = look
     if kind == OBJECT:
         yield cast("ObjectKey", about[0])

@@ -1,4 +1,4 @@
-"""What one worker process of the webhook holds: caches, application, metrics."""
+"""The parts of one worker process of the webhook: caches, application, metrics."""
 
 import gc
 import threading
@@ -25,9 +25,9 @@ SYNC_SECONDS = 600.0
 
 
 class WebhookService:
-    """The webhook over one cluster. Its caches fill from the start on; `checks` tells when they are complete.
+    """The webhook of one cluster. Its caches start to fill at once. The check `caches` passes when they are complete.
 
-    :param placeholders: whether the controller holds room for pods that their workload makes later.
+    :param placeholders: whether the controller reserves capacity for expected pods.
     """
 
     def __init__(self, transport: Transport, caller: Caller = anybody, *, placeholders: bool = True) -> None:
@@ -41,11 +41,11 @@ class WebhookService:
         self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics, caller, transport.for_bearers())
 
     def checks(self) -> dict[str, Check]:
-        """What must hold before requests are sent here."""
+        """The readiness checks by name. The process is ready when all pass."""
         return {"caches": self._caches}
 
     def certificate_changed(self, not_after: datetime) -> None:
-        """Note the certificate that is served now."""
+        """Set the metric of the served certificate's end of validity."""
         self._metrics.certificate_changed(not_after)
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class WebhookService:
         shared_workers().close()
 
     def _settle(self) -> None:
-        """Once all is listed, take it out of the garbage collector's rounds: it lives as long as the process."""
+        """Freeze the listed objects for the garbage collector, because they live as long as the process."""
         if self._cache.wait_synced(SYNC_SECONDS):
             self._cache.snapshot()
             gc.freeze()

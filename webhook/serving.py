@@ -31,24 +31,28 @@ from webhook.live_view.changes import CHANGES
 log = logging.getLogger(__name__)
 
 ADMISSION, GUARDED, VIEWERS = "admission", "guarded", "viewers"
-"""The pools: what API servers ask; what asks for a token, whose check may take its time; who waits for changes."""
+"""The pools of threads.
+
+`ADMISSION` answers API servers. `GUARDED` answers requests with a token, whose review may take long. `VIEWERS` answers
+requests that wait for changes.
+"""
 GUARDED_THREADS, GUARDED_WAITING = 6, 40
 MOST_VIEWERS, MOST_OF_ONE_VIEWER = 40, 8
-"""Pages that are told of changes at a time, and those of one token; their threads do nothing but wait."""
+"""The most pages that wait for changes at a time, in total and of one token. Their threads only wait."""
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is not a binding
-"""The loopback address through which a server that listens everywhere can be asked."""
+"""The loopback address at which a server with this wildcard address can be reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where to listen and how. Times in seconds.
+    """The settings of the server. All times are in seconds.
 
-    `keepalive`: as `keep_seconds` of the limits. After SIGTERM the server is not ready and closes each connection after
-    its answer, but goes on for `notice`; then it listens no more, and requests in flight may take `drain`.
-    `most_waiting` is how many requests may wait for one of the `threads` before more are refused, `connections` how
-    many there may be. `client_authority` is a file of the certificates by which those of clients are judged; None:
-    clients are not asked for any.
+    `keepalive` is `keep_seconds` of the limits. After SIGTERM the server reports not ready, and closes each connection
+    after its answer, but accepts requests for `notice`. Then it stops listening, and requests in flight have `drain`
+    to end. `most_waiting` is the most requests that wait for one of the `threads`; further requests are refused.
+    `connections` is the most open connections. `client_authority` is a file with the certificates that verify client
+    certificates. None: the server requests no client certificates.
     """
 
     certificates: Path
@@ -66,7 +70,7 @@ class Settings:
 
 
 def pools(threads: int, most_waiting: int) -> dict[str, Pool]:
-    """The pools by name; those for admission are chosen."""
+    """The pools by name. `threads` and `most_waiting` are the sizes of the admission pool."""
     return {
         ADMISSION: Pool(threads, most_waiting),
         GUARDED: Pool(GUARDED_THREADS, GUARDED_WAITING),
@@ -82,18 +86,18 @@ def pool_of(path: str) -> str:
 
 
 class Service(Protocol):
-    """What is served, made in the worker process."""
+    """The application that the server runs. It is created in the worker process."""
 
     app: Flask
 
     def checks(self) -> dict[str, Check]:
-        """What must hold before requests are sent here, besides TLS."""
+        """The readiness checks by name, besides TLS."""
 
     def certificate_changed(self, not_after: datetime) -> None:
-        """Told the end of life of each certificate that is taken into use."""
+        """Take notice of a new certificate. `not_after` is the end of its validity."""
 
     def close(self) -> None:
-        """The worker ends."""
+        """Release all resources. Called when the worker ends."""
 
 
 class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
@@ -109,7 +113,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         super().__init__()
 
     def load_config(self) -> None:
-        """Hand our settings to gunicorn."""
+        """Pass the settings to gunicorn."""
         settings = self.settings
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         for name, value in {
@@ -131,7 +135,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             self.cfg.set(name, value)
 
     def load(self) -> "WebhookServer":
-        """Make what is served; called in the worker."""
+        """Create the service. gunicorn calls this in the worker process."""
         self.service = self.make_service()
         self._ends.append(self.service.close)
         return self
@@ -148,18 +152,18 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         await self._port.serve()
 
     def leave(self) -> None:
-        """The end is near: not ready any more, and every answer is the last one of its connection."""
+        """Report not ready from now on, and close each connection after its next answer."""
         self._leaving = True
         if self._port is not None:
             self._port.leave()
 
     async def end(self, seconds: float) -> None:
-        """Answer what has been asked."""
+        """Answer the requests in flight, for at most `seconds`."""
         if self._port is not None:
             await self._port.end(seconds)
 
     def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, then exit the process. Whatever cannot be begun is said on stderr."""
+        """Serve until SIGTERM or SIGINT, then exit the process. Errors at the start are printed on stderr."""
         faulthandler.enable()  # the worker inherits it: a crash of a native library names its threads and Python frames
         keep_little()  # the workers are forked from here
         try:

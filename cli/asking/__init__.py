@@ -1,5 +1,5 @@
-"""Asking the live cluster on behalf of somebody at a terminal: requests go out, objects, changes and names come in.
+"""Requests of the commands to the live cluster, for objects, changes and names.
 
-Start with `api_requests`; `watching` goes on asking, `offered_names` offers what a shell may complete, `progress`
-shows that something goes on.
+Start with `api_requests`. `watching` follows changes, `offered_names` makes the suggestions of shell completion, and
+`progress` shows that a command is still working.
 """

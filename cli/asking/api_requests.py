@@ -1,4 +1,4 @@
-"""Asking the API server as the person at the terminal: one line where it cannot be asked, or does not allow it."""
+"""Requests to the API server with the permissions of the command's user. Errors become one line."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ NOT_INSTALLED = f"this cluster knows no Gang objects ({API_VERSION}): is Phalanx
 
 @contextlib.contextmanager
 def told_in_a_line() -> Iterator[None]:
-    """What goes wrong with the cluster, as the command's one line on standard error."""
+    """Turn the errors of requests to the cluster into one line on standard error (`click.ClickException`)."""
     try:
         yield
     except ConfigException as error:
@@ -31,19 +31,19 @@ def told_in_a_line() -> Iterator[None]:
 
 
 def asked(kubeconfig: str | None) -> Transport:
-    """The cluster of the kubeconfig. Raises `click.ClickException` where there is none."""
+    """Connect to the cluster of the kubeconfig. Raises `click.ClickException` if there is none."""
     with told_in_a_line():
         return connect(kubeconfig)
 
 
 def own_namespace(kubeconfig: str | None) -> str:
-    """The namespace that is meant where none is named."""
+    """The namespace for commands without one: the kubeconfig context's, in-cluster the program's own, else default."""
     with told_in_a_line():
         return namespace_of(kubeconfig)
 
 
 def split(gang: str) -> tuple[str, str]:
-    """Namespace and name of NAMESPACE/GANG. Raises `click.BadParameter` where it is not written so."""
+    """Namespace and name of NAMESPACE/GANG. Raises `click.BadParameter` for a text of another form."""
     namespace, slash, name = gang.partition("/")
     if not (namespace and slash and name):
         raise click.BadParameter("write it as NAMESPACE/GANG, such as default/llm", param_hint="NAMESPACE/GANG")
@@ -51,12 +51,15 @@ def split(gang: str) -> tuple[str, str]:
 
 
 def gangs_path(namespace: str | None) -> str:
-    """Where Gang objects are; None: those of all namespaces."""
+    """The API path of the Gang objects of a namespace. None: of all namespaces."""
     return f"/apis/{API_VERSION}/{f'namespaces/{namespace}/' if namespace else ''}gangs"
 
 
 def gang_objects(transport: Transport, namespace: str | None) -> list[Manifest]:
-    """All Gang objects there, with nothing in them that a terminal would obey. Raises `click.ClickException`."""
+    """All Gang objects of a namespace (None: of all), with control characters escaped for the terminal.
+
+    :raises click.ClickException: the cluster cannot be read, or has no Gang kind.
+    """
     with told_in_a_line():
         try:
             return list(listed(transport, gangs_path(namespace)))

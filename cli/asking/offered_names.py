@@ -1,6 +1,6 @@
-"""What a shell may offer where a command wants a name: names of the live cluster, asked within moments or not at all.
+"""Shell completion of names in the live cluster. If the cluster does not answer at once, no names are offered.
 
-click finds out what is wanted, and speaks with the shells (`click.shell_completion`).
+click detects which argument is completed, and speaks with the shells (`click.shell_completion`).
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cluster.api.transport import Transport
 
 PATIENCE = (1.0, 2.0)
-"""Seconds to connect, and between bytes: somebody has pressed a key and waits."""
+"""Timeouts in seconds, to connect and between bytes. They are short because the user has pressed a key and waits."""
 
 Items = list[CompletionItem]
 
@@ -24,7 +24,7 @@ def gang_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 
 
 def qualified_gangs(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """NAMESPACE/GANG, of all namespaces; where that is not allowed, of the namespace that is being written."""
+    """NAMESPACE/GANG for all namespaces. If the user may not list all, for the namespace that is already typed."""
     namespace, slash, _ = incomplete.partition("/")
     found = _gangs(ctx, within=None) or (_gangs(ctx, within=namespace) if slash else [])
     return _offered([(f"{each[2]}/{each[0]}", each[1], each[2]) for each in found], incomplete)
@@ -70,7 +70,7 @@ def _names(ctx: click.Context, path: str) -> list[str]:
 
 
 def _asked(ctx: click.Context, path: str) -> list[dict[str, Any]]:
-    """The objects there, none where the cluster does not say so at once: nothing may be said while somebody types."""
+    """The objects at a path. Empty on any error, because completion may print nothing while the user types."""
     try:
         answer = _transport(ctx).request("GET", path, query={"limit": 500}, timeout=PATIENCE)
     except Exception:  # noqa: BLE001 -- whatever it is, there is nothing to offer

@@ -1,4 +1,4 @@
-"""Something moves where something takes long: on a terminal only, and only after a while."""
+"""A progress line for steps that take long, on a terminal only."""
 
 import contextlib
 import sys
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from rich.console import Console
 
 PATIENCE = 2.0
-"""Seconds that nobody minds."""
+"""Seconds before the line appears. Shorter steps need no progress line."""
 
 
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """While this lasts longer than `PATIENCE`, say on standard error what is being done, where that is a terminal."""
+    """Show `what` on standard error if the block takes longer than `PATIENCE`, and standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""What changes, as it changes: objects of a list, or a text that is made anew."""
+"""Follows changes for `--watch`: changes of listed objects (`changes`), or a text rendered again (`redraw`)."""
 
 import queue
 import sys
@@ -17,16 +17,21 @@ from gangs.model import Manifest
 from kube.text import one_line_each
 
 INTERVAL = 1.0
-"""Seconds between two looks at what is made anew."""
+"""Seconds between two renderings in `redraw`."""
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 """An empty screen, on a terminal (ECMA-48): home, erase the screen, erase what was scrolled away."""
 
 Change = tuple[Manifest, bool]
-"""An object, and whether it is there (False: it is gone; this is how it was last)."""
+"""An object, and whether it exists. False: it was deleted, and the object is its last version."""
 
 
 class Changes:
-    """A `cluster.caches.reflector.Sink` that hands on what is not known yet, once. `keep`: which objects are meant."""
+    """A `cluster.caches.reflector.Sink` that passes each new version of an object on, once.
+
+    :param known: the objects that the caller has shown already. They are not passed on.
+    :param to: receives the changes.
+    :param keep: whether an object is of interest. Other objects are ignored.
+    """
 
     def __init__(
         self, known: Iterable[Manifest], to: Callable[[Change], None], keep: Callable[[Manifest], bool] = bool
@@ -36,7 +41,7 @@ class Changes:
         self._keep = keep
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:  # noqa: ARG002 -- the protocol's
-        """These are all there are."""
+        """Take over a full list. Known objects that are not in it are passed on as deleted."""
         gone = self._known.keys() - {_uid(each) for each in objects}
         for uid in sorted(gone):
             self.drop(dict(self._known[uid]))
@@ -44,7 +49,7 @@ class Changes:
             self.put(each)
 
     def put(self, thing: dict[str, Any]) -> None:
-        """This one is new or changed."""
+        """Take over a new or changed object."""
         known = self._known.get(_uid(thing))
         newer = known is None or known["metadata"]["resourceVersion"] != thing["metadata"]["resourceVersion"]
         if newer and self._keep(thing):
@@ -52,7 +57,7 @@ class Changes:
             self._to((one_line_each(thing), True))
 
     def drop(self, thing: dict[str, Any]) -> None:
-        """This one is gone."""
+        """Take over the deletion of an object."""
         if self._known.pop(_uid(thing), None) is not None:
             self._to((one_line_each(thing), False))
 
@@ -63,7 +68,7 @@ def _uid(manifest: Manifest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Objects to be watched: where they are, which of them are known already, and which are meant."""
+    """Objects to watch: their path, the objects shown already, a field selector, and a filter (`keep`)."""
 
     path: str
     known: Sequence[Manifest]
@@ -72,7 +77,7 @@ class Source:
 
 
 def changes(transport: Transport, *sources: Source) -> Iterator[Change]:
-    """Every change, as it comes, until Ctrl-C: that is how a watch ends, no fault."""
+    """Yield every change of the sources as it arrives, until Ctrl-C. Ctrl-C is the normal end and raises nothing."""
     coming: queue.SimpleQueue[Change] = queue.SimpleQueue()
     reflectors = [
         Reflector(
@@ -100,9 +105,10 @@ Seen = TypeVar("Seen")
 
 
 def redraw(look: Callable[[], Seen], render: Callable[[Seen, datetime], str]) -> None:
-    """Show what is seen, again whenever it has changed, until stopped: in place of the last on a terminal.
+    """Print the rendered text, and print it again when it changes, until Ctrl-C. A terminal is cleared before each.
 
-    :param render: the text at a time; that only the time has passed is no change.
+    :param look: reads the current state.
+    :param render: returns the text of a state at a time. A difference that only the time makes is no change.
     """
     begun, shown = datetime.now(UTC), ""
     with suppress(KeyboardInterrupt):

@@ -1,5 +1,4 @@
-"""Phalanx itself as something that is installed: manifests come in, out go objects to apply and findings about them.
+"""The installation of Phalanx: its manifests as objects, and checks of an installation.
 
-Start with `installed_objects` (the manifests as data); `doctor_checks` looks at an installation from outside, for
-`phalanx doctor`.
+Start with `installed_objects`, the manifests as data. `doctor_checks` checks an installation for `phalanx doctor`.
 """

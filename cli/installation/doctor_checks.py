@@ -1,6 +1,6 @@
-"""What can be seen of Phalanx itself from outside: its webhooks, whom they ask and trust, its certificate, its leader.
+"""Checks of the Phalanx installation: its webhooks' scope and trust, its certificate, and its leader.
 
-Pure: objects as they were read in, findings out.
+The functions have no side effects: they take objects as read and yield findings.
 """
 
 import base64
@@ -25,7 +25,7 @@ from planning.doctor.finding import Finding, Severity
 from planning.messages.wording import listed
 
 _NOT_LEFT = "is-not-left-to-"
-"""Begins the name of the match condition that it adds."""
+"""The prefix of the match condition that a component `without-…` adds."""
 _PODS = "pods.phalanx.dev"
 _APPLY = "kubectl apply --server-side -k manifests/default"
 _LEAD, _SERVE = (
@@ -35,21 +35,21 @@ _LEAD, _SERVE = (
     )
     for server in ("controller", "webhook")
 )
-"""What makes either server begin anew, and tells whether it runs."""
+"""The commands that restart each server and wait until it runs."""
 EXPIRY_WARNING = timedelta(days=14)
 SYSTEM_NAMESPACES = ("kube-system", SYSTEM_NAMESPACE)
-"""Nothing in them may depend on a webhook of ours: Phalanx itself could not start without itself."""
+"""Namespaces whose pods may not depend on a webhook of Phalanx. Otherwise Phalanx could not start itself."""
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _OF_ANYBODY = {"pods", "jobs", "*"}
-"""Resources that are not ours: most of them name no gang."""
+"""Resources of other API groups than Phalanx'. Most of their objects name no gang."""
 
 Object = Mapping[str, Any]
 Found = Object | str | None
-"""An object; None where there is none; the API server's words where it may not be read."""
+"""An object. None if there is none. The API server's error message if the object cannot be read."""
 
 
 def configuration(kind: str, name: str, found: Found, served: Found, now: datetime) -> Iterator[Finding]:
-    """Look at one configuration of webhooks. `served`: the Secret with the certificate that they meet."""
+    """Check one webhook configuration. `served`: the Secret with the certificate that the webhook serves."""
     subject = f"{kind} {name}"
     if isinstance(found, str):
         yield Finding(Severity.WARNING, subject, f"could not be read: {found}")
@@ -69,10 +69,10 @@ def configuration(kind: str, name: str, found: Found, served: Found, now: dateti
 
 
 def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
-    """Look at whose pods the webhook is asked about, and who is left alone.
+    """Compare the webhook's match conditions with the ceded dialects: the webhook must get all pods but ceded ones.
 
     :param found: the mutating configuration.
-    :param left: by dialect, the title of the system that has its workloads.
+    :param left: by dialect, the title of the system to which its workloads are ceded.
     """
     if not isinstance(found, Mapping):
         return
@@ -97,7 +97,7 @@ def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _trust(client: Object, served: Found, now: datetime) -> str:
-    """What is wrong with a webhook's caBundle; "" if nothing is."""
+    """The fault of a webhook's caBundle. "" if it has none."""
     written = client.get("caBundle")
     if not written:
         return "has no caBundle: every call to it fails"
@@ -121,7 +121,7 @@ def _trust(client: Object, served: Found, now: datetime) -> str:
 
 
 def _leaf(served: Found) -> bytes | None:
-    """The certificate of the Secret, None where there is none that can be read."""
+    """The certificate of the Secret. None if there is no readable one."""
     if not isinstance(served, Mapping):
         return None
     try:
@@ -133,7 +133,7 @@ def _leaf(served: Found) -> bytes | None:
 
 
 def _scope(webhook: Object) -> Iterator[tuple[Severity, str]]:
-    """Whom a webhook is asked about, beyond what it is for."""
+    """Find objects in the webhook's scope that the API server should not send to it."""
     resources = {each for rule in webhook.get("rules") or () for each in rule.get("resources") or ()}
     selector = webhook.get("namespaceSelector") or {}
     if resources & _OF_ANYBODY and not webhook.get("matchConditions") and _asked_in("any", selector):
@@ -145,7 +145,7 @@ def _scope(webhook: Object) -> Iterator[tuple[Severity, str]]:
 
 
 def _asked_in(namespace: str, selector: Object) -> bool:
-    """Whether objects of the namespace are asked about."""
+    """Whether the API server sends objects of the namespace to the webhook."""
     try:
         return selects(msgspec.convert(selector, LabelSelector), {_NAMESPACE_NAME: namespace})
     except msgspec.ValidationError:
@@ -153,7 +153,7 @@ def _asked_in(namespace: str, selector: Object) -> bool:
 
 
 def probe() -> Object:
-    """A member of a gang that there is not, to be tried and never stored; as strict as any namespace wants its pods."""
+    """A member of a gang that does not exist, for a dry run. The pod meets the strictest pod security standard."""
     security = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -166,7 +166,7 @@ def probe() -> Object:
 
 
 def answering(tried: Found) -> Finding:
-    """Look at what became of the probe: the pod as it would be stored, or the API server's words."""
+    """Check the dry run of the probe. `tried`: the pod as it would be stored, or the API server's error message."""
     subject = "Admission of a gang's pod"
     if isinstance(tried, Mapping):
         gates = (tried.get("spec") or {}).get("schedulingGates") or ()
@@ -183,7 +183,7 @@ def answering(tried: Found) -> Finding:
 
 
 def certificate(served: Found, now: datetime) -> Finding:
-    """Look at the Secret with the serving certificate."""
+    """Check the Secret with the serving certificate."""
     subject = f"Secret {DEFAULT_PLACE.namespace}/{DEFAULT_PLACE.secret}"
     if served is None or isinstance(served, str):
         text = "is not there (yet): the leader makes it" if served is None else f"could not be read: {served}"
@@ -201,7 +201,7 @@ def certificate(served: Found, now: datetime) -> Finding:
 
 
 def leader(found: Found, now: datetime) -> Finding:
-    """Look at the controllers' Lease."""
+    """Check that a controller leads: the Lease has a holder that renews it."""
     subject = f"Lease {SYSTEM_NAMESPACE}/{CONTROLLER_LEASE}"
     if isinstance(found, str):
         return Finding(Severity.WARNING, subject, f"could not be read: {found}")
@@ -218,7 +218,7 @@ def leader(found: Found, now: datetime) -> Finding:
 
 
 def version(found: Found) -> Finding:
-    """Look at the version of Kubernetes, and what it does not do for gangs."""
+    """Check the version of Kubernetes for features that gangs need and that it lacks."""
     if not isinstance(found, Mapping):
         return Finding(Severity.WARNING, "Kubernetes", f"its version could not be read: {found}")
     version = str(found["gitVersion"])

@@ -26,7 +26,7 @@ SYSTEM_FILES = (
     "schedulers.yaml",
 )
 OURS = {"app.kubernetes.io/name": "phalanx"}
-"""The label by which our definitions are told from those that another system has put in their place."""
+"""The label of Phalanx' own definitions. A definition with the same name from another system lacks it."""
 
 
 def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:
@@ -43,12 +43,12 @@ def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:
 
 
 def admission_policies() -> list[Manifest]:
-    """The policies by which an API server gates members without any webhook, bindings first."""
+    """The admission policies that gate members inside the API server, without a webhook. Bindings come first."""
     return [each for name in POLICY_FILES for each in _objects(_manifests() / "admission-policy" / name)]
 
 
 def custom_resource_definitions(*folders: str) -> list[Manifest]:
-    """The CRDs of `manifests/crds/<folder>`, of all folders where none is named."""
+    """The CRDs in the folders of `manifests/crds`. Without arguments, of all folders."""
     crds = _manifests() / "crds"
     names = folders or tuple(sorted(each.name for each in crds.iterdir() if each.is_dir()))
     found = [each for name in names for path in _yaml_files(crds / name) for each in _objects(path)]
@@ -56,7 +56,7 @@ def custom_resource_definitions(*folders: str) -> list[Manifest]:
 
 
 def system_objects() -> list[Manifest]:
-    """The system namespace, the service accounts and what they may do, the priority class of probes."""
+    """The system namespace, the service accounts with their access rules, and the priority class of probes."""
     return [each for name in SYSTEM_FILES for each in _objects(_manifests() / "system" / name)]
 
 

@@ -1,1 +1,1 @@
-"""Options that several commands share: click options come in, out go settings. One module for each group of them."""
+"""Options that several commands share, as click decorators. Each module has one group of options."""

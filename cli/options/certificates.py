@@ -1,4 +1,4 @@
-"""Options of `phalanx controller` that say who keeps the webhook's certificate, and for how long each step is held."""
+"""Options of `phalanx controller` for the webhook's certificate: its source, and the times of its rotation."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -64,7 +64,7 @@ class _Lines(logging.Formatter):
 
 
 def formatter(form: str) -> logging.Formatter:
-    """The formatter for "text" or "json". What is logged with `extra` becomes fields of the JSON object."""
+    """The formatter for "text" or "json". Values logged with `extra` become fields of the JSON object."""
     if form == "text":
         return _Lines(_LINE)
     from pythonjsonlogger.json import JsonFormatter  # noqa: PLC0415 - not needed by most commands

@@ -1,4 +1,4 @@
-"""Options of what shows the live cluster: how to say it, whether to go on, and which cluster."""
+"""Options of the commands that show the live cluster: output format, watch, and kubeconfig."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""What-if options of `phalanx solve`: the cluster as if it had other nodes, gangs as if they asked for less."""
+"""The options of `phalanx solve` that change the cluster's nodes, or the gangs' constraints, for one dry run."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,5 @@
-"""What people look at: the gangs, the topology, a gang's story; once or as it changes, as a table or as data.
+"""Commands that show the live cluster: gangs, topologies and the story of a gang, as a table or as data.
 
-One command a module, each reads the live cluster as its caller; `domains` is what `topology` shows.
+Each module has one command, which reads the cluster with the caller's permissions, once or with `--watch`. `domains`
+computes the data of `topology`.
 """

@@ -1,4 +1,4 @@
-"""The domains of a live cluster's topologies, with their room and the gangs in them, in the order of the tree."""
+"""The domains of a live cluster's topologies, with their capacity and their gangs, in the order of the tree."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from planning.dry_run import Live
 
 @dataclass(frozen=True, slots=True)
 class DomainShown:
-    """One domain. `gangs`: how many members each has there, bound or with room that is held, the most first."""
+    """One domain. `gangs`: the number of members by gang, bound or with reserved capacity, largest number first."""
 
     path: Path
     room: DomainRoom
@@ -26,23 +26,23 @@ class DomainShown:
 
 @dataclass(frozen=True, slots=True)
 class TopologyShown:
-    """A topology: its domains, each before those inside it, the whole first. `outside`: as in `DomainTree`."""
+    """A topology with its domains, parents before children, the whole cluster first. `outside`: see `DomainTree`."""
 
     topology: Topology
     domains: tuple[DomainShown, ...]
     outside: Mapping[str, str]
 
     def down_to(self, depth: int) -> "TopologyShown":
-        """The same with the domains of so many levels only."""
+        """This topology with only the domains of its first `depth` levels."""
         return replace(self, domains=tuple(each for each in self.domains if len(each.path) <= depth))
 
     def level_of(self, domain: DomainShown) -> str:
-        """The name of its level; "" for the whole."""
+        """The name of the domain's level. "" for the whole cluster."""
         return self.topology.levels[len(domain.path) - 1].name if domain.path else ""
 
 
 def pictures(live: Live) -> list[TopologyShown]:
-    """All topologies of the cluster, or the levels found on its nodes where it describes none."""
+    """All topologies of the cluster. If it describes none, one topology with the levels found on its nodes."""
     known, _ = topologies(live.sources)
     return [_picture(each, live) for each in known]
 
@@ -62,7 +62,7 @@ def _picture(topology: Topology, live: Live) -> TopologyShown:
 
 
 def _placed(live: Live) -> Sequence[tuple[str, GangKey]]:
-    """The nodes of members, and their gangs by the name of the whole gang."""
+    """The node of each placed member, with the key of the whole gang to which the member belongs."""
     gang_of = {name: gang.key for gang in read_apart(live.sources).gangs for name in gang.names}
     placed = []
     for state in live.snapshot.nodes:

@@ -1,4 +1,4 @@
-"""`phalanx events NAMESPACE/GANG`: a gang's story, from when it was asked for."""
+"""`phalanx events NAMESPACE/GANG`: the history of a gang since its creation."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -63,7 +63,7 @@ def follow(
     members: Sequence[Pod],
     happened: Sequence[Manifest],
 ) -> None:
-    """What happens from now on to the gang itself, and warnings on the pods that it has now; until stopped."""
+    """Print new events of the gang, and new warnings on its current pods, until Ctrl-C."""
     meta = manifest["metadata"]
     uids = {each.metadata.uid for each in members}
 
@@ -81,7 +81,7 @@ def follow(
 
 
 class EventPrinter:
-    """The lines of a story, as asked for."""
+    """Prints a story in the requested output format."""
 
     def __init__(self, gang: Manifest, output: str) -> None:
         self._gang = gang
@@ -90,7 +90,7 @@ class EventPrinter:
         self._start: datetime | None = None
 
     def show(self, happened: Sequence[Manifest]) -> None:
-        """All of it so far; for programs the events as the API server has them."""
+        """Print the story so far. The formats for programs have the events as the API server has them."""
         if self._output in FORMATS:
             items = [{"apiVersion": "v1", "kind": "Event", **each} for each in happened]
             click.echo(structured({"apiVersion": "v1", "kind": "EventList", "items": items}, self._output), nl=False)
@@ -103,7 +103,7 @@ class EventPrinter:
         click.echo(lines([_headline(self._gang), Text(), self._columns.head(), *styled]), nl=False)
 
     def tell(self, event: Manifest) -> None:
-        """One event more."""
+        """Print one further event."""
         as_object: dict[str, Any] = {"apiVersion": "v1", "kind": "Event", **event}
         if self._output in FORMATS:
             click.echo(document(as_object, self._output), nl=False)

@@ -1,4 +1,4 @@
-"""`phalanx gangs`: every gang, whichever system's objects asked for it, a line each."""
+"""`phalanx gangs`: one line for every gang of any dialect."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from kube.keys import API_VERSION
 from kube.names import natural_key
 
 GONE = "gone"
-"""In the place of the phase: the gang was deleted."""
+"""The text in the column of the phase for a deleted gang."""
 _TITLES = ("NAME", "PHASE", "PODS", "DOMAIN", "REASON", "AGE")
 _WIDE = ("REQUIRED", "PREFERRED", "DIALECT", "PROOF", "MESSAGE")
 
@@ -70,7 +70,7 @@ def gangs(
 
 
 class Listing:
-    """The lines of gangs, as asked for."""
+    """Prints gangs in the requested output format."""
 
     def __init__(self, output: str, *, namespaces: bool) -> None:
         self._output = output
@@ -80,7 +80,7 @@ class Listing:
         self._columns = Columns(titles)
 
     def show(self, found: Sequence[Manifest], within: str | None) -> None:
-        """All gangs; for programs as the API server lists them."""
+        """Print all gangs. The formats for programs have the Gang objects as the API server lists them."""
         if self._output in FORMATS:
             items = [{"apiVersion": API_VERSION, "kind": "Gang", **each} for each in found]
             data = {"apiVersion": API_VERSION, "kind": "GangList", "items": items}
@@ -94,7 +94,7 @@ class Listing:
         click.echo(lines([self._columns.head(), *map(self._columns.row, rows)]), nl=False)
 
     def tell(self, manifest: Manifest, *, there: bool) -> None:
-        """One gang that has changed: a line, or for programs a document."""
+        """Print one changed gang, as a line, or as a document in the formats for programs."""
         as_object = {"apiVersion": API_VERSION, "kind": "Gang", **manifest}
         if self._output in FORMATS:
             click.echo(document(as_object, self._output), nl=False)

@@ -1,4 +1,4 @@
-"""`phalanx topology`: the domains of the live cluster as a tree, the room in each, and which gangs are there."""
+"""`phalanx topology`: the domains of the live cluster as a tree, each with its capacity and its gangs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -54,7 +54,7 @@ def topology(
 
 
 def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None, *, nodes: bool) -> list[TopologyShown]:
-    """The topologies that are meant, down to the level that is."""
+    """The topologies with this name, or all of them, with domains down to the requested level."""
     named = [each for each in found if name is None or each.topology.called(name)]
     if not named:
         others = ", ".join(each.topology.full_name for each in found if each.topology.name)
@@ -129,7 +129,7 @@ def _text(picture: TopologyShown, *, wide: bool) -> str:
 
 
 def _resources(root: DomainShown, *, wide: bool) -> list[str]:
-    """What to show of: cpu, then what somebody has put into nodes, then the rest."""
+    """The resources that have a column: cpu, then extended resources such as GPUs, then seldom scarce resources."""
     there = [each for each in root.room.free if root.room.free[each] or root.room.used.get(each)]
     if not wide:
         there = [each for each in there if each not in _SELDOM_SCARCE and not each.startswith("hugepages-")]
@@ -165,7 +165,7 @@ def _branches(domains: Sequence[DomainShown]) -> Iterator[tuple[DomainShown, str
 
 
 def _lacking(outside: Mapping[str, str]) -> str:
-    """How many nodes are in no domain, and for want of what."""
+    """The number of nodes outside of all domains, by the label that they lack, as lines."""
     counts: dict[str, int] = {}
     for label in outside.values():
         counts[label] = counts.get(label, 0) + 1

@@ -1,5 +1,5 @@
-"""Text for a terminal: decisions and gangs come in, out go lines and tables.
+"""Output of the commands: decisions and gangs as text for a terminal, or as JSON and YAML.
 
-Start with `decision_text` (what was decided, for `phalanx solve`); `why_text` says how a gang stands, for `phalanx
-why`; `columns` are lists as kubectl has them, `structured` is the same for programs.
+Start with `decision_text`, the decisions of `phalanx solve`. `why_text` is the state of a gang for `phalanx why`.
+`columns` aligns lists as kubectl does, and `structured` writes JSON and YAML for programs.
 """

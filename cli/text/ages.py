@@ -1,4 +1,4 @@
-"""Times of the API server, and how long ago or how much later they are, for people."""
+"""Formats the API server's times as ages and as times since a start."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""How lists look: columns as kubectl aligns them, in colour on a terminal only."""
+"""Lists in columns that are aligned as in kubectl, in colour only on a terminal."""
 
 import io
 import sys
@@ -36,7 +36,7 @@ class Columns:
         return Text(self._line(self._titles), style="dim")
 
     def fit(self, rows: Iterable[Sequence[str]]) -> None:
-        """Make room for these rows."""
+        """Widen the columns to fit these rows."""
         for row in rows:
             self._widths = [max(width, cell_len(cell)) for width, cell in zip(self._widths, row, strict=True)]
 
@@ -64,7 +64,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], indent: str = ""
 
 
 def lines(texts: Iterable[Text]) -> str:
-    """Texts, a line each, never broken; in colour where standard output is a terminal that wants it (NO_COLOR)."""
+    """The texts as lines, never wrapped. They are coloured if standard output is a terminal, unless NO_COLOR is set."""
     terminal = sys.stdout.isatty()
     console = Console(file=io.StringIO(), force_terminal=terminal, highlight=False)
     with console.capture() as capture:

@@ -1,4 +1,4 @@
-"""Decisions as text for a terminal: what was decided, one line a pod, the tree of the domains in use."""
+"""Decisions as text for a terminal: the result, one line for each pod, and the tree of the used domains."""
 
 import io
 import sys
@@ -22,13 +22,13 @@ _STYLES = {
     Outcome.INVALID: "bold red",
 }
 _UNLIMITED = 100_000
-"""Columns where nobody looks at a terminal: lines stay whole, whatever reads them."""
+"""The width in columns if the output is no terminal. Lines are not wrapped, so that other programs can read them."""
 
 _INDENT, _GAP = "  ", "   "
 
 
 def render(decisions: Sequence[Decision]) -> str:
-    """All decisions as text; in colour and fitted to the width where the output is a terminal."""
+    """All decisions as text. If the output is a terminal, the text is coloured and fits its width."""
     terminal = sys.stdout.isatty()
     console = Console(file=io.StringIO(), force_terminal=terminal, width=None if terminal else _UNLIMITED)
     with console.capture() as capture:

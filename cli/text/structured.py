@@ -1,4 +1,4 @@
-"""What is said, for programs: JSON or YAML."""
+"""Output for programs: JSON or YAML."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ FORMATS = ("json", "yaml")
 
 
 def structured(data: Json, output: str) -> str:
-    """The same for programs."""
+    """Encode the data as JSON or YAML, as a complete document that ends with a line break."""
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"
     text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
@@ -19,7 +19,7 @@ def structured(data: Json, output: str) -> str:
 
 
 def document(data: Json, output: str) -> str:
-    """One of several that follow each other: JSON on a line of its own, or a YAML document."""
+    """Encode one item of a stream: JSON on one line, or a YAML document with its separator."""
     if output == "json":
         return msgspec.json.encode(data).decode() + "\n"
     return "---\n" + structured(data, output)

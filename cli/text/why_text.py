@@ -1,4 +1,4 @@
-"""How a gang stands, as text for a terminal: one headline, then only what there is to say."""
+"""The state of a gang as text for a terminal: one headline, then only parts that have content."""
 
 import io
 import sys
@@ -20,12 +20,12 @@ from planning.stories.facts import GangFacts, asked_by, left_over, pod_state, pr
 from planning.stories.timeline import moment
 
 NO_LEADER_SECONDS = 60
-"""A lease that is older than this much beyond its duration has no holder any more."""
+"""If a lease is not renewed for its duration and this many seconds more, it counts as without a holder."""
 
 MOST_ROWS = 10
-"""Pods that have a row each. More would push the answer off a screen of 24 lines."""
+"""The most pods with a row each. More rows would push the answer off a screen of 24 lines."""
 _UNLIMITED = 100_000
-"""Columns where nobody looks at a terminal: lines stay whole, whatever reads them."""
+"""The width in columns if the output is no terminal. Lines are not wrapped, so that other programs can read them."""
 _STYLES = {
     "Placed": "bold green",
     "Released": "bold green",
@@ -35,7 +35,7 @@ _STYLES = {
 
 
 def render(story: GangFacts, now: datetime) -> str:
-    """The whole story as text; in colour and fitted to the width where the output is a terminal."""
+    """The whole story as text. If the output is a terminal, the text is coloured and fits its width."""
     terminal = sys.stdout.isatty()
     console = Console(file=io.StringIO(), force_terminal=terminal, width=None if terminal else _UNLIMITED)
     with console.capture() as capture:
@@ -63,7 +63,7 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
 
 
 def _answers(story: GangFacts) -> Iterator[Sequence[str]]:
-    """Groups of lines: the remedies, why the plan is where it is, and why extra members wait."""
+    """Groups of lines: the remedies, the reason for the plan's domains, and the reason why extra members wait."""
     explanation = story.status.get("explanation") or {}
     if changes := explanation.get("wouldFitIf"):
         yield [f"would fit if: {change}" for change in changes]
@@ -101,7 +101,7 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
 
 
 def leader_trouble(leader: Manifest | None, now: datetime) -> str:
-    """Why nothing may happen at all: no controller leads. "" while one does, or where that cannot be known."""
+    """A warning that no controller leads, so nothing changes. "" if one leads, or if the lease cannot be read."""
     if leader is None or (leader and not leader.get("holderIdentity")):
         return "none is running: nothing will change until one does"
     if not leader:

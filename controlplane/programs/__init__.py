@@ -1,4 +1,4 @@
-"""The programs that a control plane is made of: pinned modules come in, out go executables in the user's cache.
+"""The programs of a control plane, built from pinned modules into the user's cache.
 
-Start with `binaries`; `toolchain` finds a Go to build them with, `previous_version` builds the Kubernetes before.
+Start with `binaries`. `toolchain` finds a Go toolchain, and `previous_version` builds the previous Kubernetes version.
 """

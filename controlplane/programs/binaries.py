@@ -1,7 +1,7 @@
 """The programs of the control plane: those in `KUBEBUILDER_ASSETS`, else published ones, else built once and kept.
 
-They are built from the modules pinned in `controlplane/build`, one go.mod each because their dependencies clash, into
-the user's cache directory, under a name that changes with the pins.
+They are built from the modules pinned in `controlplane/build`. Each program has its own go.mod, because their
+dependencies conflict. The programs are kept in the user's cache directory, under a name that changes with the pins.
 """
 
 import fcntl
@@ -23,13 +23,13 @@ from controlplane.programs.toolchain import find_go
 from controlplane.progress import Progress
 
 VERSION = "v1.37.1"
-"""Of Kubernetes; without it in the binaries the server reports v0.0.0 and clients misjudge it."""
+"""The version of Kubernetes. Without it in the binaries the server reports v0.0.0, and clients misjudge it."""
 
 _BUILD = Path(__file__).parent.parent / "build"
 
 
 def version_flags(version: str) -> str:
-    """What the linker is told, so that the programs know their version."""
+    """The linker flags that write the version into the programs."""
     major, minor, _ = version.removeprefix("v").split(".")
     package = "k8s.io/component-base/version"
     return f"-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
@@ -37,16 +37,16 @@ def version_flags(version: str) -> str:
 
 _FLAGS = version_flags(VERSION)
 _VERSION_SECONDS = 10.0
-"""How long a program may take to say its version."""
+"""How long a program may take to print its version."""
 _ASKED_FOR_VERSION = {"kubectl": ["version", "--client"], "helm": ["version", "--template", "{{.Version}}"]}
-"""Arguments by which a program says its version, where it is not `--version`."""
+"""By program, the arguments that print its version. Programs that are not here take `--version`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One binary and what it is built from: a package, in the versions of the go.mod in `module`.
+    """The build of one program: a Go package, in the versions of the go.mod in `module`.
 
-    `version`: what the program says of itself, if others publish it, too.
+    `version`: the version that the program prints, if it is also published elsewhere. "": it is not searched elsewhere.
     """
 
     name: str
@@ -67,7 +67,7 @@ PROGRAMS = (
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """Where each program is, by name."""
+    """The paths of the programs, by name."""
 
     paths: dict[str, Path]
 
@@ -77,10 +77,10 @@ class Binaries:
 
 
 def find_binaries(progress: Progress | None = None) -> Binaries:
-    """Every program, built now where it is not there yet (some minutes, once).
+    """The paths of all programs. Programs that are not in the cache are fetched or built first (some minutes, once).
 
-    :raises BuildError: with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises BuildError: a build failed. The text is the end of the toolchain's output.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     progress = progress or Progress()
     given = _given()
@@ -118,7 +118,7 @@ def _linked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Coll
 
 
 def _version_of(path: str) -> str:
-    """Return the version that a program says of itself; "" if it does not."""
+    """Return the version that a program prints. "" if it prints none."""
     asked = _ASKED_FOR_VERSION.get(Path(path).name, ["--version"])
     try:
         answer = subprocess.run([path, *asked], capture_output=True, text=True, check=False, timeout=_VERSION_SECONDS)
@@ -150,8 +150,8 @@ def module_files(pins: Path, *module: str) -> Path:
     """The files of a module that `pins` requires (the only one, or the one named), in Go's own cache, checked against
     its sum.
 
-    :raises BuildError: it cannot be had; with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises BuildError: the module could not be downloaded. The text is the end of the toolchain's output.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     answer = subprocess.run(
         [find_go(cache_directory(), Progress()), "mod", "download", "-json", *module],
@@ -167,7 +167,7 @@ def module_files(pins: Path, *module: str) -> Path:
 
 
 def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:
-    """One program by itself, kept under a name that changes with its own pins. Raises as `find_binaries`."""
+    """Build one program into a folder whose name changes with the program's pins. Raises as `find_binaries`."""
     digest = hashlib.sha256(" ".join(recipe.flags).encode())
     for path in sorted(recipe.module.glob("go.*")):
         digest.update(path.read_bytes())
@@ -177,12 +177,12 @@ def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:
 
 
 def cache_directory() -> Path:
-    """Where everything is kept that takes long to make, outside of any checkout."""
+    """The cache directory for everything that takes long to build. It is outside of any checkout."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "phalanx"
 
 
 def _given() -> dict[str, Path]:
-    """What the envtest convention offers."""
+    """The programs in the folder `KUBEBUILDER_ASSETS`, the convention of envtest. Empty if the variable is not set."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if not assets:
         return {}
@@ -199,7 +199,7 @@ def _pins() -> str:
 
 @contextmanager
 def _locked(path: Path, progress: Progress) -> Iterator[None]:
-    """One build at a time, whoever asks."""
+    """Hold a file lock, so that only one process builds at a time."""
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

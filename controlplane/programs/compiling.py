@@ -1,4 +1,4 @@
-"""One run of `go build`, which says how far it is and how long it may still take."""
+"""One run of `go build`, with its progress and the estimated remaining time."""
 
 import os
 import subprocess
@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 _LAST_CHARACTERS = 2000
-"""So much of what the toolchain says last is kept for the error."""
+"""The length of the toolchain's last output that an error contains."""
 
 _NOTICE = "go: "
-"""With this begin lines about downloads; `-v` prints every other line when it begins to compile the package."""
+"""The prefix of lines about downloads. Every other line of `-v` names a package whose compilation begins."""
 
 Report = Callable[[int, int], None]
-"""Called with how many packages are compiled, of how many."""
+"""Receives the number of compiled packages and the number of all packages."""
 
 
 class BuildError(Exception):
-    """A program could not be built; the text is the end of what the toolchain said."""
+    """A program could not be built. The text is the end of the toolchain's output."""
 
 
 def go_build(
@@ -77,7 +77,7 @@ class Remaining:
             self._done, self._total = done, total
 
     def __str__(self) -> str:
-        """Share and estimate, such as "40 %, about 12 min left"; only the share while too little is known."""
+        """Share and estimate, such as "40 %, about 12 min left". Before a twentieth is done, only the share."""
         with self._lock:
             done, total = self._done, self._total
         share = f"{100 * done // total} %"

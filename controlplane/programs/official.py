@@ -1,4 +1,4 @@
-"""Official releases of Kubernetes' programs: downloaded where the network has them, in place of a build.
+"""Downloads official releases of Kubernetes' programs, in place of a build, if the network provides them.
 
 The release process publishes each program beside its SHA-256
 (https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/ describes both addresses).
@@ -14,7 +14,7 @@ from pathlib import Path
 
 BASE = "https://dl.k8s.io/release"
 VARIABLE = "PHALANX_RELEASES"
-"""Environment variable: another address of the same shape, as of a mirror; empty: nothing is downloaded."""
+"""The environment variable with another base address, such as that of a mirror. Empty: nothing is downloaded."""
 
 _ANSWER_SECONDS = 5.0
 """How long a server may take to answer. A network without that server mostly refuses at once."""
@@ -23,13 +23,13 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class UnavailableError(Exception):
-    """A program could not be downloaded; the text says why."""
+    """A program could not be downloaded. The text is the reason."""
 
 
 def download(names: Sequence[str], version: str, folder: Path) -> list[str]:
     """Download these programs of Kubernetes into `folder`. Return the names of those that are there now.
 
-    After the first program that is unavailable no other one is tried: the network does not reach the releases.
+    After the first unavailable program, no other one is tried, because the network does not reach the releases.
     """
     base = os.environ.get(VARIABLE, BASE)
     architecture = _ARCHITECTURES.get(platform.machine())

@@ -1,6 +1,7 @@
-"""A control plane of the Kubernetes version before, for the long tests: three servers of it, the rest as ever.
+"""A control plane of the previous Kubernetes version, for the long tests.
 
-They are built like the others, from a go.mod of their own, only when they are asked for.
+Three servers have the previous version; all other programs are the usual ones. The three are built like the other
+programs, from their own go.mod, and only when a test needs them.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ from controlplane.programs.binaries import Binaries, Recipe, build, cache_direct
 from controlplane.progress import Progress
 
 VARIABLE = "PHALANX_KUBERNETES"
-"""Environment variable by which the tests are asked to run on another version."""
+"""The environment variable that makes the tests run on another version."""
 EARLIER = "v1.36.3"
 
 _MODULE = Path(__file__).parent.parent / "build" / "long" / "kubernetes-1.36"
@@ -41,7 +42,7 @@ def binaries_of(version: str, progress: Progress | None = None) -> Binaries:
 
 
 def asked_for() -> Binaries:
-    """The programs for the version that the environment asks for. Raises as `binaries_of`."""
+    """The programs for the version in the environment variable. Raises as `binaries_of`."""
     return binaries_of(os.environ.get(VARIABLE, ""))
 
 

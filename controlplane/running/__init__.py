@@ -1,5 +1,6 @@
-"""The programs as processes: executables come in, out go servers that answer, and nothing that stays behind them.
+"""Runs the programs of the control plane as processes, and leaves nothing behind when they end.
 
-Start with `components` (how each program is called) and `processes` (a program with its log); `readiness` waits until
-one works, `ports` and `directories` give it its place, `janitor` clears up, `stages` says what kwok does with pods.
+Start with `components`, the arguments of each program, and `processes`, a program with its log. `readiness` checks
+whether a program works. `ports` and `directories` provide ports and a folder, and `janitor` removes everything after a
+run. `stages` describes how kwok simulates nodes and pods.
 """

@@ -1,7 +1,8 @@
-"""How each program of the control plane is called.
+"""The arguments of each program of the control plane.
 
-Flags and their reasons: a loopback advertise address is refused by the endpoint reconciler, so there is none; etcd need
-not survive a power cut here; controllers for the addresses of real nodes have nothing to do; the scheduler is stock.
+Reasons for the flags: the endpoint reconciler refuses a loopback advertise address, so it is switched off. etcd need
+not survive a power cut here. Controllers for the addresses of real nodes have nothing to do, so they are switched off.
+The scheduler has its default configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,19 +17,19 @@ COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manag
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one control plane keeps its files and listens."""
+    """The folder and the ports of one control plane."""
 
     directory: Path
     ports: Mapping[str, int]
 
     @property
     def etcd_url(self) -> str:
-        """Where etcd serves its clients."""
+        """The URL at which etcd serves its clients."""
         return f"http://127.0.0.1:{self.ports['etcd']}"
 
     @property
     def server(self) -> str:
-        """Where the API server serves."""
+        """The URL of the API server."""
         return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
 
     @property
@@ -38,27 +39,27 @@ class Place:
 
     @property
     def ca_file(self) -> Path:
-        """What that is trusted by."""
+        """The certificate of the authority that has signed the programs' certificate."""
         return self.certificates / AUTHORITY
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The kubeconfig of the administrator."""
         return self.directory / "admin.kubeconfig"
 
     @property
     def service_account_key(self) -> Path:
-        """Signs and verifies the tokens of service accounts."""
+        """The file of the key that signs and verifies the tokens of service accounts."""
         return self.directory / "sa.key"
 
     @property
     def tokens(self) -> Path:
-        """The administrator's token, as the API server reads it."""
+        """The file with the administrator's token, in the format of the API server."""
         return self.directory / "tokens.csv"
 
     @property
     def stages(self) -> Path:
-        """What kwok does."""
+        """The file with kwok's stages (`controlplane.running.stages`)."""
         return self.directory / "stages.yaml"
 
 
@@ -115,7 +116,7 @@ def _controller_manager(place: Place) -> list[str]:
         *_client(place, "kube-controller-manager"),
         "--controllers=*,-nodeipam",
         f"--service-account-private-key-file={place.service_account_key}",
-        # At its usual 20 requests a second, 100 new nodes are kept from pods by their taints for ten seconds.
+        # At the default of 20 requests a second, the taints of 100 new nodes keep pods away for ten seconds.
         "--kube-api-qps=1000",
         "--kube-api-burst=2000",
     ]
@@ -132,8 +133,9 @@ def _client(place: Place, component: str) -> list[str]:
 
 
 def _serving(place: Place) -> list[str]:
-    """With a certificate of ours: those that the programs would make themselves are of RSA, whose signatures were a
-    fifth of the API server's work in tests that start servers all the time.
+    """Flags for the run's own certificate. The programs would create RSA certificates for themselves.
+
+    RSA signatures took a fifth of the API server's processor time in tests, which start servers all the time.
     """
     return [
         f"--tls-cert-file={place.certificates / CERTIFICATE}",

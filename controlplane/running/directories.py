@@ -1,4 +1,4 @@
-"""A directory for one run, gone after it with all that ran in it, however the run ends."""
+"""A directory for one run. It is removed after the run with all programs of the run, however the run ends."""
 
 import subprocess
 import sys
@@ -11,10 +11,10 @@ PREFIX = "phalanx-run-"
 
 
 class RunDirectory:
-    """Made on entering, removed on leaving, and removed by its janitor where this process dies before that.
+    """A context manager that creates a directory and removes it. If this process dies first, the janitor removes it.
 
-    The janitor sees the end of a pipe, so SIGKILL is seen too; a handler, or a signal sent on the death of a parent
-    (which comes on the end of a thread already), would each miss a case.
+    The janitor detects the end of this process by a closed pipe, so it also works after SIGKILL. A signal handler would
+    miss SIGKILL. A parent-death signal is sent already when a thread of the parent ends.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class RunDirectory:
         self._janitor: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Path:
-        """Make it."""
+        """Create the directory and start the janitor."""
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._janitor = subprocess.Popen(
             [sys.executable, "-I", "-S", janitor.__file__, str(self.path)],
@@ -36,7 +36,7 @@ class RunDirectory:
         return self.path
 
     def __exit__(self, *_: object) -> None:
-        """Kill what still runs there and remove it."""
+        """Kill the programs of the run that still run, and remove the directory."""
         if self._janitor and self._janitor.stdin:
             self._janitor.stdin.close()
             self._janitor.wait()

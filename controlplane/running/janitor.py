@@ -1,7 +1,7 @@
 """Clears up after a run, however it ended: kills what is left of its programs and removes its directory.
 
-It runs as a process of its own, holds the other end of a pipe, and acts when that closes: because the run is over, or
-because its process was killed. Being a file without imports of ours, it starts with the bare interpreter.
+The janitor is a process of its own that holds the other end of a pipe. It acts when the pipe closes: the run is over,
+or its process was killed. It imports only the standard library, so it starts with the bare interpreter.
 
     python janitor.py DIRECTORY
 """

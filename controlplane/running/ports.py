@@ -9,12 +9,12 @@ _LOWEST = 10_000
 
 
 def free_ports(count: int) -> list[int]:
-    """Different loopback ports that nobody listens on now.
+    """Different loopback ports on which no process listens now.
 
     They lie below the range from which the kernel serves outgoing connections. From within it, a client of another
     program could take the port before our server listens there, or while that server is being restarted.
 
-    :raises OSError: there are not so many.
+    :raises OSError: there are fewer than `count` such ports.
     """
     end = int(_EPHEMERAL.read_text().split()[0])
     candidates = random.SystemRandom().sample(range(_LOWEST, end), k=end - _LOWEST)

@@ -1,4 +1,4 @@
-"""A program that runs beside us, with its log."""
+"""A program that runs as a child process, with its log."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ TAIL_LINES = 15
 
 
 class Program:
-    """One process and its children, to be started, asked to end, killed, frozen, and started again."""
+    """One process with its children. It can be started, terminated, killed, frozen, and started again."""
 
     def __init__(
         self, name: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
@@ -24,9 +24,9 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, in a session of its own so that a Ctrl-C in the terminal reaches only us.
+        """Start the process in its own session, so that a Ctrl-C in the terminal does not reach it.
 
-        :raises RuntimeError: it runs already.
+        :raises RuntimeError: the process runs already.
         """
         if self.running:
             raise RuntimeError(f"{self.name} runs already")
@@ -42,39 +42,39 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its process id; 0 when it does not run."""
+        """The process id. 0 if the process does not run."""
         return self._process.pid if self._process and self._process.poll() is None else 0
 
     @property
     def running(self) -> bool:
-        """Whether it runs."""
+        """Whether the process runs."""
         return bool(self.pid)
 
     def signal(self, number: Signals) -> None:
-        """Send it a signal, if it runs."""
+        """Send a signal to the process, without its children, if it runs."""
         if self._process and self._process.poll() is None:
             self._process.send_signal(number)
 
     def freeze(self) -> None:
-        """Let it do nothing until `thaw`, while its connections stay open."""
+        """Stop the process and its children until `thaw` (SIGSTOP). Their connections stay open."""
         self._signal_all(SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let the process and its children continue (SIGCONT)."""
         self._signal_all(SIGCONT)
 
     def kill(self) -> None:
-        """End it and its children as a power cut would, and wait until it is gone."""
+        """Kill the process and its children, like a power cut, and wait for its end."""
         self._signal_all(SIGKILL)
         if self._process:
             self._process.wait()
 
     def terminate(self) -> None:
-        """Ask it to end; do not wait."""
+        """Send SIGTERM to the process, and do not wait."""
         self.signal(SIGTERM)
 
     def wait(self, seconds: float = STOP_SECONDS) -> None:
-        """Wait for its end, and kill it when that takes too long."""
+        """Wait for the end of the process. If it takes longer than `seconds`, kill the process."""
         if self._process is None:
             return
         try:
@@ -83,17 +83,17 @@ class Program:
             self.kill()
 
     def stop(self) -> None:
-        """Ask it to end and wait until it has."""
+        """Send SIGTERM to the process and wait for its end."""
         self.terminate()
         self.wait()
 
     def tail(self) -> str:
-        """The last lines of its log."""
+        """The last lines of the process's log."""
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
         return "\n".join(lines[-TAIL_LINES:])
 
     def _signal_all(self, number: "Signals") -> None:
-        """Send a signal to it and its children: it leads their process group."""
+        """Send a signal to the process group of the process, which includes its children."""
         if self._process and self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)

@@ -1,4 +1,4 @@
-"""Whether a component works: asked the way its own probes are."""
+"""Checks whether a component works, with the requests of its own probes."""
 
 import http.client
 import ssl
@@ -12,7 +12,7 @@ _PROBE_SECONDS = 5.0
 
 
 def is_ready(component: str, place: Place, api: ApiServer) -> bool:
-    """Whether a component serves now; nobody there is an answer too.
+    """Whether a component serves now. False if no process listens on its port.
 
     :raises KeyError: there is no such component.
     """
@@ -31,7 +31,7 @@ def is_ready(component: str, place: Place, api: ApiServer) -> bool:
 
 
 def _accounts(api: ApiServer) -> bool:
-    """Pods are admitted once their namespace has its service account."""
+    """Whether the namespace `default` has its service account. Without it the API server admits no pods there."""
     path = "/api/v1/namespaces/default/serviceaccounts/default"
     return bool(api.request("GET", path).get("kind") == "ServiceAccount")
 

@@ -1,4 +1,7 @@
-"""What kwok does with nodes and pods, and how pods end: at once, or slowly, as trainings do that write a checkpoint."""
+"""The stages by which kwok simulates nodes and pods.
+
+Deleted pods end at once, or slowly, like trainings that write a checkpoint.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,21 +15,24 @@ TERMINATES_AFTER = "kwok.phalanx.dev/terminates-after"
 """Annotation on a pod: how long it stays Terminating, as Go writes durations (`3s`)."""
 
 GOES_ON = "kwok.phalanx.dev/goes-on"
-"""Annotation on a Job's pod: it runs until it is deleted. Without it, its work is done as soon as it runs."""
+"""Annotation on a Job's pod: the pod runs until it is deleted. Without the annotation, it completes at once."""
 
 NOT_READY = "kwok.phalanx.dev/not-ready"
-"""Annotation on a pod: it runs and is not ready until somebody writes that it is."""
+"""Annotation on a pod: the pod runs, but kwok does not make it ready. A test writes the condition itself."""
 
 _FILE = Path(__file__).with_name("kwok-stages.yaml")
 _PRIORITY_CLASS = ".spec.priorityClassName"
 _ANNOTATION = f'.metadata.annotations["{TERMINATES_AFTER}"]'
 _DELETED = {"key": ".metadata.deletionTimestamp", "operator": "Exists"}
 _NOT_ENDED = {"key": ".metadata.deletionGracePeriodSeconds == 0", "operator": "NotIn", "values": ["true"]}
-"""A pod that has ended and is kept by a finalizer: kwok deletes by name, so a second time might hit the next pod."""
+"""Excludes pods that have ended and are kept by a finalizer.
+
+kwok deletes by name, so a second deletion could hit the next pod of that name.
+"""
 
 
 def stages(slow: Mapping[str, float]) -> list[Stage]:
-    """All stages that kwok is started with; it does nothing of its own accord."""
+    """All stages with which kwok starts. kwok has no built-in stages."""
     return [*yaml.safe_load_all(_FILE.read_text()), *pod_deletion(slow)]
 
 

@@ -1,9 +1,9 @@
 # ruff: noqa: INP001 -- a script that is run by its path
 """Writes nodes.json: the hosts of topo.csv as Kubernetes Nodes. `python make_nodes.py > nodes.json`.
 
-The data set names the switches above each host and nothing else. Assumed here, the same for every host: 8 GPUs, 128
-cores and 1 TiB of memory, all of it free. Hosts are renamed after their place in the network (the data set has
-hashes), so that neighbours have neighbouring names: p8-s3-0 is the first host under access switch S3 of pod switch P8.
+The data set only names the switches above each host. The script assumes 8 GPUs, 128 cores and 1 TiB of memory for
+every host, all of it free. The data set has hashes as host names. The script renames hosts after their place in the
+network, so that neighbours have neighbouring names. p8-s3-0 is the first host under access switch S3 of pod switch P8.
 """
 
 import csv

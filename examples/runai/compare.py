@@ -3,8 +3,9 @@
 
     python examples/runai/compare.py [RUNS]
 
-On a control plane of its own with the stock scheduler: first without Phalanx, six pods that prefer the rack of each
-other (and, as a second row, require it), then with Phalanx the guide's Job. RUNS of each, 20 where nothing is said.
+The script starts its own control plane with the stock scheduler. Without Phalanx, it runs six pods that prefer the
+rack of each other, then six that require it. With Phalanx, it runs the guide's Job. Each case runs RUNS times (20 by
+default).
 """
 
 import sys

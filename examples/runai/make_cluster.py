@@ -1,6 +1,8 @@
 # ruff: noqa: INP001 -- a script that is run by its path
-"""Makes nodes.yaml and running-workloads.yaml: the guide's figure, two racks of 18 GB200 nodes with 4 GPUs each, and
-the two workloads that are there already, one of 12 nodes in rack A and one of 15 nodes in rack B.
+"""Writes nodes.yaml and running-workloads.yaml, the cluster of the guide's figure.
+
+It has two racks of 18 GB200 nodes with 4 GPUs each, and two running workloads: one of 12 nodes in rack A, and one of 15
+nodes in rack B.
 """
 
 from collections.abc import Iterator

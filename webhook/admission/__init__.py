@@ -1,6 +1,6 @@
-"""What is admitted, and how: an AdmissionReview comes in, out goes a decision with patches, warnings or a refusal.
+"""Admission: turns an AdmissionReview into a decision with patches and warnings, or into a refusal.
 
-Start with `dispatch` (which object gets which answer); `arriving_pods`, `object_reviews`, `suspending` and
-`absent_schedulers` make the answers, `reviews` reads and writes them as the API server does, with `patch_builder` and
-`warnings`.
+Start with `dispatch`, which chooses the answer by object. `arriving_pods`, `object_reviews`, `suspending` and
+`absent_schedulers` make the answers. `reviews` decodes and encodes AdmissionReviews, and `patch_builder` and
+`warnings` help to build the answers.
 """

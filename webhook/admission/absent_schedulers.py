@@ -1,6 +1,7 @@
-"""Pods of no gang that name a scheduler which does not run here, handed to the stock scheduler where that was chosen.
+"""Hands pods outside gangs to the stock scheduler if the scheduler that they name does not run in the cluster.
 
-They are sent only where the component `manifests/absent-schedulers`, or the chart's value, has registered for them.
+The API server sends these pods only if the component `manifests/absent-schedulers`, or the chart's value, has
+registered the webhook for them.
 """
 
 from gangs.coexistence.running_schedulers import FIELD, runs, unread
@@ -21,10 +22,12 @@ _NOBODYS = PodKeys()
 
 
 def created(manifest: Manifest, picture: Picture) -> Decision:
-    """Have the stock scheduler start the pod. One of a gang, or of a scheduler that runs here, comes in as it is.
+    """Set the stock scheduler as the pod's scheduler.
 
-    So does one that asks for a part of a GPU, which the stock scheduler would not give it. Raises Unavailable while it
-    is not known who runs here.
+    A pod of a gang is admitted unchanged. So is a pod whose scheduler runs in the cluster. A pod that requests a
+    fraction of a GPU is admitted unchanged too, with a warning: the stock scheduler cannot provide it.
+
+    :raises Unavailable: the caches do not show yet which schedulers run in the cluster.
     """
     try:
         pod = pod_of(manifest)
@@ -46,7 +49,7 @@ def created(manifest: Manifest, picture: Picture) -> Decision:
 
 
 def updated(manifest: Manifest, old: Manifest) -> Decision:
-    """Put back the stock scheduler's name where a manifest that was handed over is applied again."""
+    """Put back the stock scheduler's name when a user applies the manifest of a handed-over pod again."""
     patch = PatchBuilder(manifest)
     if section(old, "spec").get("schedulerName") == STOCK_SCHEDULER:
         patch.set(("spec", "schedulerName"), STOCK_SCHEDULER)

@@ -1,8 +1,11 @@
-"""Pods of gangs at admission: gated at CREATE, beside the siblings that run; at UPDATE kept appliable, and members.
+"""Pods of gangs at admission.
 
-Rules of the API server that this follows (v1.37): a gate may not be added to a pod that has a node, and never after
-CREATE; `schedulerName` may not change after CREATE, so that a manifest which names another scheduler than the one
-its pod got can only be applied again if the old value is put back.
+At CREATE the webhook gates the pod, and pins it beside its running siblings. At UPDATE it keeps the pod's manifest
+applicable and a gated pod in its gang.
+
+The module follows these rules of the API server (v1.37). A gate may not be added to a pod that has a node, and never
+after CREATE. `schedulerName` may not change after CREATE. If a manifest names another scheduler than the stored pod,
+it can only be applied again when the webhook puts the old value back.
 """
 
 import re
@@ -37,16 +40,20 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 Foretell = Callable[[Gang, Callable[[], Gang]], tuple[str, ...]]
-"""Sentences about what becomes of a gang, at once or not at all. It is given as it counts, one member standing for all
-that are like it, and, where that is asked for, with each of its members.
+"""Returns the forecast of a gang as sentences, or none if the forecast is not known at once.
+
+The first argument is the gang with one member in place of all equal members, repeated to the right count. The second
+argument returns the gang with its real members.
 """
 
 
 def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
-    """Gate a pod that names a gang. Any other pod, and one that has its node already, comes in as it is.
+    """Gate a pod that names a gang. Any other pod, and a pod that has its node already, is admitted unchanged.
 
-    While the picture is not complete the pod is gated all the same, but nothing is said about other objects. Raises
-    Unavailable while it is not known whether the pod's gang is another system's: what is gated now is ours for good.
+    While the caches are incomplete, the webhook still gates the pod, but gives no advice about other objects.
+
+    :raises Unavailable: the caches do not show yet whether the gang is ceded to another system. A pod that is gated
+        now belongs to Phalanx for good.
     """
     try:
         pod = pod_of(manifest)
@@ -73,15 +80,16 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
 
 
 def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, Left]:
-    """The pods of the gang among all objects, and what is left to other systems.
+    """All objects with the pods of one gang, and the dialects that are ceded to other systems.
 
-    Raises Unavailable while it is not known whether this gang is. Where its dialect is left, it may still be one of
-    ours: its pods tell.
+    If the dialect is ceded, the gang may still belong to Phalanx. Its pods decide, so they must be listed.
+
+    :raises Unavailable: the caches do not show yet whether the gang is ceded.
     """
     pods_known = picture.listed("pods")
     if dialect.name in MAY_BE_LEFT and not all(picture.listed(kind.plural) for kind in EVIDENCE_KINDS):
         raise Unavailable("still reading which systems run in this cluster; try again in a few seconds")
-    sources = picture.sources_of(key)  # after the question what is known: it becomes more by the moment
+    sources = picture.sources_of(key)  # read after `listed`: the caches fill up in the meantime
     left = left_alone(sources)
     if dialect.name in left.to and not pods_known:
         raise Unavailable("still reading which pods there are; try again in a few seconds")
@@ -89,9 +97,9 @@ def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, L
 
 
 def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch: PatchBuilder) -> list[Advice]:
-    """Have the stock scheduler bind the pod, unless the one that it names runs here; returns what its user is told.
+    """Set the stock scheduler unless the pod's scheduler runs in the cluster. Return the advice for the user.
 
-    Raises Unavailable while it is not known who runs here.
+    :raises Unavailable: the caches do not show yet which schedulers run in the cluster.
     """
     name = pod.spec.scheduler_name
     if waited := running_schedulers.unread(name, dialect.pod_keys, picture.listed):
@@ -105,9 +113,10 @@ def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch:
 
 
 def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Picture) -> Arrival:
-    """The pod among one of each kind of pods of its gang (`sources`), by all the names that the gang turns out to have.
+    """The review of the pod beside one pod of each kind of its gang (`sources`).
 
-    While the picture is not complete, what it shows of others would be wrong: then only the pod itself is looked at.
+    If the gang has further names, the review is repeated with the pods under these names. While the caches are
+    incomplete, other objects would be wrong, so only the pod itself is reviewed.
     """
     if not picture.synced():
         return Arrival(faults=arrival(manifest, Sources()).faults)
@@ -120,9 +129,10 @@ def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Pictur
 def _beside_siblings(
     manifest: Manifest, arriving: Arrival, picture: Picture, patch: PatchBuilder, foretell: Foretell
 ) -> tuple[str, ...]:
-    """Pin the pod where siblings that run tie it; returns what is to be told about its gang.
+    """Pin the pod to the domain of its running siblings, and return the forecast of its gang.
 
-    Nobody reads the warnings of a pod that a controller makes: the plan was told when its workload came.
+    A pod that a controller creates gets no forecast, because no user sees its warnings. The user has seen the forecast
+    when the workload was created.
     """
     gang, member = arriving.gang, arriving.member
     if gang is None or member is None:
@@ -142,13 +152,13 @@ def _beside_siblings(
 
 
 def _with_all(manifest: Manifest, arriving: Arrival, picture: Picture) -> Arrival:
-    """The pod among all pods of its gang."""
+    """The review of the pod beside all pods of its gang."""
     names = sorted(arriving.gang.names) if arriving.gang is not None else ()
     return arrival(manifest, picture.all_of(*names))
 
 
 def _counted(gang: Gang, arriving: Member, picture: Picture) -> Gang:
-    """The gang with each of its members as often as there are pods like it."""
+    """The gang with each member repeated as often as the caches hold equal pods."""
 
     def times(member: Member) -> int:
         return 1 if member is arriving else max(1, *(picture.alike(name, member.pod) for name in gang.names))
@@ -157,7 +167,7 @@ def _counted(gang: Gang, arriving: Member, picture: Picture) -> Gang:
 
 
 def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
-    """Put the scheduler's name of a gang's pod back to what it was, unless the gang is another system's."""
+    """Put the scheduler's name of a gang's pod back to the stored value, unless the gang is ceded."""
     patch = PatchBuilder(manifest)
     before = section(old, "spec").get("schedulerName")
     if before and _names_a_gang(old, picture):
@@ -166,12 +176,12 @@ def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
 
 
 def kept(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
-    """Refuse a change that takes a gated member out of its gang: nobody would ever take its gate away."""
+    """Refuse a change that takes a gated member out of its gang: its gate would never be removed."""
     before, after = _claim(old, picture), _claim(manifest, picture)
     if before is None:
         return Admitted()
     pod, was = pod_of(manifest), pod_of(old)
-    owned = keys.WORKLOAD in was.metadata.labels  # by its workload, whose gang may have the name of a Gang object
+    owned = keys.WORKLOAD in was.metadata.labels  # a workload's gang may have the name of a Gang object
     stays = after is not None and after[1] == before[1] and (keys.WORKLOAD in pod.metadata.labels or not owned)
     if stays or not pod.gated_by(keys.GATE):
         return Admitted()
@@ -181,7 +191,7 @@ def kept(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
 
 
 def _changed_key(dialect: Dialect, old: Pod, new: Pod) -> str:
-    """The field by which the pod named its gang and that is different now."""
+    """The label or annotation that named the pod's gang and that the update changes."""
     for part, names in (("labels", dialect.pod_keys.labels), ("annotations", dialect.pod_keys.annotations)):
         before, after = getattr(old.metadata, part), getattr(new.metadata, part)
         for name in names:
@@ -195,7 +205,7 @@ def _names_a_gang(manifest: Manifest, picture: Picture) -> bool:
 
 
 def _claim(manifest: Manifest, picture: Picture) -> tuple[Dialect, GangKey] | None:
-    """The dialect and the gang that the pod names, None where that is none of ours."""
+    """The dialect and the gang that the pod names. None if it names no gang, or if the gang is ceded."""
     try:
         pod = pod_of(manifest)
     except MalformedError:
@@ -215,11 +225,11 @@ def _gated(manifest: Manifest, dialect: Dialect, key: GangKey) -> PatchBuilder:
 
 
 def pin(patch: PatchBuilder, pod: Pod, labels: Labels) -> None:
-    """Require the domain of these labels, so that the next `kubectl apply` of the pod's manifest still passes.
+    """Pin the pod to the domain of these labels, so that the next `kubectl apply` of its manifest still passes.
 
-    A required node affinity of the user's stays as it is: beside it the labels go into the node selector. One that
-    carries a domain already (the webhook may be called twice) keeps it. Nothing is added to a pod that excludes the
-    domain or names it itself: the plan says of the first what is wrong.
+    A required node affinity of the user stays unchanged; the labels then go into the node selector. A pod that carries
+    a domain already keeps it, because the API server may call the webhook twice. A pod that excludes the domain, or
+    names it itself, is not changed. If the pod excludes the domain, the plan reports the conflict.
     """
     selector = pod.spec.node_selector
     contradicted = any(selector.get(key, value) != value for key, value in labels)

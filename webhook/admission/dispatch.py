@@ -1,4 +1,8 @@
-"""Which object gets which answer. Pure: reads the picture, asks nobody, writes nothing, the same in dry runs."""
+"""Chooses the answer to an AdmissionReview by path, kind and operation.
+
+The functions have no side effects: they read the webhook's view of the cluster and write nothing. Dry runs get the same
+answers.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,20 +28,20 @@ from webhook.picture import Picture
 CREATE = "CREATE"
 UPDATE = "UPDATE"
 _ANNOTATED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.by_annotation}
-"""Groups and plurals of the kinds whose annotations make gangs; Jobs are answered before these are asked."""
+"""Groups and plurals of the kinds whose annotations make gangs. `mutate` answers Jobs before it reads this set."""
 _HANDING_DOWN = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.hands_at}
-"""Those of kinds in which annotations are written down for the object made of them."""
+"""Groups and plurals of the kinds whose annotations the webhook propagates to their child workload."""
 _SUSPENDED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.suspended_at}
-"""Those of kinds that can be suspended for a queue."""
+"""Groups and plurals of the kinds that can be suspended for a queue."""
 
 
 def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
-    """The answer of `/mutate`: pods, Jobs and workloads that ask to be gangs. Anything else comes in as it is.
-
-    Raises BadReview for a request without its object, Unavailable where the answer cannot be given now.
+    """The answer of `/mutate`: pods, Jobs and workloads that ask to be gangs. Any other object is admitted unchanged.
 
     :param automatic: whether the API server itself has matched the namespace's label (`/mutate/automatic`). A namespace
-        that is a few milliseconds old is not in our own picture yet.
+        that is a few milliseconds old is not in the webhook's caches yet.
+    :raises BadReview: the request has no object.
+    :raises Unavailable: the answer cannot be given now.
     """
     match request.resource.group, request.resource.resource, request.operation:
         case "", "pods", "CREATE":
@@ -59,13 +63,13 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
 
 
 def _handing_down(request: AdmissionRequest, sources: Sources) -> Decision:
-    """A workload of which another object is made that is the gang."""
+    """The answer about a workload whose child workload is the gang."""
     old = _old(request) if request.operation == UPDATE else None
     return object_reviews.handing_down(_object(request), old, sources)
 
 
 def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) -> Decision:
-    """The answer about a workload that is changed, with what it is told of being suspended, or resumed again."""
+    """`decision` about an updated workload, with the patch and the warnings for its suspension added."""
     if isinstance(decision, Refused):
         return decision
     answer = suspending.updated(request, _object(request), _old(request), sources)
@@ -75,9 +79,13 @@ def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) ->
 
 
 def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -> Decision:
-    """The answer of `/mutate/described`: objects of any kind that ask to be gangs, changed and told of at once, so that
-    the API server looks at every object once and not twice. One of a kind that nobody has described comes in as it is.
-    Raises as `mutate` does.
+    """The answer of `/mutate/described`: objects of any kind that ask to be gangs.
+
+    One call mutates and validates, so the API server calls the webhook once for each object and not twice. An object
+    of a kind that no WorkloadKind describes is admitted unchanged.
+
+    :raises BadReview: the request has no object.
+    :raises Unavailable: the answer cannot be given now.
     """
     sources = _without_pods(picture)
     coming = _coming(request, sources, picture)
@@ -90,7 +98,7 @@ def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -
 
 
 def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Mapping[ObjectKey, Manifest]:
-    """What describes the kind of a new object, where that has come so lately that the caches do not have it yet."""
+    """The WorkloadKind of a new object's kind, by key, if it is too new for the caches. Empty in any other case."""
     at = key_of(_object(request))[:2]
     if request.operation != CREATE or at in taught(sources):
         return {}
@@ -99,7 +107,7 @@ def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Ma
 
 
 def _workload(request: AdmissionRequest, sources: Sources) -> Decision:
-    """A workload, no Job, that asks to be a gang. Of a kind that nobody has described it is let be."""
+    """The answer about a workload other than a Job. A workload of a kind that nothing describes stays unchanged."""
     rows = taught(sources)
     manifest = with_row(_object(request), rows)
     if request.operation == CREATE:
@@ -108,7 +116,11 @@ def _workload(request: AdmissionRequest, sources: Sources) -> Decision:
 
 
 def hand_over(request: AdmissionRequest, picture: Picture) -> Decision:
-    """The answer of `/mutate/absent-schedulers`: pods of no gang. Raises as `mutate` does."""
+    """The answer of `/mutate/absent-schedulers`: pods outside gangs.
+
+    :raises BadReview: the request has no object.
+    :raises Unavailable: the answer cannot be given now.
+    """
     match request.resource.resource, request.operation:
         case "pods", "CREATE":
             return absent_schedulers.created(_object(request), picture)
@@ -118,9 +130,10 @@ def hand_over(request: AdmissionRequest, picture: Picture) -> Decision:
 
 
 def validate(request: AdmissionRequest, picture: Picture, forecast: Forecast) -> Decision:
-    """The answer of `/validate`: every object that describes gangs or topologies, and pods that change while gated.
+    """The answer of `/validate`: objects that describe gangs or topologies, and updates of gated pods.
 
-    Raises as `mutate` does.
+    :raises BadReview: the request has no object.
+    :raises Unavailable: the answer cannot be given now.
     """
     return _validated(request, picture, forecast, {})
 
@@ -128,7 +141,7 @@ def validate(request: AdmissionRequest, picture: Picture, forecast: Forecast) ->
 def _validated(
     request: AdmissionRequest, picture: Picture, forecast: Forecast, coming: Mapping[ObjectKey, Manifest]
 ) -> Decision:
-    """`coming`: what the caches do not have yet."""
+    """The validation answer. `coming`: objects that exist but are not in the caches yet."""
     if request.sub_resource or request.operation not in (CREATE, UPDATE):
         return Admitted()
     if (request.resource.group, request.resource.resource) == ("", "pods"):
@@ -145,7 +158,7 @@ def _validated(
 
 
 def _automatic(sources: Sources, namespace: str) -> Sources:
-    """The sources with the namespace labelled as the API server has seen it."""
+    """The sources with the automatic label set on the namespace, because the API server has matched it."""
     labels = {**sources.namespaces.get(namespace, {}), keys.AUTOMATIC: "true"}
     return replace(sources, namespaces={**sources.namespaces, namespace: labels})
 
@@ -163,7 +176,7 @@ def _old(request: AdmissionRequest) -> Manifest:
 
 
 def _without_pods(picture: Picture) -> Sources:
-    """What a workload is patched by: no pod has a say in that, and there may be very many."""
+    """The sources without pods. They suffice to patch a workload, and the cluster may have very many pods."""
     _await(picture)
     return picture.sources_of()
 

@@ -1,4 +1,4 @@
-"""Group objects, topologies and workloads at admission: refused where they contradict themselves, else forecast."""
+"""Group objects, topologies and workloads at admission: refused if they contradict themselves, else forecast."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,26 +23,29 @@ from webhook.admission.reviews import Admitted, Decision, Refused
 from webhook.admission.warnings import lines
 
 Forecast = Callable[[Manifest], tuple[str, ...]]
-"""Sentences about what would become of the gang that an object describes."""
+"""Returns the forecast of the gang that an object describes, as sentences."""
 
 
 class Now(Protocol):
-    """Who knows how objects are by now (`webhook.picture.Picture`); the same sources where nothing is read."""
+    """Reads objects that may be newer than the caches (`webhook.picture.Picture`).
+
+    Both methods return the given sources unchanged if they read nothing.
+    """
 
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with what was looked at as it is now."""
+        """The sources with the current version of the objects that the review has read (`looks`)."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """The sources with what gangs wait for, as far as it is there by now."""
+        """The sources with those awaited objects that exist by now."""
 
 
 _ON_TEMPLATE = " spec.template."
 
 
 def workload_created(manifest: Manifest, sources: Sources) -> Decision:
-    """Label the pod template of a workload that asks to be a gang, so that its pods are known as members.
+    """Label the pod template of a workload that asks to be a gang, so that its pods are recognised as members.
 
-    One that was written suspended for its queue to start it is started.
+    If its manifest has the workload suspended for a queue, the suspension is lifted.
     """
     patch = PatchBuilder(manifest)
     try:
@@ -54,10 +57,11 @@ def workload_created(manifest: Manifest, sources: Sources) -> Decision:
 
 
 def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
-    """Keep the labels on the pod templates of a gang where they are written anew: pods made of them would not wait.
+    """Put the gang's labels back into pod templates that an update has replaced.
 
-    A workload whose templates did not have them is let be: pods that run would be made again with them. One whose kind
-    nobody describes any more keeps them where they are.
+    Without the labels, new pods would not wait for their gang. If the old templates had no labels, the workload stays
+    unchanged: with labels, its running pods would be recreated. If the WorkloadKind of the workload's kind is gone,
+    the labels stay in their places.
     """
     patch = PatchBuilder(manifest)
     try:
@@ -72,12 +76,11 @@ def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Dec
 
 
 def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> Decision:
-    """Write a workload's wishes down where its operator takes those of the object from that it makes, the gang.
+    """Propagate a workload's placement request to the field that its operator copies into the child workload, the gang.
 
-    A new one that was written suspended for its queue to start it is started.
-
-    Where they are changed or taken back later, what was written down is, too. What contradicted itself already, or is
-    being deleted, stays as it is: finalizers and labels must be writable.
+    If the manifest has a new workload suspended for a queue, the suspension is lifted. If the user changes or removes
+    the request later, the propagated values follow. A workload that already contradicted itself, or that is being
+    deleted, stays unchanged, because its finalizers and labels must be writable.
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()
@@ -96,7 +99,7 @@ def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> 
 
 
 def _fault_of(manifest: Manifest, sources: Sources) -> Fault | None:
-    """What kept a workload's wishes from being written down; None where nothing did."""
+    """The fault that prevents the propagation of a workload's placement request. None if there is no fault."""
     try:
         list(handed_down(manifest, None, sources))
     except MalformedError as error:
@@ -107,7 +110,7 @@ def _fault_of(manifest: Manifest, sources: Sources) -> Fault | None:
 def _label(
     manifest: Manifest, sources: Sources, patch: PatchBuilder, roles: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """`roles`: the pod sets of templates that had labels before, by what they would be called today."""
+    """Label the pod templates. `roles`: the pod sets of templates that had labels before, by entry; they keep them."""
     labels, shape = template_labels(manifest, sources), shape_of(manifest)
     if is_job(manifest):
         for key, value in labels.items():
@@ -127,12 +130,13 @@ def _write(patch: PatchBuilder, way: Sequence[str], said: Marks) -> None:
 def checked(
     manifest: Manifest, old: Manifest | None, sources: Sources, forecast: Forecast, now: Now | None = None
 ) -> Decision:
-    """Refuse an object for what is wrong with it; admit it with advice and, at CREATE, with a forecast.
+    """Refuse an object that has a new fault. Admit any other object with advice and, at CREATE, with a forecast.
 
-    :param old: the object before an UPDATE. What was wrong with it already only warns, so that an object which
-        became wrong by others (a topology that lost a level, say) can still be labelled, finalised, and mended.
-    :param now: reads again what a refusal has looked at, and what a new object is said to wait for: it may have changed
-        a moment ago. None: the sources are all there is.
+    :param old: the object before an UPDATE. A fault that it already had is only a warning. Another object's change may
+        have caused the fault, for example a topology that lost a level. The object must stay open to labels, finalizers
+        and repair.
+    :param now: reads the objects again that led to a refusal, and the awaited objects of a new object. They may have
+        changed a moment ago. None: only the sources are read.
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()
@@ -161,7 +165,7 @@ def checked(
 
 
 def _made_anew(remedy: str) -> str:
-    """A remedy for a Job that exists: its template stays as it is."""
+    """The remedy for an existing Job, whose template is immutable."""
     return (
         f"{remedy}, in a Job made anew: the template of this one does not change" if _ON_TEMPLATE in remedy else remedy
     )
@@ -170,7 +174,7 @@ def _made_anew(remedy: str) -> str:
 def _reviewed(
     manifest: Manifest, old: Manifest | None, sources: Sources
 ) -> tuple[list[Fault], list[Advice], list[Fault]]:
-    """What is wrong, what is worth a warning, and what of the first was not wrong before."""
+    """All faults, the advice, and those faults that the old object did not have."""
     faults, advice = review(manifest, sources, exists=old is not None)
     moved = [] if old is None or faults else requeued(manifest, old, sources)
     known = {str(each) for each in review(old, sources, exists=True)[0]} if old is not None and faults else set()

@@ -1,6 +1,6 @@
-"""JSON patches (RFC 6902) that cannot fail: parents are made first, and a patch is tried before it is sent.
+"""JSON patches (RFC 6902) that cannot fail: missing parents are added first, and a patch is tried before it is sent.
 
-The API server rejects an object whose patch does not apply, even where the failurePolicy is Ignore.
+If a patch does not apply, the API server rejects the object, even if the failurePolicy is Ignore.
 """
 
 import copy
@@ -18,9 +18,9 @@ Operation = Mapping[str, Any]
 
 
 class PatchBuilder:
-    """Collects operations on one object; each sees the object as the ones before it left it.
+    """Collects the operations of a patch on one object. Each operation applies to the result of the earlier ones.
 
-    A value that is already there makes no operation, so what was patched once is not patched again.
+    If the object has a value already, no operation is added. A second call of the webhook therefore patches nothing.
     """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
@@ -29,10 +29,10 @@ class PatchBuilder:
         self._operations: list[Operation] = []
 
     def set(self, path: Sequence[str], value: Any) -> None:
-        """Put `value` at `path`, making the maps above it where they are absent. Raises `MalformedError` where
-        something else is there, as every change does.
+        """Set the value at `path`, and add missing maps above it.
 
-        :param path: keys from the root; of a list that is there, a position in decimal.
+        :param path: the keys from the root. For an existing list, the position as a decimal number.
+        :raises MalformedError: a parent in the path is no map.
         """
         parent = self._parent(path)
         if parent.get(path[-1]) == value:
@@ -41,12 +41,12 @@ class PatchBuilder:
         self._add(path, value)
 
     def remove(self, path: Sequence[str]) -> None:
-        """Take out what is at `path`, a key of a map that is there."""
+        """Remove the value at `path`, an existing key of a map. Raises `MalformedError` as `set` does."""
         del self._parent(path)[path[-1]]
         self._operations.append({"op": "remove", "path": _pointer(path)})
 
     def append(self, path: Sequence[str], value: Any) -> None:
-        """Append `value` to the list at `path`, making it where it is absent, unless the list holds it."""
+        """Append `value` to the list at `path` unless it contains the value. A missing list is added."""
         parent = self._parent(path)
         existing = parent.get(path[-1])
         if not existing:
@@ -57,7 +57,10 @@ class PatchBuilder:
             self._add([*path, "-"], value)
 
     def build(self) -> tuple[Operation, ...]:
-        """The operations, tried on the object as it came. Raises Unavailable where they do not give what was meant."""
+        """The operations, after a trial on the original object.
+
+        :raises Unavailable: the operations do not apply, or do not give the intended object.
+        """
         operations = tuple(self._operations)
         try:
             result = jsonpatch.JsonPatch(operations).apply(_copied(self._original), in_place=True)
@@ -91,7 +94,7 @@ class PatchBuilder:
 
 
 def _copied(manifest: Mapping[str, Any]) -> Any:
-    """The same object of its own: by way of its text, which takes a tenth of the time of `copy.deepcopy`."""
+    """A deep copy of the manifest. Encoding and decoding it takes a tenth of the time of `copy.deepcopy`."""
     return msgspec.json.decode(msgspec.json.encode(manifest))
 
 

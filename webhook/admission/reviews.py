@@ -1,4 +1,4 @@
-"""AdmissionReview v1 on the wire: what the API server asks and how it is answered.
+"""AdmissionReview v1 on the wire: the API server's request and the webhook's response.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 """
@@ -43,9 +43,9 @@ class ManagedFields(Struct, frozen=True):
 
 
 class Metadata(Struct, frozen=True):
-    """What every API server sends of metav1.ObjectMeta in this shape, null where it is unset.
+    """The fields of metav1.ObjectMeta whose shape every API server guarantees. Unset fields are null.
 
-    The values of labels and annotations are judged later, with a remedy.
+    The values of labels and annotations are checked later, so that a fault comes with a remedy.
     """
 
     name: str | None = None
@@ -61,7 +61,7 @@ class Metadata(Struct, frozen=True):
 
 
 class Identity(Struct, frozen=True):
-    """What every object has, whatever its kind."""
+    """The fields that objects of every kind have: apiVersion, kind and metadata."""
 
     api_version: str = ""
     kind: str = ""
@@ -69,7 +69,7 @@ class Identity(Struct, frozen=True):
 
 
 class AdmissionRequest(Struct, frozen=True):
-    """AdmissionRequest, as far as it is used. Objects are plain dicts; null where there is none."""
+    """The used fields of AdmissionRequest. Objects are plain dicts, or null if the request has none."""
 
     uid: str
     operation: str
@@ -84,7 +84,7 @@ class AdmissionRequest(Struct, frozen=True):
 
 
 class Review(Struct, frozen=True):
-    """AdmissionReview, asking."""
+    """An AdmissionReview with a request."""
 
     api_version: str
     kind: str
@@ -93,7 +93,7 @@ class Review(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The object may come in, changed by `patch` (none: as it is). `warnings` are shown to whoever applies it."""
+    """The object is admitted, changed by `patch` (empty: unchanged). The API server shows `warnings` to the user."""
 
     patch: tuple[Operation, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -113,7 +113,10 @@ _decoder = msgspec.json.Decoder(Review)
 
 
 def decode(body: bytes) -> AdmissionRequest:
-    """Read an AdmissionReview. Raises BadReview where it is not one of v1, or is about something that is no object."""
+    """Decode an AdmissionReview.
+
+    :raises BadReview: the body is no AdmissionReview v1, or its object has not the shape of a Kubernetes object.
+    """
     try:
         review = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -131,7 +134,7 @@ def decode(body: bytes) -> AdmissionRequest:
 
 
 def encode(uid: str, decision: Decision) -> bytes:
-    """Write the answer to the request `uid`."""
+    """Encode the AdmissionReview response to the request `uid`."""
     response: dict[str, Any] = {"uid": uid, "allowed": isinstance(decision, Admitted)}
     match decision:
         case Admitted(patch=patch) if patch:

@@ -1,11 +1,14 @@
-"""Workloads in queues that are suspended: for their queue when they are made, or by their user later on.
+"""Suspended workloads in queues: suspended in their manifest for the queue, or suspended by their user later.
 
-A manifest for Kueue has its Job, JobSet or PyTorchJob suspended, for Kueue to resume it. Here the gates of its pods
-hold it back, so that this suspension is lifted, once, when it is made. Whoever suspends it later means it. What is left
-to tell apart is the same manifest applied again, which says `suspend: true` as it did at first: an apply is known by
-the manager that the API server names with the call and by what that manager owns (metadata.managedFields), and the
-manifest's first word by the annotation `phalanx.dev/created-suspended`, or by what kubectl last applied. Where a kind
-has its field, the table of kinds says.
+A manifest for Kueue has its Job, JobSet or PyTorchJob suspended, and Kueue resumes it. Under Phalanx the scheduling
+gates hold the pods back, so the webhook lifts this suspension once, at CREATE. A suspension that a user sets later
+stays.
+
+If a user applies the same manifest again, it still has `suspend: true`. The webhook must not read this as a suspension
+by the user. It recognises an apply by the field manager of the request and by the fields that this manager owns
+(metadata.managedFields). The annotation `phalanx.dev/created-suspended` records whether the first manifest had the
+workload suspended. Without it, the webhook reads what kubectl last applied. The table of kinds
+(`gangs.workloads.kind_table`) names the suspension field of each kind.
 """
 
 import json
@@ -30,10 +33,11 @@ HELM_RELEASE = "meta.helm.sh/release-name"
 
 
 def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
-    """Lift the suspension that a new workload has for its queue, and note whether it had one.
+    """Lift the suspension that a new workload has for its queue, and record in an annotation whether it had one.
 
-    The API server may ask again for the same workload, after other webhooks: what was noted first stays. Raises
-    `MalformedError`.
+    The API server may call the webhook again for the same workload, after other webhooks. The first record stays.
+
+    :raises MalformedError: the manifest has a wrong shape.
     """
     if not queued(manifest, sources):
         return
@@ -46,7 +50,7 @@ def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
 
 
 def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
-    """Let a user suspend his workload; keep it going where only the manifest that made it is applied again."""
+    """Let a user suspend a workload. If the user only applies its first manifest again, keep the workload running."""
     field = suspended_at(manifest)
     try:
         if not _suspended(manifest, field) or _suspended(old, field) or not queued(manifest, sources):
@@ -67,16 +71,16 @@ def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, source
 
 
 def applied_again(old: Manifest, manager: str) -> bool:
-    """Whether `manager`, who suspends the workload, does so by applying the manifest that suspended it from the start.
+    """Whether `manager` suspends the workload by applying the manifest that had it suspended from the start.
 
-    :param old: the workload as it stands. One that was made before its first word was noted is judged by what its
-        manifest's manager owns.
+    :param old: the stored workload. If it has no annotation `phalanx.dev/created-suspended`, the fields that the
+        manager of its manifest owns decide.
     """
     annotations = (old.get("metadata") or {}).get("annotations") or {}
     first = annotations.get(CREATED_SUSPENDED)
     if LAST_APPLIED in annotations and _applies_as_client(old, manager):
         return _said_by(annotations[LAST_APPLIED], suspended_at(old))
-    if manager == KUBECTL_APPLY:  # made otherwise, by `kubectl create` perhaps
+    if manager == KUBECTL_APPLY:  # created in another way, such as `kubectl create`
         return first != "false"
     owner = next((each for each in _managers(old) if each.get("manager") == manager and _owns(each, old)), None)
     if owner is None or first == "false":
@@ -89,13 +93,13 @@ def _command(ref: ObjectRef, field: str, *, suspend: bool) -> str:
     for step in reversed(field.split(".")):
         change = {step: change}
     patch = json.dumps(change, separators=(",", ":"))
-    # Custom resources know nothing of kubectl's own way of merging.
+    # Custom resources do not support strategic merge patches, kubectl's default.
     how = " --type=merge" if "." in group_of(ref.api_version) else ""
     return f"kubectl -n {ref.namespace} patch {ref.kind.lower()} {ref.name}{how} -p '{patch}'"
 
 
 def _applies_as_client(old: Manifest, manager: str) -> bool:
-    """Whether it is kubectl's own apply, or that of a tool which notes what it applied as kubectl does."""
+    """Whether the manager is kubectl's client-side apply, or a tool that records what it applied as kubectl does."""
     wrote = (each for each in _managers(old) if each.get("manager") == manager and each.get("operation") == "Update")
     return manager == KUBECTL_APPLY or any(_owns(each, old) for each in wrote)
 
@@ -105,7 +109,7 @@ def _suspended(manifest: Manifest, field: str) -> bool:
 
 
 def _said_by(applied: str, field: str) -> bool:
-    """Whether what kubectl last applied has the workload suspended."""
+    """Whether the manifest that kubectl last applied has the workload suspended."""
     try:
         return _suspended(json.loads(applied), field)
     except (ValueError, AttributeError, TypeError, RecursionError):
@@ -113,23 +117,23 @@ def _said_by(applied: str, field: str) -> bool:
 
 
 def _managers(old: Manifest) -> Iterator[Mapping[str, Any]]:
-    """Who has written to the object itself (a controller that writes its status is none of them)."""
+    """The managedFields entries of the object itself. Entries of a subresource, such as status, are left out."""
     for each in (old.get("metadata") or {}).get("managedFields") or ():
         if not each.get("subresource"):
             yield each
 
 
 def _owns(entry: Mapping[str, Any], workload: Manifest) -> bool:
-    """Whether a manager has written the whole manifest, its suspension included."""
+    """Whether a managedFields entry covers the whole manifest: the pods' description and the suspension field."""
     fields, shape = entry.get("fieldsV1") or {}, shape_of(workload)
     spec = fields.get("f:spec")
     if shape is None or not isinstance(spec, Mapping) or at_path(fields, _owned(shape.suspended_at)) is None:
         return False
     pods = {_owned(path).split(".")[1] for path in shape.templates}
-    # A kind whose pods are described in another object is whole with anything else.
+    # If another object describes the pods, any further field of the spec is enough.
     return not pods.isdisjoint(spec) if pods else len(spec) > 1
 
 
 def _owned(path: str) -> str:
-    """A field as the API server writes it down for its owner."""
+    """A field path in the notation of metadata.managedFields: each step has the prefix `f:`."""
     return ".".join(f"f:{step}" for step in path.split("."))

@@ -1,4 +1,4 @@
-"""Admission warnings: what kubectl shows beside the answer, in pieces that no API server cuts off."""
+"""Admission warnings, which kubectl prints. They are split so that the API server does not truncate them."""
 
 import textwrap
 from collections.abc import Iterable
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from kube.text import one_line
 
 WIDTH = 120
-"""The API's advice for one warning; from 256 characters on they may be cut."""
+"""The API's recommended length of one warning. The API server may truncate warnings from 256 characters on."""
 MOST = 12
-"""No more pieces than this: the API server cuts all warnings of one answer at 4,096 characters together."""
+"""The most warnings of one answer. The API server truncates all of them together at 4,096 characters."""
 
 
 def lines(texts: Iterable[object]) -> tuple[str, ...]:
-    """Each text as one warning, or as several where it is long; never an empty one."""
+    """The texts as warnings, long texts as several. There are no empty warnings, and at most `MOST`."""
     pieces = [piece for text in texts for piece in textwrap.wrap(one_line(str(text)), WIDTH, break_on_hyphens=False)]
     if len(pieces) > MOST:
         pieces = [*pieces[: MOST - 1], f"… and {len(pieces) - MOST + 1} more"]

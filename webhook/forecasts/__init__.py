@@ -1,5 +1,5 @@
-"""The plan that a gang would get now, told as an admission warning: a gang comes in, out goes a sentence, or none.
+"""Forecasts: the plan that a gang would get now, reported in admission warnings.
 
-Start with `forecasting` (at the admission of a workload or group object); `quick` does it for a pod, where that takes
-no time. `recent_gangs` holds all gangs as they were read a moment ago, `slots` lets one solve run at a time.
+Start with `forecasting`, at the admission of a workload or group object. `quick` makes the forecast for a pod if it is
+known within milliseconds. `recent_gangs` caches all gangs of the cluster, and `slots` lets one solve run at a time.
 """

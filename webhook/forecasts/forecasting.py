@@ -1,6 +1,6 @@
-"""The plan that a gang would get now, told at the admission of its workload or group object. Nothing is written.
+"""Forecasts: the plan that a gang would get now, reported at the admission of its workload or group object.
 
-Planned alone on the live snapshot: a forecast, no promise. Other gangs may come first.
+The gang is planned alone on the live snapshot, and nothing is written or reserved. Other gangs may be planned first.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,9 @@ from webhook.picture import Picture
 
 
 def waits(manifest: Manifest, picture: Picture) -> tuple[str, ...] | None:
-    """What the gang of a group object waits for, as sentences: nothing has to be solved, and no other gang read, to
-    know it. None where more is to be done (`forecast`), as for every workload that makes pods.
+    """The things that the gang of a group object waits for, as sentences. No solve and no other gang is needed.
+
+    Empty if the object describes no gang. None if only `forecast` can answer, as for every workload that creates pods.
     """
     if is_job(manifest) or templates(manifest) or hands_down(manifest):
         return None
@@ -47,12 +48,12 @@ def waits(manifest: Manifest, picture: Picture) -> tuple[str, ...] | None:
 
 
 def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds: float) -> tuple[str, ...]:
-    """What would become of the gang that `manifest` describes, as sentences; none where it describes no gang.
+    """The forecast of the gang that `manifest` describes, as sentences. Empty if it describes no gang.
 
     :param manifest: a group object or a workload as it is about to be stored, free of faults.
-    :param others: whom it would stand among.
-    :param seconds: how long reading the others and solving may take.
-    :raises BusyError: the others could not be read in that time.
+    :param others: the other gangs of the cluster.
+    :param seconds: how long reading the other gangs and solving may take.
+    :raises BusyError: the other gangs could not be read in that time.
     """
     try:
         manifest = as_made(manifest, picture.sources_of())
@@ -66,13 +67,14 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
 def messages_for(
     gang: Gang, sources: Sources, others: RecentGangs, picture: Picture, seconds: float
 ) -> tuple[str, ...]:
-    """What would become of a gang among others, as sentences.
+    """The forecast of a gang among the other gangs of the cluster, as sentences.
 
-    Anybody may have asked who reaches the port, and nobody asks the API server who it is: nothing of others is named.
+    Every client that reaches the port can request a forecast, and no token is reviewed. The sentences therefore name
+    no object of another gang.
 
-    :param gang: as it would stand; `others` may hold it as it stands now.
-    :param seconds: how long reading the others and solving may take.
-    :raises BusyError: the others could not be read in that time.
+    :param gang: the gang with the reviewed change. `others` may hold it without the change.
+    :param seconds: how long reading the other gangs and solving may take.
+    :raises BusyError: the other gangs could not be read in that time.
     """
     left = TimeLimit(seconds)
     gang = by_setting(gang, placeholders=sources.placeholders)
@@ -95,7 +97,7 @@ def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:
 
 
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
-    """The sources with the object, and with the pods that its controller will make."""
+    """The sources with the object as admitted, and with the pods that its controller will create."""
     admitted, pods = as_admitted(manifest, sources), tuple(sources.pods)
     missing = missing_pods(admitted, pods, left_alone(sources), placeholders=sources.placeholders)
     _check_quantities(manifest, missing)
@@ -103,7 +105,10 @@ def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
 
 
 def _check_quantities(manifest: Manifest, made: Sequence[Pod]) -> None:
-    """Raises `MalformedError` for a request that is none: many operators' own definitions take any text there."""
+    """Check that the pods' resource requests are quantities. The CRDs of many operators accept any text there.
+
+    :raises MalformedError: a request is no quantity.
+    """
     for pod in {id(each.spec): each for each in made}.values():
         try:
             pod_requests(pod)

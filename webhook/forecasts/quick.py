@@ -1,7 +1,8 @@
-"""The plan that a gang would get once an arriving pod is there, if it is known within 10 ms.
+"""The forecast for an arriving pod: its gang's plan with this pod, if the plan is known within 10 ms.
 
-Nothing waits for it longer and nothing piles up: one solve at a time, in the background; who comes while it runs goes
-without. An answer that comes too late is kept, and told at the next CREATE that asks the same of the same cluster.
+No CREATE waits longer, and no requests queue up. One solve runs at a time, in the background. A pod that arrives
+during a solve gets no forecast. A forecast that comes too late is cached. The next CREATE with the same gang on the
+same cluster state gets it.
 """
 
 import logging
@@ -23,16 +24,16 @@ from webhook.metrics import Metrics
 from webhook.picture import Picture
 
 BUDGET_SECONDS = 0.01
-"""What telling the plan may add to the CREATE of a pod."""
+"""The most time that a forecast may add to the CREATE of a pod."""
 SOLVE_SECONDS = 0.5
-"""What a solve may take that nobody waits for: the next CREATE may be glad of it."""
+"""The time limit of a solve in the background. It exceeds `BUDGET_SECONDS`: the next CREATE may use the result."""
 KEPT = 64
-"""Answers that are remembered."""
+"""The most cached forecasts, one for each gang."""
 REST = DutyCycle(rest=9)
-"""Between two readings of all members of one gang.
+"""The pause between two reads of all members of one gang, in proportion to the time that a read takes.
 
-Without it, a gang of 500 that has its minimum would be read for each pod beyond it, and the time for that would grow
-with the square of its size.
+Without the pause, a gang of 500 with its minimum present would be read again for each further pod. The total time
+would grow with the square of the gang's size.
 """
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What was told, the request and the cluster that it was told about."""
+    """A cached forecast, with its request and the version of its snapshot."""
 
     request: object
     version: str
@@ -48,7 +49,7 @@ class _Answer:
 
 
 class QuickForecasts:
-    """Tells of arriving pods what becomes of their gangs. Safe to share between threads."""
+    """Makes forecasts for arriving pods. Safe to share between threads."""
 
     def __init__(self, slot: SolveSlot, metrics: Metrics, others: RecentGangs, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -59,12 +60,13 @@ class QuickForecasts:
         self._idle = threading.Lock()
         self._answers: OrderedDict[GangKey, _Answer] = OrderedDict()
         self._rests: dict[GangKey, float] = {}
-        """Until when nobody looks at all members of a gang, for those that were looked at lately: a handful."""
+        """The time until which all members of a gang are not read again. It holds the few gangs read recently."""
 
     def messages(self, gang: Gang, picture: Picture, all_members: Callable[[], Gang] | None = None) -> tuple[str, ...]:
-        """Sentences about the gang, the arriving pod among its members; none where that takes too long.
+        """The forecast of a gang that includes the arriving pod, as sentences. Empty if it takes too long.
 
-        :param all_members: the same gang, where in `gang` one member may stand for others that are like it.
+        :param all_members: returns the gang with its real members. In `gang`, one member may replace equal members.
+            None: `gang` has its real members.
         """
         deadline = self._clock.monotonic() + BUDGET_SECONDS
         if missing := missing_members(gang):
@@ -75,7 +77,7 @@ class QuickForecasts:
         return self._counted("busy", ()) if in_full is None else self._counted(*self._found(in_full, picture, deadline))
 
     def _found(self, gang: Gang, picture: Picture, deadline: float) -> tuple[str, tuple[str, ...]]:
-        """What came of asking for a plan, and the sentences."""
+        """The forecast and its result, the label of the metric: remembered, busy, late, told or failed."""
         answer = self._answers.get(gang.key)
         if answer is not None and (answer.version, answer.request) == (picture.snapshot().version, _request(gang)):
             return "remembered", answer.messages
@@ -88,7 +90,7 @@ class QuickForecasts:
             return "late", ()
 
     def _in_full(self, key: GangKey, all_members: Callable[[], Gang]) -> Gang | None:
-        """With all of its members; None: that was looked at just now."""
+        """The gang with its real members. None if all its members were read so recently that `REST` is not over."""
         began = self._clock.monotonic()
         if self._rests.get(key, 0.0) > began:
             return None
@@ -99,7 +101,7 @@ class QuickForecasts:
         return gang
 
     def _solve(self, gang: Gang, picture: Picture) -> tuple[str, tuple[str, ...]]:
-        """What came of it, and the sentences."""
+        """Solve in the background. Returns the result (told, busy or failed) and the forecast."""
         try:
             with self._slot.taken(0.0):
                 version = picture.snapshot().version
@@ -110,7 +112,7 @@ class QuickForecasts:
             log.exception("no forecast for a pod of gang %s", gang.key)
             return "failed", ()
         else:
-            if gang.account is None:  # what is left of a queue's quota changes without a change of the snapshot
+            if gang.account is None:  # a queue's remaining quota changes without a change of the snapshot
                 self._keep(gang.key, _Answer(_request(gang), version, messages))
             return "told", messages
         finally:
@@ -128,6 +130,6 @@ class QuickForecasts:
 
 
 def _request(gang: Gang) -> object:
-    """What is asked for. A pod that is not stored yet has no uid, so members are told apart by their names."""
+    """The cache key of a forecast. A pod that is not stored yet has no uid, so members are identified by name."""
     members = tuple((m.pod.key, m.pod.spec, m.pod_set, m.index) for m in gang.members)
     return replace(gang, members=()), members

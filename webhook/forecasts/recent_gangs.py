@@ -1,4 +1,4 @@
-"""All gangs as they were read a moment ago, for forecasts: these look at one gang and need the others around it."""
+"""All gangs of the cluster, cached for forecasts: the forecast of one gang depends on the other gangs."""
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,20 +13,20 @@ from webhook.forecasts.slots import BusyError
 from webhook.picture import Picture
 
 CHEAP_SECONDS = 0.1
-"""A reading that costs less than this is made anew every time."""
+"""If reading the gangs takes less processor time than this, every call reads them again."""
 REST = DutyCycle(rest=10)
-"""How long a reading that costs more is kept: readings use a tenth of a processor at most."""
+"""How long a reading that costs more stays cached: ten times its cost, so readings use a tenth of a processor."""
 
 
 class Known(NamedTuple):
-    """Every gang of the cluster, and whose gang each running pod is of."""
+    """Every gang of the cluster, and the gang of each running pod."""
 
     reading: Reading
     running: RunningGangs
 
 
 class RecentGangs:
-    """Every gang of the cluster, read anew only as often as that is cheap. Safe to share between threads."""
+    """A cache of all gangs in the cluster, read again only as often as this is cheap. Safe to share between threads."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -34,14 +34,14 @@ class RecentGangs:
         self._lock = threading.Lock()
         self._known = Known(Reading(), {})
         self._coming: Future[Known] | None = None
-        """A reading under way: whoever asks meanwhile waits for that one."""
+        """The reading in progress. Calls that arrive meanwhile wait for it."""
         self._until = -1.0
 
     def of(self, picture: Picture, seconds: float) -> Known:
-        """The gangs, at most ten times as old as it takes to read them.
+        """The gangs of the cluster. Their age is at most ten times the processor time that reading them takes.
 
-        :param seconds: how long to wait for that; a reading that takes longer goes on, for who comes later.
-        :raises BusyError: they could not be read in time.
+        :param seconds: how long to wait for a reading. A reading that takes longer continues and serves later calls.
+        :raises BusyError: the gangs could not be read in time.
         """
         with self._lock:
             if self._coming is None and self._clock.monotonic() > self._until:

@@ -1,4 +1,4 @@
-"""One solve at a time, and a short queue before it: the solver may use a whole core, and so may admission."""
+"""Limits the webhook to one solve at a time, with a short queue: the solver and admission may each use a whole core."""
 
 import threading
 from collections import Counter, OrderedDict
@@ -8,17 +8,19 @@ from contextlib import contextmanager
 from timing.clock import SYSTEM_CLOCK, Clock
 
 MOST_KNOWN = 256
-"""Callers of whom it is remembered when they solved last."""
+"""The most callers whose last solve is recorded."""
 
 
 class BusyError(Exception):
-    """Too many wait already, or the time to wait is over."""
+    """Too many requests wait already, or the request's waiting time is over."""
 
 
 class SolveSlot:
-    """Lets one caller solve at a time; at most `waiting` others wait for it, with `most_each` requests each at most.
+    """A mutex for solves with a bounded, fair queue.
 
-    Of those who wait, whoever has solved longest ago is next: nobody has it all because he asks again and again.
+    At most `waiting` requests wait, and at most `most_each` requests of one caller are in the slot or its queue. The
+    next request is of the waiting caller whose last solve is the oldest. A caller with many requests cannot take the
+    whole slot.
     """
 
     def __init__(self, waiting: int = 4, most_each: int = 2, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -27,17 +29,18 @@ class SolveSlot:
         self._changed = threading.Condition()
         self._running = False
         self._queue: list[str] = []
-        """Who waits, in the order of coming."""
+        """The callers of the waiting requests, in the order of arrival."""
         self._of_each: Counter[str] = Counter()
         self._last: OrderedDict[str, int] = OrderedDict()
-        """Callers by when they solved last, counted in solves."""
+        """The number of each caller's last solve. All solves are numbered in one sequence."""
         self._solves = 0
 
     @contextmanager
     def taken(self, seconds: float, who: str = "") -> Iterator[float]:
-        """Hold the slot; gives what is left of `seconds` after waiting. Raises BusyError.
+        """Hold the slot. Yields the part of `seconds` that remains after waiting.
 
-        :param who: asks; "": admission does, which is one of those who take turns, without a limit of its own.
+        :param who: the caller. "": admission. It shares the slot like a caller, but `most_each` does not apply to it.
+        :raises BusyError: too many requests wait, or the slot is not free within `seconds`.
         """
         started = self._clock.monotonic()
         self._enter(who)

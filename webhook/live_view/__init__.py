@@ -1,5 +1,5 @@
-"""The live picture for people and programs: the picture comes in, out go JSON and a page.
+"""The live state of the cluster for users and programs, as a page and as JSON.
 
-Start with `data` (`/v1/gangs` and `/v1/topology`) and `gang_stories` (`/v1/story`); `page` makes the page from the same
+Start with `data` (`/v1/gangs` and `/v1/topology`) and `gang_stories` (`/v1/story`). `page` renders the page from this
 data, with `page.html` and `page.css`.
 """

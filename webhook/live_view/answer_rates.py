@@ -1,13 +1,13 @@
-"""How soon each of many is answered again, where it would cost too much to answer at once every time."""
+"""Rate limits by caller, for answers that are too expensive to be given at once every time."""
 
 from collections import OrderedDict
 
 MOST_KNOWN = 1_024
-"""Of so many it is remembered; of those that asked last."""
+"""The most callers whose rate is recorded: those with the most recent requests."""
 
 
 class AnswerRates:
-    """So many answers a second for each, and so many at once for whoever has not asked for a while (GCRA)."""
+    """A rate limit for each caller: `a_second` answers a second, and bursts of `at_once` after a pause (GCRA)."""
 
     def __init__(self, a_second: float, at_once: int) -> None:
         self._interval = 1 / a_second
@@ -15,7 +15,7 @@ class AnswerRates:
         self._due: OrderedDict[str, float] = OrderedDict()
 
     def pause(self, who: str, now: float) -> float:
-        """Seconds for which the next answer is to be held back. It counts as given."""
+        """Return how many seconds to delay the next answer to `who`. The answer counts as given."""
         due = max(self._due.get(who, now), now)
         self._due[who] = due + self._interval
         self._due.move_to_end(who)

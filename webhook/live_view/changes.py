@@ -1,8 +1,9 @@
-"""What the page shows, as it changes: `/v1/changes`. Two looks a second for all viewers, and none where nobody asks.
+"""The live feed of the page, `/v1/changes`: long polling for changes of gangs and nodes.
 
-A viewer asks with the stamp of its last answer, and is answered once something has changed since, or after a while. It
-gets the gangs and nodes that read differently, and the names of those that are gone; where that cannot be told (it has
-just come, another replica answered it before, a topology is another one) it gets everything.
+One thread reads the caches twice a second for all viewers, and stops when no viewer requests changes. A viewer sends
+the stamp of its last answer. It gets an answer when something has changed since then, or after `WAIT_SECONDS`. The
+answer has the changed gangs and nodes, and the names of removed ones. The answer has everything if the viewer is new,
+if another replica sent its last answer, or if a topology has changed.
 """
 
 import gzip
@@ -25,42 +26,45 @@ from webhook.live_view.answer_rates import AnswerRates
 LOG = logging.getLogger(__name__)
 
 CHANGES = "/v1/changes"
-"""Whoever asks here waits for his answer: he has a thread of a pool of its own (`webhook.serving`)."""
+"""The path of the feed. Its requests wait for changes, so they have their own pool of threads (`webhook.serving`)."""
 LOOK_SECONDS = 0.5
-"""From the end of one look to the next."""
+"""The pause between two reads of the caches."""
 WAIT_SECONDS = 10.0
 """After this long a viewer is answered even if nothing has changed."""
 IDLE_SECONDS = 60.0
-"""When nobody has asked for so long, nobody looks any more."""
+"""After this long without a request the feed stops reading the caches."""
 MOST_GONE = 10_000
-"""Names that are remembered as gone; who has not heard of more gets everything."""
+"""The most removed names in memory. Beyond it they are all dropped, and older viewers get everything."""
 ANSWERS_A_SECOND, ANSWERS_AT_ONCE = 2, 8
-"""Of those that need not wait for a change, to one who asks; once, so many at once."""
+"""The rate and the burst of answers to one viewer that do not wait for a change."""
 MOST_KEPT = 8
-"""Answers that are kept as they are: most viewers have heard of the same."""
+"""The most encoded answers in the cache. Most viewers have the same stamp and share an answer."""
 
 Json = dict[str, Any]
 Following = Callable[[], AbstractContextManager[Follower]]
 
 
 COMPRESSED_FROM = 100_000
-"""Bytes of an answer from which the way to a viewer costs more than to compress it."""
+"""The size in bytes from which sending an answer costs more than compressing it."""
 
 
 class FeedAnswer:
-    """An answer as JSON, worked out once for all who ask for the same."""
+    """An answer as JSON, encoded once for all viewers with the same stamp."""
 
     def __init__(self, plain: bytes) -> None:
         self.plain = plain
 
     @cached_property
     def compressed(self) -> bytes | None:
-        """By gzip; None where that is not worth it. At its lowest level: others take thrice as long for a fifth."""
+        """The answer compressed by gzip. None if the answer is too small to be worth it.
+
+        The level is 1: higher levels take three times as long and save a fifth.
+        """
         return gzip.compress(self.plain, 1, mtime=0) if len(self.plain) >= COMPRESSED_FROM else None
 
 
 class Tracked:
-    """Things by name, as they are shown, each with the version at which that last changed."""
+    """Gangs or nodes by name, in their JSON form, each with the version of its last change."""
 
     def __init__(self) -> None:
         self.shown: dict[str, Json] = {}
@@ -69,9 +73,11 @@ class Tracked:
         self._gone: dict[str, int] = {}
 
     def update(self, version: int, made_of: Mapping[str, tuple[object, ...]], show: Callable[[str], Json]) -> bool:
-        """Take over what there is: by name the objects that it is made of. Whether anything is shown otherwise now.
+        """Replace the tracked things. Return whether the JSON form of any thing has changed.
 
-        `show` is asked where one of these is another object than before.
+        :param made_of: the names, each with the objects from which the JSON form is computed.
+        :param show: computes the JSON form of a name. It is called only if one of the objects is a different Python
+            object than before.
         """
         different = False
         for name, parts in made_of.items():
@@ -90,12 +96,12 @@ class Tracked:
         return different
 
     def since(self, version: int) -> tuple[dict[str, Json], list[str]]:
-        """What has changed after a version, by name, and the names of what is gone."""
+        """The things that have changed after a version, by name, and the names of things removed after it."""
         changed = {name: self.shown[name] for name, at in self._changed.items() if at > version}
         return changed, [name for name, at in self._gone.items() if at > version]
 
     def forget_gone(self) -> bool:
-        """Forget what is gone, where that is much. Whether it was."""
+        """Drop the removed names if there are more than `MOST_GONE`. Return whether they were dropped."""
         if len(self._gone) <= MOST_GONE:
             return False
         self._gone.clear()
@@ -103,12 +109,12 @@ class Tracked:
 
 
 def _same(before: Sequence[object], now: Sequence[object]) -> bool:
-    """Whether these are the same objects, one by one."""
+    """Whether both sequences hold the same Python objects in the same order."""
     return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
 
 
 class LiveFeed:
-    """The answers of `/v1/changes`. Safe to share between threads; it has one of its own while somebody asks."""
+    """The answers of `/v1/changes`. Safe to share between threads. Runs its own thread while viewers send requests."""
 
     def __init__(
         self,
@@ -132,10 +138,12 @@ class LiveFeed:
         self._clear()
 
     def changes(self, since: str, seconds: float = WAIT_SECONDS, who: str = "") -> FeedAnswer | None:
-        """What has changed since an answer with this stamp; waits so long for something to change.
+        """Wait up to `seconds` for a change, and return the changes since the answer with the stamp `since`.
 
-        None where nobody could look so far. `who` asks, where it is to be minded how often that is: whoever has not
-        heard of the last change is answered without waiting, but not again and again.
+        None if no read of the caches has succeeded yet.
+
+        :param who: the viewer whose rate is limited. A viewer with an old stamp is answered without waiting for a
+            change, but not faster than the rate. "": no limit.
         """
         until = self._clock.monotonic() + min(max(seconds, 0.0), WAIT_SECONDS)
         with self._news:
@@ -157,7 +165,7 @@ class LiveFeed:
             return self._answer(since) if self._version else None
 
     def close(self) -> None:
-        """Answer everybody who waits, and look no more."""
+        """Answer all waiting viewers, and stop reading the caches."""
         with self._news:
             self._closed = True
             self._news.notify_all()
@@ -169,7 +177,7 @@ class LiveFeed:
         self._epoch = secrets.token_hex(4)
         self._version = 0
         self._whole_since = 0
-        """Who has last heard of an earlier version gets everything."""
+        """A viewer whose last answer has an earlier version gets everything."""
         self._gangs, self._nodes = Tracked(), Tracked()
         self._topologies: list[Json] = []
         self._trees: tuple[object, ...] = ()
@@ -203,7 +211,7 @@ class LiveFeed:
             threading.Thread(target=self._run, name="live-feed", daemon=True).start()
 
     def _run(self) -> None:
-        """Look until nobody asks any more."""
+        """Read the caches repeatedly until the feed is closed or idle."""
         try:
             with self._following() as follower:
                 while self._wanted():
@@ -217,7 +225,7 @@ class LiveFeed:
                 self._end()
 
     def _wanted(self) -> bool:
-        """Whether anybody asks. Else nobody looks from this very moment on: who asks next has it begun anew."""
+        """Whether the thread must go on. If not, the feed ends here, under the lock. The next request restarts it."""
         with self._news:
             if self._closed:
                 return False
@@ -231,7 +239,7 @@ class LiveFeed:
         self._news.notify_all()
 
     def _take(self, look: Observation) -> None:
-        """Work out what is shown otherwise now; only that is done while nobody is answered."""
+        """Take over an observation and wake the waiting viewers. Only the comparison holds the lock."""
         shown = data.GangsShown(look.sources, look.topologies)
         gangs = {key_text(each.key): each for each in look.gangs}
         states = {state.name: state for state in look.snapshot.nodes}

@@ -1,4 +1,4 @@
-"""The live picture as plain JSON data: `/v1/gangs` and `/v1/topology`."""
+"""The live cluster as plain JSON data: `/v1/gangs` and `/v1/topology`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def gangs(picture: Picture) -> Json:
-    """Every gang with its members, every request that is wrong, and by dialect whose gangs are left to whom."""
+    """Every gang with its members, every faulty request, and by dialect the system to which its gangs are ceded."""
     sources = picture.sources()
     reading = read_apart(sources)
     known, _ = topologies(sources)
@@ -38,16 +38,17 @@ def gangs(picture: Picture) -> Json:
 
 
 def topology(picture: Picture) -> Json:
-    """Every topology: its levels, its domains with their room, its nodes, and the nodes outside; and every node.
+    """Every topology with its levels, domains, nodes and the nodes outside, and every node with its pods.
 
-    Amounts are integers in the base unit of each resource: cpu in millicores, memory in bytes, pieces otherwise.
+    Each domain has its free capacity. Amounts are integers in the base unit of the resource: cpu in millicores, memory
+    in bytes, any other resource in pieces.
     """
     snapshot = picture.snapshot()
     return {**_domains_of(picture, snapshot), "nodes": {state.name: node(state) for state in snapshot.nodes}}
 
 
 def domains(picture: Picture) -> Json:
-    """The same without what is on each node: what a page shows of it before anything is clicked."""
+    """Every topology as in `topology`, without the nodes' pods. The page shows this before the user selects a node."""
     return _domains_of(picture, picture.snapshot())
 
 
@@ -63,14 +64,14 @@ def _domains_of(picture: Picture, snapshot: Snapshot) -> Json:
 
 
 class GangsShown:
-    """Gangs as JSON data, with what their Gang objects say of them."""
+    """Gangs as JSON data, with the status of their Gang objects."""
 
     def __init__(self, sources: Sources, known: Sequence[Topology]) -> None:
         self._known = known
         self._statuses = _statuses(sources)
 
     def status(self, gang: Gang) -> Manifest | None:
-        """What the gang's object says of it; the same object until that changes."""
+        """The status of the gang's Gang object. None if it has none. Each call returns one object until it changes."""
         return self._statuses.get(gang.key)
 
     def gang(self, gang: Gang) -> Json:
@@ -79,7 +80,7 @@ class GangsShown:
 
 
 def _statuses(sources: Sources) -> dict[GangKey, Manifest]:
-    """The status of every Gang object, by the gang that it shows. What only claims to show one is not asked."""
+    """The status of each Gang object, by the gang that it shows. Objects that only claim to be mirrors are left out."""
     found = {}
     for manifest in sources.of_kind(keys.GROUP, "Gang"):
         meta = manifest["metadata"]
@@ -123,13 +124,13 @@ def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
 
 
 def _level(named: str | None, topology: Topology | Fault | None) -> str | None:
-    """A level by the name that it has in the topology, as the gang names it where that has none."""
+    """The name of a level in the topology. If the topology has no such level, the name that the gang uses."""
     position = topology.find(named) if named is not None and isinstance(topology, Topology) else None
     return named if position is None or not isinstance(topology, Topology) else topology.levels[position].name
 
 
 def trees(known: Sequence[Topology], states: Mapping[str, NodeState]) -> list[DomainTree]:
-    """Where the nodes lie in each topology."""
+    """The domain tree of each topology over the nodes."""
     return [tree_of(each, (state.node for state in states.values())) for each in known]
 
 
@@ -150,13 +151,13 @@ def _topology(known: Topology, states: Mapping[str, NodeState]) -> Json:
 
 
 def _room_of(tree: DomainTree, states: Mapping[str, NodeState]) -> list[Json]:
-    """Every domain above the nodes, parents first, with the sums over its nodes."""
+    """Every domain above the nodes, parents first, with the number and the free capacity of its nodes."""
     free = free_under(tree, states.values())
     return [{"path": list(path), "nodes": count, "free": free[path]} for path, count in tree.counts.items()]
 
 
 def node(state: NodeState) -> Json:
-    """A node with its room and the pods that hold it."""
+    """A node with its free and reserved capacity and the pods that hold it."""
     room = room_on(state)
     return {
         "allocatable": dict(state.allocatable),
@@ -171,7 +172,7 @@ def node(state: NodeState) -> Json:
 
 
 def cell(state: NodeState) -> Json:
-    """A node as the page's picture shows it: its pods are counted, and what is as on most nodes is not said."""
+    """A node for the page: a count of pods instead of names. Fields with the value of most nodes are left out."""
     reserved = sum(tenant.reserved for tenant in state.tenants)
     shown: Json = {
         "allocatable": state.allocatable,

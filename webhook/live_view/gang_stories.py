@@ -1,4 +1,4 @@
-"""The story of one gang as plain JSON data: `/v1/story`. The same facts as `phalanx why` and `phalanx events` tell."""
+"""The story of one gang as plain JSON data, `/v1/story`: the facts that `phalanx why` and `phalanx events` print."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,22 +34,25 @@ Events = Callable[[GangFacts], tuple[Sequence[Manifest], str]]
 
 MOST_STEPS = 200
 MOST_READERS = 2
-"""Stories for which events are read at a time. Others are told without after `BUSY_SECONDS`."""
+"""The most stories for which events are read at a time. After `BUSY_SECONDS`, other stories come without events."""
 BUSY_SECONDS = 0.5
 MOST_PAGES, READING_SECONDS = 10, 5.0
-"""What is read for one story."""
+"""The limits of the events read for one story: pages of the API server's list, and seconds."""
 MORE_THAN = f"there are more than {MOST_PAGES * PAGE:,}, or reading them takes longer than {READING_SECONDS:g} s"
 _STATUS = ("phase", "reason", "message", "proof", "objective", "levels", "victims", "explanation", "flavors")
 
 
 class EventReader:
-    """Reads the events of gangs as whoever asks for them: for few at a time, and no more than so much, so long."""
+    """Reads the events of gangs with the caller's own permissions.
+
+    At most `MOST_READERS` callers read at a time, each up to `MOST_PAGES` pages and `READING_SECONDS`.
+    """
 
     def __init__(self) -> None:
         self._places = threading.BoundedSemaphore(MOST_READERS)
 
     def read(self, facts: GangFacts, api: Transport | None) -> tuple[Sequence[Manifest], str]:
-        """What the caller may read of them, and why that is not all."""
+        """The gang's events that the caller may read, and the reason why they are not all ("": they are)."""
         if api is None:
             return (), "events cannot be read here"
         if not self._places.acquire(timeout=BUSY_SECONDS):
@@ -78,11 +81,11 @@ def story_of(
     dialect: str,
     events: Callable[[GangFacts], tuple[Sequence[Manifest], str]],
 ) -> Json | None:
-    """What is known of a gang; None where nothing shows one of that name.
+    """The story of a gang. None if no Gang object shows a gang of that name.
 
-    :param name: of the gang, as its `dialect` calls it.
-    :param dialect: "": whichever has a gang of that name.
-    :param events: reads those that the caller may read, and says why these are not all.
+    :param name: the gang's name in its dialect.
+    :param dialect: the gang's dialect. "": any dialect.
+    :param events: returns the events that the caller may read, and the reason why they are not all.
     """
     manifests = list(picture.sources_of().of_kind(keys.GROUP, "Gang"))
     showing = (each for each in manifests if _shows(each, namespace, name, dialect))
@@ -121,7 +124,7 @@ def story_of(
 
 
 def _shows(manifest: Manifest, namespace: str, name: str, dialect: str) -> bool:
-    """Whether a Gang object shows the gang. One that only claims to show another's is not asked."""
+    """Whether a Gang object shows the gang. False for an object that only claims to be a mirror."""
     meta = manifest["metadata"]
     key = mirrored_key(manifest)
     if key is None:

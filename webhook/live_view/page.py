@@ -1,5 +1,7 @@
-"""`GET /`: the live picture for people. Whole as the server makes it; a script of ours, `GET /page.js`, puts a picture
-above the tables where it may run. Nothing from elsewhere, no state.
+"""`GET /`: the live page for users.
+
+The page is complete without script. If the browser runs scripts, `GET /page.js` draws a picture above the tables. The
+page loads nothing from other servers, and the server keeps no state for it.
 """
 
 import base64
@@ -13,22 +15,23 @@ from jinja2 import Environment, StrictUndefined
 Json = dict[str, Any]
 
 MOST = 500
-"""Rows of one table; the JSON beside the page has all of them."""
+"""The most rows of one table. The JSON of `/v1/gangs` and `/v1/topology` has all of them."""
 UNITS = {"cpu": (1000, ""), "memory": (2**30, " GiB"), "ephemeral-storage": (2**30, " GiB")}
-"""How many of the base unit make one that is shown. Anything else is counted in pieces."""
+"""By resource, the displayed unit and its size in base units. Any other resource is counted in pieces."""
 
 STYLE = (files("webhook.live_view") / "page.css").read_text()
 _SCRIPT = files("webhook.live_view") / "page.js"
 SCRIPT = _SCRIPT.read_bytes() if _SCRIPT.is_file() else b""
-"""The script, built from `page/` by `make page`; empty where it was not: the page is whole without it."""
+"""The script, built from `page/` by `make page`. If it was not built, it is empty: the page is complete without it."""
 _PAGE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
     (files("webhook.live_view") / "page.html").read_text()
 )
 
 
 def _policy() -> str:
-    """Only the page's own style sheet is applied, only our own script is run, which asks us alone; nothing is sent or
-    framed.
+    """The Content-Security-Policy: only the page's own style sheet and script, and requests only to this server.
+
+    Forms and frames are forbidden.
     """
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     nothing = "; ".join(f"{each} 'none'" for each in ("default-src", "base-uri", "form-action", "frame-ancestors"))
@@ -45,7 +48,7 @@ HEADERS = {
 
 
 def page(gangs: Json, topology: Json) -> str:
-    """The page over what `webhook.live_view.data` says of gangs and topologies. Whatever users wrote is escaped."""
+    """The page as HTML, from the data of `webhook.live_view.data`. All texts of users are escaped."""
     phases = Counter(gang["phase"] or "new" for gang in gangs["gangs"])
     return _PAGE.render(
         style=STYLE,
@@ -67,7 +70,7 @@ def _bound(gang: Json) -> int:
 
 
 def _place(member: Json) -> str:
-    """Where a member is, or is to be."""
+    """The node of a member, or its state and its nominated node, as text."""
     if member["node"]:
         return f"on {member['node']}"
     state = "gated" if member["gated"] else "let go"
@@ -75,7 +78,7 @@ def _place(member: Json) -> str:
 
 
 def _resources(topology: Json) -> list[str]:
-    """The resources of which there is any: cpu and memory first."""
+    """The resources with free capacity in any domain, cpu and memory first."""
     names = {name for domain in topology["domains"] for name, free in domain["free"].items() if free}
     return sorted(names, key=lambda name: (name not in UNITS, name))
 

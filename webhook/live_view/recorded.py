@@ -1,4 +1,4 @@
-"""`phalanx solve -o html`: the page with one solved picture in it, a file that needs no server and asks nobody."""
+"""`phalanx solve -o html`: the page with one solved snapshot, as one file that needs no server."""
 
 import base64
 import hashlib
@@ -25,8 +25,8 @@ _PAGE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True
 def recorded(decisions: Sequence[Decision], snapshot: Snapshot, topologies: Sequence[Topology], now: datetime) -> str:
     """Return the file. It shows the free capacity that is left once all plans are carried out.
 
-    Whatever users wrote is escaped: in the tables as HTML, for the script as JSON without any `<`. The file's policy
-    allows this one script and this style sheet, and no request.
+    All texts of users are escaped: in the tables as HTML, for the script as JSON without any `<`. The file's
+    Content-Security-Policy allows this one script and this style sheet, and no request.
 
     :param snapshot: the cluster before the plans.
     """
@@ -50,5 +50,5 @@ def recorded(decisions: Sequence[Decision], snapshot: Snapshot, topologies: Sequ
 
 
 def _digest(text: str) -> str:
-    """A source of a Content-Security-Policy: what is exactly this text."""
+    """The source expression of a Content-Security-Policy that allows exactly this text, by its hash."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
