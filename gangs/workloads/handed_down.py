@@ -250,7 +250,7 @@ def _can_be_gang(manifest: Mapping[str, Any]) -> bool:
 
 
 def _at(manifest: Manifest, way: Sequence[str]) -> Mapping[str, Any]:
-    """Return the mapping at the way, empty if absent. Raises `MalformedError` if another type stands there."""
+    """Return the mapping at the way, empty if absent. Raises `MalformedError` for a value of another type."""
     part: Any = manifest
     for depth, step in enumerate(way, start=1):
         part = part[int(step)] if isinstance(part, list) else part.get(step)

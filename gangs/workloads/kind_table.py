@@ -31,7 +31,7 @@ class Made(Enum):
 class TemplateFields:
     """The fields that count the pods of one template, for a kind that needs no rules in code.
 
-    Each `*` in these fields stands for the entry at the same step of the template's own path.
+    Each `*` in these fields means the entry at the same step of the template's own path.
     """
 
     template: str

@@ -1,7 +1,7 @@
 """Lost pods: they ran and are gone or terminating, and their workload recreates them (docs/decisions/0034).
 
-From a lost member and its workload, `seat_again` constructs the member that stands for the expected pod. That pod is
-gated and has the uid of an expected pod, like the pods of `start_order`.
+From a lost member and its workload, `seat_again` constructs the member with the expected pod. That pod is gated and
+has the uid of an expected pod, like the pods of `start_order`.
 """
 
 from msgspec.structs import replace

@@ -143,7 +143,7 @@ def to_come(
     `MalformedError`.
     """
     later, known, shape = later_roles(manifest), (*there, *ended), shape_of(manifest)
-    by_the_first = shape is not None and any(each.later for each in shape.fields)  # an ended driver creates no executors
+    by_the_first = shape is not None and any(each.later for each in shape.fields)  # an ended driver creates none
     if not later or not (there if by_the_first else known):
         return ()
     declared = [each for each in _declared(manifest, role, part) if each[0] in later]
@@ -176,7 +176,8 @@ def _declared(manifest: Manifest, role: Callable[[Pod], str], part: str) -> Iter
 def _as_before(uid: str, role: str, spec: PodSpec) -> PodSpec:
     """Return the spec object of the previous reading if it is equal, else the new one.
 
-    Members of two readings of a gang then share their spec, so that thousands of comparisons stop at identity.
+    Members of two readings of a gang then share one spec, so a comparison of the readings need not compare its fields
+    thousands of times.
     """
     before = _last_spec(uid, role)
     if before != [spec]:
