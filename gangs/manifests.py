@@ -32,7 +32,7 @@ _PLAIN: Mapping[str, type] = {
     "object": dict,
     "null": type(None),
 }
-"""What msgspec calls the types of plain values."""
+"""The types of plain values, by their names in msgspec's messages."""
 
 
 class MalformedError(Exception):
@@ -95,7 +95,7 @@ def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
 
 
 def spec_of(manifest: Manifest, type_: type[_T], findings: Findings) -> _T | None:
-    """What an object's `spec` says; None where that is malformed, which goes to `findings`."""
+    """Decode an object's `spec`; return None if it is malformed. The fault goes to `findings`."""
     try:
         return decode(manifest.get("spec"), type_, ref_of(manifest), "spec")
     except MalformedError as error:
@@ -133,12 +133,15 @@ def _fault_of(message: str, part: Any, ref: ObjectRef, path: str) -> Fault:
 
 
 def shape_remedy(problem: str) -> str:
-    """What to do about a value of a wrong type, as msgspec tells of it: most often a label that looks like a number."""
+    """Return the remedy for a value of a wrong type, from msgspec's message.
+
+    Most often the value is a label that looks like a number and lacks quotes.
+    """
     return "put it in quotes" if _UNQUOTED.fullmatch(problem) else "correct the value"
 
 
 def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, findings: Findings) -> None:
-    """Warn of each key of a mapping that nobody reads, most often a slip of the pen."""
+    """Warn of each key of a mapping that is not read. Most often it is a typo."""
     names = tuple(known)
     for key in part if isinstance(part, Mapping) else ():
         if key not in names:
@@ -183,7 +186,7 @@ def yaml_of(manifest: Manifest, key: str) -> dict[str, Any]:
 def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
     """The mapping of a YAML text and "", or an empty one and what is wrong with the text.
 
-    Remembered: the texts are those of ConfigMaps, and they are asked for often. Nobody may change the mapping.
+    The result is cached, because texts of ConfigMaps are read often. Callers must not modify the mapping.
     """
     doubled: list[Doubled] = []
     try:

@@ -40,7 +40,7 @@ def live(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def age(meta: ObjectMeta) -> tuple[str, NaturalKey]:
-    """Sort key, oldest first. What has not been created yet is the youngest; names decide between equals."""
+    """Return a sort key, oldest first. Objects that are not created yet come last; names decide between equal times."""
     return meta.creation_timestamp or "~", natural_key(meta.name or meta.generate_name)
 
 
@@ -67,9 +67,9 @@ def promised(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], fin
 def seated(seats: Sequence[Seat], sets: Sequence[str], findings: Findings) -> tuple[Member, ...]:
     """Members in order of set (as `sets` lists them) and rank; two promises of one rank in a set are a fault.
 
-    A set without promises is ranked by its workload's index label where each member has its own; several workloads
-    that share a set have equal indices, and there the names decide, which keep each workload's pods together.
-    Members without a rank come after those that have one, by natural name.
+    A set without promises is ranked by the workload's index label if each member has a different index. Several
+    workloads that share a set have equal indices. Then the names decide, which keep each workload's pods together.
+    Members without a rank come last, in natural order of their names.
     """
     ranked: list[Member] = []
     for name in sets:

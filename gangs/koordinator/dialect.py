@@ -202,10 +202,10 @@ def _links(pods: Mapping[GangKey, Sequence[Pod]]) -> defaultdict[GangKey, set[Ga
 
 
 def _linked(about: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-    """The gangs that may be grouped with this one, itself among them, by their lists, directly or through others.
+    """Return the gangs that may be grouped with this one, which is included, by their lists, directly or indirectly.
 
-    One of another namespace is looked at where it is listed, and only where it lists in turn what lies beyond it: what
-    others write about a gang costs it nothing.
+    A gang of another namespace is included if it is listed. The search continues from it only if it lists a gang in
+    return. Lists that other users write thus add no cost to a gang.
     """
     linked, todo, followed = {about}, [about], {about}
     while todo:
@@ -241,6 +241,6 @@ def _listed_in(group: Manifest) -> frozenset[GangKey]:
 
 
 def _listed_beside(group: Manifest) -> frozenset[GangKey]:
-    """Those of them that are in its own namespace."""
+    """Return the gangs that a PodGroup lists and that are in its own namespace."""
     namespace = key_of(group)[2]
     return frozenset(each for each in _listed_in(group) if each.namespace == namespace)

@@ -119,13 +119,13 @@ def read_group(
 
 
 def _pod_sets(units: Sequence[Unit], names: Mapping[GangKey, str], strategy: Strategy) -> tuple[PodSet, ...]:
-    """One of each unit; what is said of multiples holds for the set where there is but one."""
+    """Return one pod set for each unit. With only one unit, the rules on multiples apply to its set."""
     multiples = strategy.multiples if len(units) == 1 else ()
     return tuple(PodSet(names[each.key], expected(each), needed(each, units), multiples=multiples) for each in units)
 
 
 def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
-    """What the gang lacks before it can be planned: of its units, units themselves, its topology, members."""
+    """Return what the gang waits for before it can be planned: objects of its units, units, its topology, members."""
     lacks = dict.fromkeys(what for unit in units for what in (*unit.waiting_for, *unit.lacks))
     absent = sorted(units[0].groups - {unit.key for unit in units})
     named = (f"{keys.POD_GROUP_KIND} {key}" for key in absent)
@@ -141,10 +141,10 @@ def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
 
 
 def needed(unit: Unit, group: Sequence[Unit]) -> int:
-    """Pods of the unit that must run together.
+    """Return the number of the unit's pods that must run together.
 
-    With the policy once-satisfied a gang of which a member runs already has started once, as members only ever start
-    together: whoever comes later, in place of one that has gone, does not wait for others.
+    With the policy once-satisfied, a gang with a running member has started once, because members always start
+    together. A later pod, which replaces a lost one, then does not wait for others.
     """
     started = any(pod.bound for each in group for pod in each.pods)
     coming = any(not pod.bound for each in group for pod in each.pods)
@@ -154,7 +154,7 @@ def needed(unit: Unit, group: Sequence[Unit]) -> int:
 
 
 def _only_waiting(units: Sequence[Unit]) -> tuple[str, ...]:
-    """What a unit lacks whose policy does not count the pods that have a node already."""
+    """Return the pods that units still need if their policy does not count pods that have a node already."""
     found = []
     for unit in units:
         waiting = sum(not pod.bound for pod in unit.pods)

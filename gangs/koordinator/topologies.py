@@ -61,7 +61,10 @@ def _levels(chain: list[Layer]) -> tuple[Level, ...]:
 
 
 def _unlabelled(layer: Layer, *, lowest: bool) -> Unlabelled:
-    """What becomes of nodes without the layer's label. Lingjun's layers are known by their names or their labels."""
+    """Return how nodes without the layer's label are treated.
+
+    Layers of ACK Lingjun, which have a rule of their own, are recognised by their names or labels.
+    """
     if layer.topology_layer in keys.LINGJUN_LAYERS or any(
         key.startswith(keys.LINGJUN_LABELS) for key in layer.label_key or ()
     ):

@@ -59,7 +59,7 @@ class Unit:
     mode: str = STRICT
     waiting_for: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
-    """What other namespaces have not agreed to of what it lists; it waits for that, too."""
+    """Agreements of other namespaces that are missing for the gangs that the unit lists; the unit waits for these."""
 
 
 def annotation(key: str) -> str:
@@ -274,7 +274,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def _check_member_keys(pod: Pod, findings: Findings) -> None:
-    """Warn of a pod's gang annotations that nobody reads."""
+    """Warn of a pod's gang annotations and labels that are not read."""
     ref, annotations = pod_ref(pod), pod.metadata.annotations
     _advise_annotations(annotations, keys.ON_PODS, ref, findings)
     for key in pod.metadata.labels:

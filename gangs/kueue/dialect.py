@@ -116,7 +116,10 @@ class KueueDialect:
         return owned.template_labels(manifest)
 
     def resumes(self, manifest: Manifest) -> bool:
-        """What is in a queue is suspended for Kueue to resume it. Here the gates of its pods hold it back instead."""
+        """Whether admission resumes the workload: it is in a queue and suspended, as Kueue expects.
+
+        Here the gates of its pods hold it back instead.
+        """
         return owned.started(manifest)
 
 

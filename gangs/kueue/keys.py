@@ -12,7 +12,7 @@ CLUSTER_QUEUES = "clusterqueues"
 LOCAL_QUEUES = "localqueues"
 COHORT = "Cohort"
 TOPOLOGY_KIND = f"{TOPOLOGY}.{GROUP}"
-"""What tells Kueue's topologies from those of others, who call theirs Topology, too."""
+"""The kind with its group. It distinguishes Kueue's topologies from other systems' objects of the kind Topology."""
 
 QUEUE_NAME = f"{GROUP}/queue-name"
 """Label of a Job, and of the pods of a gang: the LocalQueue in their namespace."""
@@ -21,7 +21,8 @@ PRIORITY_CLASS = f"{GROUP}/priority-class"
 MAX_EXEC_TIME = f"{GROUP}/max-exec-time-seconds"
 PREBUILT = f"{GROUP}/prebuilt-workload-name"
 ELASTIC = f"{GROUP}/elastic-job"
-"""Annotation of a Job whose parallelism may be changed while it runs: so may everybody's here."""
+"""Annotation of a Job whose parallelism may change while it runs. In Phalanx the parallelism of every Job may change.
+"""
 COMPLETIONS_FOLLOW = f"{GROUP}/job-completions-equal-parallelism"
 
 POD_GROUP = f"{GROUP}/pod-group-name"
@@ -58,7 +59,7 @@ WRITTEN_BY_KUEUE = (
     f"{GROUP}/managed",
     f"{GROUP}/tas",
 )
-"""Written by Kueue's own controllers; without meaning to anybody else."""
+"""Keys that Kueue's own controllers write. They have no meaning outside Kueue."""
 
 LABELS_AND_ANNOTATIONS: tuple[str, ...] = (
     QUEUE_NAME,

@@ -91,14 +91,14 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
     if shape is None or not shape.part_by:
         found = [_read(Marked(manifest, "", asking, pods), around, findings)]
     else:
-        _read(Marked(manifest, "", asking), around, findings)  # what is wrong is told without any pod, too
+        _read(Marked(manifest, "", asking), around, findings)  # faults are reported even without pods
         parts = members.by_part(pods, partial(makers.part_of, system=NAME))
         found = [_read(Marked(manifest, part, asking, own_pods), around, findings) for part, own_pods in parts.items()]
     return [each for each in found if each is not None]
 
 
 def _read(marked: Marked, around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of a workload or of a part of it; None where it is over or where something is wrong."""
+    """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
     manifest, asking, found = marked.manifest, marked.gated, Findings()
@@ -163,7 +163,7 @@ def _quoted_value(value: str) -> str:
 def _together(
     ref: ObjectRef, asking: Sequence[Template], sets: Sequence[SetAsked], findings: Findings
 ) -> tuple[TogetherRule, ...]:
-    """What `podset-group-name` asks: the sets of one name share a domain of the level that they require."""
+    """Return the rules of `podset-group-name`: pod sets of one name share a domain of the level that they require."""
     groups: dict[str, list[tuple[Template, SetAsked]]] = {}
     for template, pod_set in zip(asking, sets, strict=True):
         if name := template.annotations.get(keys.SET_GROUP):
@@ -198,9 +198,9 @@ def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> Non
 
 
 def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Note where a workload that is no Job asks for what it does not get. Raises `MalformedError`.
+    """Report requests of a workload other than a Job that it cannot get. Raises `MalformedError`.
 
-    One that another object has made says what that one says, and is told nothing.
+    A child workload inherits its parent's request. Its faults are reported on the parent only.
     """
     made, ref, metadata = pod_templates.made_by(manifest), ref_of(manifest), metadata_of(manifest)
     if made is None or pod_templates.controlled(manifest):
@@ -270,14 +270,14 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
 
 
 def _check_heir(sources: Sources, manifest: Manifest, findings: Findings) -> None:
-    """What is wrong with a queue's name on the object made of a workload. Jobs are checked where they are read."""
+    """Report faults of a queue's name on a child workload. Jobs are checked where they are read."""
     if not is_job(manifest):
         labels = template_labels(manifest)
         check(with_labels(manifest, labels) if labels else manifest, sources, findings)
 
 
 def _check_queued(ref: ObjectRef, at: str, queue: str, templates: Sequence[Template], findings: Findings) -> None:
-    """A queue's name on a workload that hands it to its templates at its admission, and has not."""
+    """Report faults of a queued workload's templates, onto which admission propagates the queue's name."""
     for each in templates:
         there = f"{each.metadata_at}.labels"
         if keys.POD_GROUP in each.labels:
@@ -300,7 +300,7 @@ def _first(template: Template) -> str:
 
 
 def alone(kind: str, annotations: Mapping[str, str]) -> str:
-    """What becomes of the pods of a kind that Kueue admits one by one, and how to get a gang."""
+    """Return the advice for pods of a kind that Kueue admits one by one, with the way to get a gang."""
     level = annotations.get(keys.REQUIRED, "")
     wish = f"required: {level} and " if level else ""
     held = "holds for each pod alone, not for all together" if wishes.asks(annotations) else "queues each pod alone"
@@ -311,7 +311,7 @@ def alone(kind: str, annotations: Mapping[str, str]) -> str:
 
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of pods without a group whose workload is not there or not read, or of one pod for itself."""
+    """Return the gang of pods without a group whose workload does not exist or is not read, or of one pod alone."""
     live_pods = live(pods)
     maker = pod_templates.maker_of(live_pods[0]) if live_pods else None
     if live_pods and (workload := marks.workload_of(live_pods[0])) is not None:
@@ -329,12 +329,12 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
             findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, TO_GROUP)
         return None
     if around.sources.get(group_of(maker.api_version), maker.kind, key.namespace, maker.name) is not None:
-        return None  # what is wrong with it, or that it needs no more pods, has been said
+        return None  # the reading of the workload has reported its faults, or it needs no more pods
     return _awaiting(key, ObjectRef(maker.api_version, maker.kind, key.namespace, maker.name), live_pods, findings)
 
 
 def _awaiting(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang:
-    """The gang of pods whose workload is not there (yet): it waits for that."""
+    """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
     return Gang(
         key=key,
         source=ref,

@@ -119,7 +119,7 @@ def account_of(namespace: str, name: str, sources: Sources) -> Charged:
         )
         if stopped(policy)
     ]
-    # What runs stays charged while the queue is stopped: others may not borrow it.
+    # Running pods stay charged while the queue is stopped, so other queues cannot borrow their quota.
     found = _with_flavors(queue_of(manifest, spec), sources)
     return Charged(found.account, (*held, *found.waiting_for))
 

@@ -1,6 +1,6 @@
-"""The gangs of Kueue: a Job that names a queue or a place, a group of plain pods, a plain pod of its own.
+"""Gangs of Kueue's dialect: a Job that names a queue or a level, a group of plain pods, a single plain pod.
 
-Those of other workloads are read in `owned`.
+The module `owned` reads the gangs of other workloads.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ TO_GROUP = (
     f"group its pods: write the label {keys.POD_GROUP}: <a name>, the annotation {keys.POD_GROUP_TOTAL}: <all its "
     f"pods, in quotes> and the same {keys.GROUP} keys on all its pod templates"
 )
-"""What makes pods of several templates one gang, whatever makes them."""
+"""The remedy that makes the pods of several templates one gang, for every kind of workload."""
 
 Used = Mapping[str, tuple[str, ...]]
 """The flavors that plans in force use, by the gang as its mirror names it."""
@@ -40,7 +40,7 @@ Used = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a gang is read among."""
+    """The inputs of a gang's reading besides its pods: sources, topologies, and flavors that plans in force use."""
 
     sources: Sources
     topologies: Sequence[Topology]
@@ -48,7 +48,7 @@ class Surroundings:
     _charged: dict[tuple[str, str], Charged] = field(default_factory=dict)
 
     def charged(self, namespace: str, queue: str) -> Charged:
-        """What a queue's name comes to; looked up once for all its gangs."""
+        """Return what a queue's name charges a gang to. It is looked up once for all gangs of the queue."""
         if (namespace, queue) not in self._charged:
             self._charged[namespace, queue] = account_of(namespace, queue, self.sources)
         return self._charged[namespace, queue]
@@ -56,7 +56,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class SetAsked:
-    """A pod set of a workload that has several: as many pods as there are must start."""
+    """A pod set of a workload with several pod sets. All `count` pods of it must start together."""
 
     name: str
     count: int
@@ -65,9 +65,9 @@ class SetAsked:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a workload or a pod group asks, before its queue and its levels are looked up.
+    """The request of a workload or a pod group, before its queue and its levels are looked up.
 
-    `sets`: where it has several pod sets, each with a place of its own; then `wish` says nothing.
+    `sets`: the pod sets, if there are several, each with a placement request of its own. Then `wish` is empty.
     """
 
     key: GangKey
@@ -258,7 +258,7 @@ def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:
 
 
 def _lowest(topology: str, around: Surroundings) -> str | None:
-    """What a gang that names no level prefers, as Kueue does: the narrowest level that the topology lists."""
+    """Return the preferred level of a gang that names none: as in Kueue, the narrowest listed level of the topology."""
     manifest = around.sources.get(keys.GROUP, keys.TOPOLOGY, "", topology)
     return None if manifest is None else lowest_level(manifest)
 
@@ -344,7 +344,7 @@ _IGNORED = {
 
 
 def advise_ignored(ref: ObjectRef, at: str, named: Mapping[str, str], findings: Findings) -> None:
-    """Warn of keys that are known to have no effect here, and of those that nobody knows. `at`: where they stand."""
+    """Warn of keys that have no effect in Phalanx, and of unknown keys. `at`: the path of the labels or annotations."""
     for key, text in _IGNORED.items():
         if key in named:
             findings.advise(ref, f"{at}[{key}]", text)

@@ -1,8 +1,8 @@
 """The annotations of a pod template that ask for a place: which levels, and slices of which size.
 
-Rules as Kueue documents them for topology aware scheduling. What Kueue leaves to chance (a level that no topology has,
-slices that do not cover all pods) is refused here; what it refuses without need (required and preferred together) is
-not.
+The rules are those that Kueue documents for topology-aware scheduling, with two differences. Phalanx refuses requests
+for which Kueue defines no result: a level that no topology has, slices that do not cover all pods. Phalanx accepts
+required and preferred levels together, which Kueue refuses without need.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ def asks(annotations: Mapping[str, str]) -> bool:
 
 
 def read_wish(of: Annotated, findings: Findings) -> Wish:
-    """What the annotations ask; what is wrong goes to `findings`."""
+    """Return the placement request of the annotations. Faults go to `findings`."""
     unconstrained = _unconstrained(of, findings)
     if keys.SET_GROUP in of.annotations:
         _check_set_group(of, findings)

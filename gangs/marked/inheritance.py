@@ -1,6 +1,6 @@
-"""Workloads of which another object is made that is the gang: what is told of them, whichever system's words they use.
+"""Reports on workloads whose child workload is the gang, for all dialects.
 
-What would be wrong with that object is told of the workload itself, before its operator has made anything.
+Faults that the child would have are reported on the parent, before the operator creates the child.
 """
 
 from collections.abc import Callable, Collection

@@ -41,9 +41,9 @@ class Marked:
         return not self.live and (not any(each.count for each in self.gated) or pod_templates.ended(self.manifest))
 
     def examples(self) -> list[Pod]:
-        """One pod of each template that has the mark. Raises `MalformedError`, also for an amount that is none.
+        """Return one pod for each template with the mark. Raises `MalformedError`, also for an unreadable quantity.
 
-        So no pod to come is read that asks for what nobody can count (`kube.requests.pod_requests`).
+        Expected pods therefore never have requests that `kube.requests.pod_requests` cannot count.
         """
         declared, gated = pod_templates.of_a_part(self.manifest), {each.way for each in self.gated}
         made = list(zip(example_pods(self.manifest), declared, strict=True))
@@ -52,9 +52,9 @@ class Marked:
         return [pod for pod, template in made if template.way in gated]
 
     def seats(self, seat: Callable[[Pod, str], Seat] = Seat) -> list[Seat]:
-        """The seats of the pods that are there, and of those that the workload makes only when these run.
+        """Return the seats of the existing pods, and of the pods that the workload creates only when these run.
 
-        Raises `MalformedError` for a workload with too many pods to come.
+        Raises `MalformedError` for a workload with too many expected pods.
 
         :param seat: of a pod in a pod set.
         """
@@ -92,7 +92,7 @@ class Marked:
         return tuple(each.role for each in self.gated)
 
     def pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
-        """One of each role, as large as its template says, or as the pods that are there are many."""
+        """Return one pod set for each role. Its count is the template's, or the number of existing pods if higher."""
         existing = Counter(member.pod_set for member in members)
         least: Mapping[str, int] = minimum_pods.by_role(self.gated, minimum)
         return tuple(PodSet(each.role, max(each.count, existing[each.role]), least[each.role]) for each in self.gated)

@@ -1,7 +1,7 @@
 """Workloads of other kinds than Job that ask to be gangs by annotations on themselves.
 
-As with Jobs, every pod template of such a workload gets a label at the workload's admission, and a pod with that label
-belongs to the gang of the workload that made it. Each role (a Master, the Workers) is a pod set of its own.
+As with Jobs, admission puts a label on every pod template of such a workload. A pod with that label belongs to the gang
+of the workload that created it. Each role (a Master, the Workers) is a pod set of its own.
 """
 
 from collections import Counter
@@ -29,13 +29,13 @@ from kube.text import with_article
 from kube.topology import Topology
 
 MOST_SETS = 64
-"""As the definition of the Gang object says: one with more could not be written, and nobody told of it."""
+"""The limit of the Gang's CRD. With more pod sets, the mirror could not be written, and no user would see the gang."""
 
 
 def template_labels(manifest: Manifest) -> Mapping[str, str]:
-    """The label for all pod templates of a workload that is to be a gang, nothing for any other object.
+    """Return the label for all pod templates of a workload that asks to be a gang; empty for any other object.
 
-    Raises `MalformedError` where a template's metadata are such that no label can be put on it.
+    Raises `MalformedError` if a template's metadata are malformed, so that no label can be added.
     """
     if not pod_templates.gang_by_annotation(manifest) or not gang_annotations.opted_in(
         metadata_of(manifest).annotations
@@ -56,7 +56,7 @@ def read_parts(
     if shape is None or not shape.part_by:
         found = [_read(manifest, sources, topologies, findings, pods=pods)]
         return [each for each in found if each is not None]
-    _read(manifest, sources, topologies, findings)  # what is wrong is told without any pod, too
+    _read(manifest, sources, topologies, findings)  # faults are reported even without pods
     parts = members.by_part(pods, makers.part_of)
     gangs = (_read(manifest, sources, topologies, findings, pods=own, part=each) for each, own in parts.items())
     return [each for each in gangs if each is not None]
@@ -152,7 +152,7 @@ def _check_templates(ref: ObjectRef, templates: Sequence[Template], findings: Fi
 def _advise_ungated(
     manifest: Manifest, annotations: Mapping[str, str], templates: Sequence[Template], findings: Findings
 ) -> None:
-    """What is told of a workload whose pods are not gated: it asks for a gang too late, or in a wrong way."""
+    """Report a workload without gated pods that asks for a gang too late or in a wrong way."""
     ref, shape = ref_of(manifest), shape_of(manifest)
     if not pod_templates.gang_by_annotation(manifest):
         return
@@ -182,9 +182,9 @@ def advise_misplaced(
 
 
 def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Refuse a workload of a kind that cannot opt in yet; in an automatic namespace only say so.
+    """Refuse a workload that asks for a gang but whose kind cannot opt in. In an automatic namespace, only advise.
 
-    One that another object has made says what that one says, and is told nothing. Raises `MalformedError`.
+    A child workload inherits its parent's request. Its faults are reported on the parent only. Raises `MalformedError`.
     """
     annotations = other_workload(manifest, findings)
     if annotations is None or hands_down(manifest):
@@ -200,7 +200,10 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
 
 
 def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findings) -> bool:
-    """Refuse annotations on a workload that cannot be made a gang by them; on its templates they are told."""
+    """Refuse annotations on a workload that they cannot make a gang. On its templates they only get advice.
+
+    Return whether the workload is refused.
+    """
     ref, opted_out, templates = (
         ref_of(manifest),
         annotations.get(keys.GANG) == "false",

@@ -1,4 +1,4 @@
-"""What can be wrong with the spec of a Gang, by itself and against its topology."""
+"""Checks of a Gang's spec, by itself and against its topology."""
 
 import re
 from collections import Counter
@@ -124,9 +124,11 @@ def _check_slices(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findin
 def _check_multiples(
     ref: ObjectRef, at: str, rules: Sequence[MultipleSpec], members: tuple[int, int], findings: Findings
 ) -> None:
-    """In every used domain the members are a multiple, so the placed members together are one, too.
+    """Report rules on multiples that no possible number of members meets.
 
-    :param members: the least and the greatest number that may be placed; (0, 0) where nobody knows it yet.
+    Each used domain holds a multiple, so the number of all placed members is a multiple, too.
+
+    :param members: the least and the greatest number of members that may be placed; (0, 0) if still unknown.
     """
     least, most = members
     if not rules or not most or any(each.of < 1 for each in rules):

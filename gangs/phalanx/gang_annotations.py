@@ -43,14 +43,14 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
 
 
 def advise_unknown(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Warn of annotations of ours that nobody knows."""
+    """Warn of unknown annotations with Phalanx's prefix."""
     for key in annotations:
         if key.startswith(_PREFIX) and key not in (*KNOWN, *_NOTED):
             findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(KNOWN)}")
 
 
 def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str) -> None:
-    """One gang to a name: note a Gang object of the name that the workload's gang has."""
+    """Report a Gang object that has the name of the workload's gang. A name belongs to one gang."""
     rival = sources.get(keys.GROUP, gang_objects.KIND, ref.namespace, name)
     if rival is not None and not gang_objects.is_mirror(rival):
         remedy = f"label the pod template {keys.GANG}: {name} instead of annotating the {ref.kind}, or rename one"
@@ -58,7 +58,10 @@ def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str)
 
 
 def request_of(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], chosen: str | None) -> Request:
-    """What a workload asks of a topology. `pods`: examples of its own; `chosen`: where it names no topology."""
+    """Return a workload's request for topology and levels.
+
+    `pods`: examples of its pods. `chosen`: the topology if the annotations name none.
+    """
 
     def wish(key: str) -> LevelWish | None:
         return LevelWish(annotation(key), annotations[key]) if key in annotations else None

@@ -37,22 +37,22 @@ _WISHES = {
     keys.MIN_MEMBER: "minMember",
     keys.TOPOLOGY: "topology",
 }
-"""What Jobs write as annotations stands in a Gang's spec."""
+"""By annotation of a Job: the field of a Gang's spec with the same meaning."""
 _ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX, keys.IGNORE_CLAIMS)
 _MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
-"""Written on pods by Phalanx itself."""
+"""Labels and annotations that Phalanx itself writes on pods."""
 _PREFIX = f"{keys.GROUP}/"
 MAIN = "main"
-"""The pod set that holds every member where no sets are told apart."""
+"""The pod set of every member if the gang defines no pod sets."""
 
 
 def is_mirror(manifest: Manifest) -> bool:
-    """Whether this Gang only shows a gang that another object asked for; only the controller writes such ones."""
+    """Whether this Gang carries the annotation of a mirror, which the controller creates for another object's gang."""
     return keys.MIRRORS in ((manifest.get("metadata") or {}).get("annotations") or {})
 
 
 def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Where our own dialect looks for a member's rank."""
+    """Return the places in which Phalanx's own dialect looks for a member's rank: field, mapping and key."""
     meta = pod.metadata
     return (
         ("metadata.annotations", meta.annotations, keys.INDEX),
@@ -118,7 +118,7 @@ def _pod_sets(sets: Sequence[PodSetSpec], members: Sequence[Member]) -> tuple[Po
 
 
 def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], findings: Findings) -> None:
-    """Warn of what nobody reads on the Gang or on its pods."""
+    """Warn of annotations that are not read on the Gang or on its pods."""
     for key in _WISHES.keys() & annotations.keys():
         text = f"is ignored on a Gang: write spec.{_WISHES[key]}"
         findings.take((), [Misplaced(ref, f"metadata.annotations[{key}]", text)])
@@ -129,7 +129,7 @@ def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod],
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
-    """Warn of what nobody reads on a pod: a wish that its Gang should say, or a slip of the pen."""
+    """Warn of keys that are not read on a pod: a request that belongs into its Gang's spec, or a typo."""
     for pod in pods:
         meta = pod.metadata
         for at, written in (("metadata.labels", meta.labels), ("metadata.annotations", meta.annotations)):

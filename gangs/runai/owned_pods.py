@@ -114,7 +114,7 @@ def read_pods(
 
 
 def _same(pod: Pod) -> str:
-    """What to do where templates say different things."""
+    """Return the remedy for pod templates with different annotations."""
     same, owner = "write the same on all pod templates", controller_of(pod)
     if owner is None or (group_of(owner.api_version), owner.kind) != RAY_CLUSTER:
         return same
@@ -122,7 +122,7 @@ def _same(pod: Pod) -> str:
 
 
 def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str, ...]]:
-    """The workload that made the pod, where its kind is counted; and that it is waited for where it is not there."""
+    """Return the workload of the pod if its number of pods is read, and what the gang waits for if it is missing."""
     maker = pod_templates.maker_of(pod)
     if maker is None or maker.made is not Made.TOGETHER:
         return None, ()
@@ -133,7 +133,7 @@ def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Pods of a workload that ask: how many of them must start together, and all."""
+    """Counts of a workload's pods that ask for a gang: how many must start together, and how many there are."""
 
     least: int = 0
     total: int = 0
@@ -151,8 +151,10 @@ def _counts(workload: Manifest | None, findings: Findings) -> _Counts | None:
 
 
 def _minimum(pod: Pod, asked: Wishes, counts: _Counts | None, findings: Findings) -> int:
-    """Pods that must start together: as written, else as the workload says. A pod on its own is a gang of one; whoever
-    has a controller that is not counted must say it.
+    """Return the number of pods that must start together: the annotation's value, else the workload's minimum.
+
+    A pod without a controller is a gang of one. If the controller's number of pods is not read, a missing annotation is
+    a fault.
     """
     written, owner = wishes.value_of(asked, keys.MIN_MEMBER), controller_of(pod)
     at, ref = annotation(keys.MIN_MEMBER), pod_ref(pod)
@@ -174,7 +176,7 @@ def _minimum(pod: Pod, asked: Wishes, counts: _Counts | None, findings: Findings
 
 
 def _check_owners(pods: Sequence[Pod], findings: Findings) -> None:
-    """Note pods of a workload of another kind than the oldest one's: they have nothing in common but a name."""
+    """Report pods of a workload of another kind than the oldest pod's. The two workloads share only their name."""
     first = pods[0]
     for pod in pods[1:]:
         if _owner(pod) != _owner(first):

@@ -75,14 +75,14 @@ def read_parts(
     if shape is None or not shape.part_by:
         found = [read(Marked(manifest, "", gated, own))]
     else:
-        read(Marked(manifest, "", gated))  # what is wrong is told without any pod, too
+        read(Marked(manifest, "", gated))  # faults are reported even without pods
         parts = members.by_part(own, partial(makers.part_of, system=NAME))
         found = [read(Marked(manifest, part, gated, of_it)) for part, of_it in parts.items()]
     return [each for each in found if each is not None]
 
 
 def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
-    """What is told of a workload that asks and has no label; nothing where its pods ask by themselves."""
+    """Advise that a workload without the mark asked too late. If its pods carry the request themselves, do nothing."""
     if not asks(manifest) or not wishes.check_rivals(ref, metadata_of(manifest).annotations, findings):
         return
     if not wishes.handed_down(manifest):
@@ -91,7 +91,7 @@ def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None
 
 
 def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
-    """The gang of a workload or of a part of it; None where it is over or where something is wrong."""
+    """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
     manifest, part, own = marked.manifest, marked.part, Findings()
@@ -246,7 +246,7 @@ def check_handing_down(
 
 
 def _read_heir(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Read the heir as it is admitted. Raises `MalformedError`."""
+    """Read the child workload as it is after admission. Raises `MalformedError`."""
     if is_job(heir):
         marked = with_labels(heir, jobs.template_labels(heir))
         jobs.read_job(marked, sources, topologies, findings)

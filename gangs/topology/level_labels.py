@@ -28,7 +28,7 @@ def check_labels(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> N
 
 
 def check_each_once(ref: ObjectRef, field: str, values: Sequence[str | None], findings: Findings) -> None:
-    """Note labels, or aliases, that an earlier level has already; None stands for a level without one."""
+    """Report labels, or aliases, that an earlier level has already. None means that the level has no alias."""
     for position, value in enumerate(values):
         if value is not None and value in values[:position]:
             problem = f'"{value}" is spec.levels[{values.index(value)}] already'

@@ -53,19 +53,19 @@ def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -
 
 
 def _distinct_names(topologies: Sequence[Topology]) -> tuple[str, ...]:
-    """What to write to mean each of them: with its kind where another has the same name."""
+    """Return a distinct name for each topology: its name, with its kind if another topology has the same name."""
     times = Counter(each.name for each in topologies)
     return tuple(sorted(each.name if times[each.name] == 1 else each.full_name for each in topologies))
 
 
 def _valid(topology: Topology) -> Choice:
-    """The topology, or that it has to be put right first."""
+    """Return the topology; if it is refused, the text that the gang waits for its correction."""
     return Missing(f"{topology.title} to be put right ({topology.refused})") if topology.refused else topology
 
 
 @dataclass(frozen=True, slots=True)
 class LevelWish:
-    """A level that a request names, and the field where it does."""
+    """A level that a request names, and the field that names it."""
 
     field: str
     level: str
@@ -81,9 +81,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an object says about its topology and levels, with the fields where it does.
+    """An object's request for a topology and levels, with the fields that name them.
 
-    `pods`: those of the gang, or one like them; their node selectors say which node pools it may use.
+    `pods`: the pods of the gang, or an example. Their node selectors decide which node pools the gang may use.
     """
 
     ref: ObjectRef
@@ -97,7 +97,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The topology that a request is about, None where there is none (yet), and what it waits for."""
+    """The topology that a request refers to, None if there is none (yet), and what the gang waits for."""
 
     topology: Topology | None = None
     waiting_for: tuple[str, ...] = ()
