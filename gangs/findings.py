@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from gangs.model import Advice, Fault, ObjectRef
 
 _MOST_SAID, _LONGEST = 5, 1000
-"""Faults that are said of one gang, and characters of each."""
+"""The most faults in one gang's text, and the most characters of each."""
 
 
 class Findings:

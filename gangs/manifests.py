@@ -75,7 +75,7 @@ def metadata_of(manifest: Manifest) -> ObjectMeta:
 
 
 def section(manifest: Manifest, name: str) -> dict[str, Any]:
-    """A part of the object that must be a mapping, nulls left out, empty where absent. Raises `MalformedError`."""
+    """Return a part of the object that must be a mapping, without nulls; empty if absent. Raises `MalformedError`."""
     written = manifest.get(name)
     part = decode({} if written is None else written, dict[str, Any], ref_of(manifest), name)
     return {key: value for key, value in part.items() if value is not None}
@@ -104,9 +104,10 @@ def spec_of(manifest: Manifest, type_: type[_T], findings: Findings) -> _T | Non
 
 
 def parted(message: str, part: Any) -> tuple[str, str]:
-    """Msgspec's sentence about a value, which ends in "- at `$.where`" below its root: (problem, where).
+    """Split msgspec's message about a value, which ends in "- at `$.where`" below its root, into problem and place.
 
-    Of a mapping it only tells that some value is wrong; `where` names the first key whose value is of that type.
+    For a mapping, msgspec only reports that some value is wrong. The place then is the first key whose value has that
+    type.
     """
     problem, _, where = message.partition(" - at `$")
     where = where.rstrip("`")
@@ -174,7 +175,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def yaml_of(manifest: Manifest, key: str) -> dict[str, Any]:
-    """The mapping that a ConfigMap holds as YAML under a key; {} where there is none. Raises `MalformedError`."""
+    """Return the mapping that a ConfigMap holds as YAML under a key; {} if there is none. Raises `MalformedError`."""
     text = section(manifest, "data").get(key, "")
     mapping, problem = _yaml_mapping(text if isinstance(text, str) else "")
     if problem:

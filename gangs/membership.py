@@ -117,7 +117,7 @@ def _check_duplicates(seats: Sequence[Seat], findings: Findings) -> None:
 
 
 def check_priorities(pods: Iterable[Pod], gang: ObjectRef, findings: Findings) -> None:
-    """Note members whose priority differs from the oldest one's: a gang is planned and preempts as a whole."""
+    """Report members whose priority differs from the oldest member's. A gang is planned and preempts as a whole."""
     in_order = sorted(pods, key=lambda pod: age(pod.metadata))
     for pod in in_order[1:]:
         if _priority(pod) != _priority(in_order[0]):

@@ -136,7 +136,7 @@ class Member:
 
 
 class Unwanted(NamedTuple):
-    """That no room is to be held for pods which do not exist yet: who says so, and what to do to have it held."""
+    """The reason why no capacity is reserved for expected pods, and the remedy that makes Phalanx reserve it."""
 
     by: str
     instead: str
@@ -144,10 +144,10 @@ class Unwanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Of pods that a workload makes only when others of it run (docs/decisions/0022).
+    """The state of the pods that a workload creates only when others of it run (docs/decisions/0022).
 
-    `at_once`: what has it make them all at once, "" where nothing does. `unwanted`: why no room is held for them; None:
-    it is.
+    `at_once`: the remedy that makes the workload create all pods at once; "" if there is none. `unwanted`: why no
+    capacity is reserved for the later pods; None: it is reserved.
     """
 
     at_once: str

@@ -6,7 +6,7 @@ GROUP = network_layers.NETWORK_GROUP
 KIND = "JobNetworkTopology"
 
 JOB_NAME = "network-topology-job-name"
-"""Pod label: the JobNetworkTopology that says where the gang is gathered."""
+"""Pod label: the JobNetworkTopology that decides how closely the gang is placed."""
 JOB_NAMESPACE = "network-topology-job-namespace"
 """Pod label: its namespace; absent: the pod's own."""
 POD_GROUP = network_layers.POD_GROUP_LABEL

@@ -32,7 +32,7 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TemplatedJob:
-    """A Job whose template names the gang; `example` is a pod as it makes them."""
+    """A Job whose template names the gang. `example`: a pod as the Job creates it."""
 
     ref: ObjectRef
     job: Job
@@ -68,9 +68,10 @@ class Group:
 
     @property
     def expected(self) -> int | None:
-        """Pods that its Jobs run now; None where it has none.
+        """The number of pods that the gang's Jobs should run now; None if the gang has no Jobs.
 
-        A Job without completions makes no more pods once one of them has ended well (Kubernetes documentation, "Jobs").
+        A Job without completions creates no more pods once one of its pods has succeeded (Kubernetes documentation,
+        "Jobs").
         """
         if not self.jobs:
             return None

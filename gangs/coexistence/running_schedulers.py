@@ -110,7 +110,7 @@ def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
 
 
 def waited_for(reading: Reading, sources: Sources) -> Reading:
-    """Return the reading with the waiting gangs of misdirected members.
+    """Return the reading, in which gangs with misdirected members wait.
 
     A gang with gated members whose scheduler does not run here waits until these members are recreated.
     """

@@ -65,7 +65,7 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
 
 
 def not_asking(sources: Sources) -> Iterator[Advice]:
-    """Yield advice on each Volcano Job that asks for no gang: it is no gang here, although Volcano makes it one."""
+    """Yield advice on each Volcano Job that asks for no gang. Volcano would make it a gang, Phalanx does not."""
     for manifest in sources.of_kind(_VOLCANO, "Job"):
         with suppress(MalformedError):  # the dialects report it
             asks = _asks(metadata_of(manifest), ()) or any(map(dialect_of, examples(manifest)))

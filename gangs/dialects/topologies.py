@@ -54,7 +54,7 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
 
 
 def checked_topologies(sources: Sources, findings: Findings, left: Container[str] = ()) -> list[Topology]:
-    """Return all topologies, with stand-ins for the refused ones. Faults of all objects go to `findings`."""
+    """Return all topologies, with stand-ins for the refused ones. Faults of topologies and queues go to `findings`."""
     for dialect in DIALECTS:
         if isinstance(dialect, Reviewing) and dialect.name not in left:
             dialect.review(sources, findings)

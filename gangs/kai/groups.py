@@ -223,9 +223,9 @@ def _wish(field: str, level: str | None) -> LevelWish | None:
 
 
 def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topology, findings: Findings) -> None:
-    """Report an unknown scope as a fault, and a scope or policy without effect as advice.
+    """Report an unknown scope as a fault, and a scope or policy that has another effect than expected as advice.
 
-    A scope has no effect inside a node, or if topology awareness is disabled.
+    A scope inside the node places all pods on one node. A scope has no effect if topology awareness is disabled.
     """
     scope = unit.spec.scope
     known = wishes.scopes(settings, own)
@@ -247,7 +247,10 @@ def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topolo
 
 
 def _pod_sets(unit: Unit, roles: Sequence[str], topology: Topology | None) -> tuple[PodSet, ...]:
-    """One set for each subgroup, else for each role; every role takes part. Pods still to come may have any role."""
+    """Return one pod set for each subgroup, else one for each role. Every role takes part.
+
+    Expected pods may have any role.
+    """
     if (parts := unit.parts) is not None:
         return subgroups.pod_sets(parts, unit.pods, unit.made, unit.ended, topology)
     existing = Counter(map(members.role_of, unit.pods))

@@ -1,4 +1,4 @@
-"""Which gang a pod names, which part it plays there, and what its annotations may say."""
+"""The gang and the role that a pod names, and the checks of its annotations."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -41,7 +41,7 @@ def parted(group: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def _agrees(listed: frozenset[GangKey], units: Mapping[GangKey, Unit], shares: Shares) -> bool:
-    """Whether all units of a list are there, write the same list, and may join each other."""
+    """Whether all units of a list exist, list the same gangs, and may join each other."""
     spaces = {each.namespace for each in listed}
     return all(each in units and units[each].listed == listed for each in listed) and all(
         shares(one, other) for one in spaces for other in spaces

@@ -59,7 +59,7 @@ class KoordinatorDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """One gang to each GangGroup whose units agree."""
+        """Return one gang for each GangGroup whose units agree."""
         known, faulty = _units(sources, about)
         known = agreed(known, sources.shares)
         configured = settings_of(sources, Findings())
@@ -152,9 +152,9 @@ def _apart(
 
 
 def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
-    """Every unit, and what is wrong with each; one whose object is malformed is only in the second.
+    """Return every unit, and the faults of each. A unit with a malformed object is only in the faults.
 
-    With `about`, only that one and those that are grouped with it.
+    With `about`, the result is limited to this unit and the units that are grouped with it.
     """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in sources.pods:

@@ -46,9 +46,10 @@ def _reached(start: GangKey, links: Mapping[GangKey, set[GangKey]]) -> set[GangK
 
 
 def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
-    """Note units that contradict an older one of their GangGroup: in its list or in what they ask of the network.
+    """Report units that contradict the oldest unit of their GangGroup, in the list of gangs or in the network
+    strategy.
 
-    A unit whose PodGroup is missing, or has come too lately to be seen, says nothing that others could contradict.
+    A unit whose PodGroup is missing, or is too new to be in the snapshot, is not compared.
     """
     complete = [unit for unit in units if not unit.waiting_for]
     in_order = sorted(complete, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
@@ -73,9 +74,10 @@ def read_group(
     settings: Settings = DEFAULTS,
     everybody: Sequence[Pod] = (),
 ) -> Gang | None:
-    """The gang of a GangGroup, None where something is wrong. `units` are sorted by key; at least one.
+    """Return the gang of a GangGroup; None if it has faults.
 
-    `everybody`: the pods among which its members' topology selectors look for others.
+    `units`: sorted by key, at least one. `everybody`: the pods among which the topology selectors of its members
+    search.
     """
     first = units[0]
     own = Findings()
@@ -166,19 +168,24 @@ def _only_waiting(units: Sequence[Unit]) -> tuple[str, ...]:
 
 
 def _topology(settled: Settled, topologies: Sequence[Topology]) -> tuple[str | None, str | None]:
-    """Name and kind of the topology. A gang without a wish also does well by the only one there is, of any kind."""
+    """Return name and kind of the topology. A gang without a strategy uses the only existing topology, of any kind."""
     if settled.topology is None and not settled.waiting_for and len(topologies) == 1:
         return topologies[0].name or None, topologies[0].kind
     return keys.TOPOLOGY_NAME if settled.topology or settled.waiting_for else None, keys.TOPOLOGY_KIND
 
 
 def expected(unit: Unit) -> int:
-    """Pods there should be: the declared number; where more exist, they are members beyond the minimum."""
+    """Return the declared number of pods, or the minimum if none is declared. If more pods exist, return their
+    number.
+    """
     return max(unit.declared or unit.minimum, len(unit.pods))
 
 
 def set_names(units: Sequence[Unit]) -> dict[GangKey, str]:
-    """The pod set of each unit: main where there is one, else the unit's name, with its namespace if need be."""
+    """Return the pod set's name for each unit: `main` for a single unit, else the unit's name.
+
+    The namespace is added if two units have the same name.
+    """
     if len(units) == 1 and len(units[0].groups) == 1:
         return {units[0].key: _MAIN}
     names = [unit.key.name for unit in units]

@@ -1,7 +1,8 @@
-"""Gangs of workloads that are no Jobs: of a StatefulSet's or a PyTorchJob's pods, as Kueue groups them by their kind.
+"""Gangs of workloads other than Jobs, such as a StatefulSet or a PyTorchJob, whose pods Kueue groups by their kind.
 
-Kueue makes one group of the pods of a StatefulSet or of a training job, whose replica specs are pod sets with a place
-each. It admits those of a Deployment one by one. Groups of other kinds are refused: their size is not read here.
+Kueue makes one group of the pods of a StatefulSet or of a training job. The replica specs of a training job are pod
+sets with a placement request each. Kueue admits the pods of a Deployment one by one. Groups of other kinds are
+refused, because their size is not read here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,11 +78,11 @@ def started(manifest: Manifest) -> bool:
 
 
 def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> list[Gang]:
-    """The gangs of a workload whose templates ask: one, or one of each part of which a pod is there.
+    """Return the gangs of a workload whose templates ask: one gang, or one for each part with a pod.
 
-    None where no template asks, or where something is wrong.
+    The result is empty if no template asks, or if there are faults. Raises `MalformedError`.
 
-    :param pods: those of the workload that name no group, those that have ended too. Raises `MalformedError`.
+    :param pods: the workload's pods that name no group, ended pods included.
     """
     shape, by_mark = shape_of(manifest), marks.needs_mark(manifest)
     asking = [each for each in pod_templates.of_a_part(manifest) if asks(each) and each.count]
@@ -277,7 +278,10 @@ def _check_heir(sources: Sources, manifest: Manifest, findings: Findings) -> Non
 
 
 def _check_queued(ref: ObjectRef, at: str, queue: str, templates: Sequence[Template], findings: Findings) -> None:
-    """Report faults of a queued workload's templates, onto which admission propagates the queue's name."""
+    """Report a queued workload onto whose templates admission has not propagated the queue's name.
+
+    The cause is a fault of a template, or a workload that was created before the queue's name or Phalanx.
+    """
     for each in templates:
         there = f"{each.metadata_at}.labels"
         if keys.POD_GROUP in each.labels:

@@ -182,7 +182,7 @@ def _cohorts(sources: Sources) -> dict[str, Cohort]:
 
 
 def cohort_circle(name: str, cohorts: Mapping[str, Cohort]) -> str:
-    """A cohort above this one, or itself, that stands under itself; "" where there is none."""
+    """Return a cohort, this one or an ancestor, that is its own ancestor; "" if there is no such cycle."""
     seen: list[str] = []
     while name in cohorts and name not in seen:
         seen.append(name)
@@ -254,7 +254,7 @@ def stopped(policy: str | None) -> bool:
 
 
 def valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
-    """The spec of an object, None where it is not there or wrong (its own review says what is)."""
+    """Return the spec of an object; None if it is missing or invalid. The object's own review reports its faults."""
     if manifest is None:
         return None
     findings = Findings()

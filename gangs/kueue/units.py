@@ -84,7 +84,7 @@ class Asked:
     only_set: str = SET
     """The name of its pod set, where it has one."""
     part: str = ""
-    """The part of the workload that it is, where each is a gang."""
+    """The part of the workload that the gang is, if each part is a gang; "" otherwise."""
 
     @property
     def wishes(self) -> tuple[Wish, ...]:
@@ -197,7 +197,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
 
 
 def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
-    """The gang, in its queue and its place; None where anything is wrong. `found` goes to `findings`."""
+    """Return the gang with its queue and its levels; None if there are faults. `found` goes to `findings`."""
     charged, wish = around.charged(asked.key.namespace, asked.queue) if asked.queue else None, asked.wish
     account, waiting = (charged.account, charged.waiting_for) if charged else (None, ())
     lowest: str | None = None
@@ -318,7 +318,7 @@ def _check_job(job: Job, ref: ObjectRef, findings: Findings) -> None:
 
 
 def check_named(ref: ObjectRef, named: Mapping[str, str], findings: Findings) -> None:
-    """Note what a workload in a queue says besides that is not kept. `named`: its labels and annotations."""
+    """Report settings of a workload in a queue that are not honoured. `named`: its labels and annotations."""
     for key in keys.REFUSED:
         if key in named:
             findings.fault(ref, f"metadata[{key}]", "is not read: there are no Workload objects here", "leave it out")
@@ -326,7 +326,7 @@ def check_named(ref: ObjectRef, named: Mapping[str, str], findings: Findings) ->
 
 
 def _check_reach(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    """Note wishes on the Job that count only on its pods."""
+    """Report placement annotations on the Job that have an effect only on its pods."""
     for key in keys.WISHES:
         if key in job.metadata.annotations and key not in job.pod_annotations:
             remedy = f"write it at spec.template.metadata.annotations[{key}]"

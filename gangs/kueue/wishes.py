@@ -23,9 +23,10 @@ _DIVIDE = "choose a size that does"
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The annotations of one object, and where in it they stand. `count`: pods in the set they speak of.
+    """The annotations of one object, and their path in it.
 
-    `several`: whether the pods may be of several kinds, a leader and its workers, say: those of a group of plain pods.
+    `count`: the number of pods in the set to which they apply. `several`: whether the pods may be of several kinds,
+    such as a leader and workers. This is so for a group of plain pods.
     """
 
     ref: ObjectRef
@@ -155,7 +156,9 @@ def _layer(entry: Any, at: str, of: Annotated, findings: Findings) -> tuple[Leve
 
 
 def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings) -> None:
-    """Note what the wish contradicts in a topology: levels that it lacks, narrower ones named as the wider."""
+    """Report contradictions between the request and a topology: missing levels, and narrower levels in place of wider
+    ones.
+    """
     check_levels(ref, wish.levels, topology, findings)
     check_span(ref, Span(wish.required, wish.preferred), topology, findings)
     outer = wish.required or wish.preferred
@@ -194,9 +197,10 @@ def place_in_queue(
 
 
 def place_alone(asked: Sequence[Wish], topologies: Sequence[Topology], ref: ObjectRef, findings: Findings) -> Place:
-    """The topology of a gang without a queue: the one that has all its sets' levels, or the only one there is.
+    """Return the topology of a gang without a queue: the topology that has the levels of all its sets, or the only
+    one.
 
-    With several topologies and no level named there is no telling which is meant, and none applies.
+    With several topologies and no named level, the topology is ambiguous, and none applies.
     """
     known, levels = [each for each in topologies if each.kind == keys.TOPOLOGY_KIND], levels_of(asked)
     if not known:
@@ -229,7 +233,7 @@ def _check_all(asked: Sequence[Wish], topology: Topology, ref: ObjectRef, findin
 
 
 def _check_in_one(asked: Sequence[Wish], known: Sequence[Topology], ref: ObjectRef, findings: Findings) -> None:
-    """Note what is wrong with the wishes in each topology, if it is in all of them; then that of the nearest one."""
+    """Report faults if the requests have faults in every topology: the faults in the topology with the fewest."""
     tried = []
     for topology in known:
         found = Findings()

@@ -41,8 +41,9 @@ def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
 
 
 def _on_every_pod(gang: Gang) -> bool:
-    """Whether each pod that waits and has resource claims is annotated itself. Without such pods: each that asks for
-    extended resources.
+    """Whether each waiting pod with resource claims carries the annotation itself.
+
+    If there are no such pods, the pods that request extended resources must carry it.
     """
     pods = [member.pod for member in gang.members if not member.pod.bound and needs_devices(member.pod.spec)]
     pods = [pod for pod in pods if pod.spec.resource_claims] or pods

@@ -35,12 +35,12 @@ def check(
     *,
     labels: Collection[str] = (),
 ) -> None:
-    """Note what is wrong with what a workload hands down by these keys, and what it does not hand down.
+    """Report faults of the annotations that a workload propagates, and annotations that it does not propagate.
 
     Raises `MalformedError`.
 
-    :param keys: annotations.
-    :param find: finds the object that describes its pods, where it does not do so itself.
+    :param keys: annotation keys that are propagated.
+    :param find: finds the object that describes the workload's pods, if the workload does not describe them itself.
     """
     ref = ref_of(manifest)
     if handed_down.not_written_down(manifest, keys, labels) and ref.uid:

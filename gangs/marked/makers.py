@@ -40,7 +40,7 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
 
 
 def _described(pod: Pod, owner: OwnerReference, at: tuple[str, str]) -> ObjectRef | None:
-    """The workload of a pod that says all there is to know of its kind. `at`: group and kind."""
+    """Return the workload of a pod whose mark has group and kind. `at`: group and kind."""
     (group, kind), namespace = at, pod.metadata.namespace
     if (group_of(owner.api_version), owner.kind) == at:
         return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)

@@ -1,4 +1,4 @@
-"""The members of a gang that is a marked workload: one pod set of each role, as large as its template says."""
+"""The members of a marked workload's gang: one pod set for each role, with the count of its template."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,9 @@ from kube.placeholders import role_of_seat
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A marked workload, or the part of it that is one gang. `gated`: its templates with the mark; `made`: the
-    pods that it has made, those that have ended too.
+    """A marked workload, or the part of it that is one gang.
+
+    `gated`: its templates with the mark. `made`: its existing pods, ended ones included.
     """
 
     manifest: Manifest
@@ -66,7 +67,7 @@ class Marked:
         return [*there, *(seat(pod, role_of_seat(pod.metadata.uid)) for pod in coming)]
 
     def settled(self, gang: Gang) -> Gang:
-        """The gang, with what there is to say of the pods that the workload makes later. Raises `MalformedError`."""
+        """Return the gang with the state of the pods that the workload creates later. Raises `MalformedError`."""
         gang = replace(gang, later=held_room.later_of(self.manifest))
         return gang if held_room.wanted(self.manifest) else held_room.without_room(gang, held_room.BY_ANNOTATION)
 
@@ -76,7 +77,7 @@ class Marked:
         return pod_templates.WORKER if role == pod_templates.LEADER and role not in self.roles else role
 
     def check_sets(self, findings: Findings) -> None:
-        """Note pods that say themselves of which pod set they are, where the workload has none such (any more)."""
+        """Report pods that name a pod set that the workload does not have (any more)."""
         roles, ref, shape = set(self.roles), ref_of(self.manifest), shape_of(self.manifest)
         strange = {self._role(pod): pod for pod in reversed(self.live) if self._role(pod) not in roles}
         for role, pod in sorted(strange.items()) if shape is not None and shape.fields else ():
@@ -104,7 +105,7 @@ def gated_by(manifest: Manifest, mark: str) -> list[Template]:
 
 
 def by_part(pods: Sequence[Pod], part_of: Callable[[Pod], str]) -> dict[str, list[Pod]]:
-    """The pods of each part of a workload, in the order of their names; those of none are left out."""
+    """Return the pods of each part of a workload, ordered by the parts' names. Pods without a part are left out."""
     parts: dict[str, list[Pod]] = {}
     for pod in pods:
         parts.setdefault(part_of(pod), []).append(pod)

@@ -48,9 +48,9 @@ def template_labels(manifest: Manifest) -> Mapping[str, str]:
 def read_parts(
     pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> list[Gang]:
-    """The gangs of a workload: one, or one of each part of which a pod is there. Raises `MalformedError`.
+    """Return the gangs of a workload: one gang, or one for each part with a pod. Raises `MalformedError`.
 
-    :param pods: those that are marked as pods of a workload of its kind and name.
+    :param pods: pods whose mark names a workload of this kind and name.
     """
     shape = shape_of(manifest)
     if shape is None or not shape.part_by:
@@ -71,7 +71,7 @@ def _read(
     pods: Sequence[Pod] = (),
     part: str = "",
 ) -> Gang | None:
-    """The gang of a workload or of a part of it; None where it is no gang or where it is wrong."""
+    """Return the gang of a workload or of a part of it; None if it is no gang or has faults."""
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     annotations, gated = metadata.annotations, members.gated_by(manifest, mark_of(manifest))
     if not gated:
@@ -115,7 +115,9 @@ def _read(
 
 
 def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Where a member's rank is looked for: our own keys go before that of the workload's kind, `rank` if it has any."""
+    """Return the places of a member's rank: Phalanx's own keys first, then the key of the workload's kind (`rank`),
+    if any.
+    """
     own, meta = gang_objects.rank_places(pod), pod.metadata
     if not rank or any(name in there for _, there, name in own):
         return own
@@ -173,7 +175,7 @@ def _advise_ungated(
 def advise_misplaced(
     ref: ObjectRef, annotations: Mapping[str, str], templates: Sequence[Template], findings: Findings
 ) -> None:
-    """Warn of wishes on templates, which ask for nothing there."""
+    """Warn of placement annotations on templates, where they have no effect."""
     for each in templates if annotations.get(keys.GANG) != "false" else ():
         for key in KNOWN if not each.labels.get(keys.GANG) else ():
             if key in each.annotations:

@@ -16,7 +16,7 @@ from kube.objects import Pod
 
 WISHES = keys.ASKING
 KNOWN = (*WISHES, keys.PLACEHOLDERS, keys.IGNORE_CLAIMS)
-"""Annotations that a workload may have. The last two say more about its gang, and make none."""
+"""Annotations that a workload may carry. The last two only describe its gang further."""
 _NOTED = (keys.CREATED_SUSPENDED,)
 """Annotations that admission writes on workloads itself."""
 _PREFIX = f"{keys.GROUP}/"

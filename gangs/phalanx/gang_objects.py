@@ -164,7 +164,7 @@ def _gang_in(job: Manifest) -> tuple[tuple[str, str], ...]:
 
 
 def _made_by(manifest: Manifest, ref: ObjectRef) -> int:
-    """Members of the Gang that a Job makes; 0 for a malformed Job, whose own reading says what is wrong."""
+    """Return how many members of the Gang a Job creates; 0 for a malformed Job, whose own reading reports the fault."""
     try:
         job = job_of(manifest)
     except MalformedError:
@@ -210,9 +210,10 @@ def ref_of_key(key: GangKey) -> ObjectRef:
 
 
 def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings, part: str = "") -> Gang | None:
-    """The gang of pods that name an object, `ref`, which is not there (yet): it waits for that. None without pods.
+    """Return the gang of pods that name an object, `ref`, that does not exist (yet). The gang waits for it. None
+    without pods.
 
-    :param part: which part of it the gang is, where it asks for several.
+    :param part: the part of the object that the gang is, if the object asks for several gangs.
     """
     live_pods, own = live(pods), Findings()
     members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in live_pods], (MAIN,), own)

@@ -49,7 +49,7 @@ def owner_of(pod: Pod) -> str | None:
 
 
 def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
-    """The gang of a Job; None where it is no gang or where it is wrong."""
+    """Return the gang of a Job; None if it is no gang or has faults."""
     job, ref = job_of(manifest), ref_of(manifest)
     asks = opted_in(job.metadata.annotations)
     if not annotated_jobs.is_marked(job, ref, JOB_KIND, findings, asks=asks):
@@ -118,7 +118,9 @@ def _check_annotations(job: Job, ref: ObjectRef, findings: Findings) -> None:
 
 
 def _recorded(job: Job, sources: Sources) -> str | None:
-    """The topology that an automatic gang was given first: it keeps that one, even where others come or it goes."""
+    """Return the topology in which an automatic gang was placed first. The gang keeps it, even if topologies come or
+    go.
+    """
     mirrored = f"{NAME}/{job.metadata.namespace}/{job.name}"
     for name in (job.name, f"{JOB_KIND.lower()}-{job.name}"):
         shown = sources.get(keys.GROUP, gang_objects.KIND, job.metadata.namespace, name) or {}

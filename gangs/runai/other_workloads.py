@@ -26,9 +26,8 @@ _COUNTED = (Made.TOGETHER, Made.ALONE)
 
 
 def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Note what is wrong with a workload and its templates; nothing with one that another object has made.
-
-    Raises `MalformedError`.
+    """Report the faults of a workload and its templates, unless a controller owns the workload. Raises
+    `MalformedError`.
     """
     annotations = annotated_jobs.other_workload(manifest, findings)
     if annotations is None or pod_templates.controlled(manifest):

@@ -1,7 +1,9 @@
-"""Pods that carry Run:ai's annotations themselves, of any workload but a Job: those of one controller are one gang.
+"""Pods that carry Run:ai's annotations themselves, of workloads other than Jobs. The pods of one controller are one
+gang.
 
-A PyTorchJob's replica templates or a StatefulSet's template hand the annotations down. How many pods start together
-they say, too (`batch-min-member`), or the workload does where its kind is one whose pods are counted.
+The replica templates of a PyTorchJob, or the template of a StatefulSet, propagate the annotations. The number of pods
+that start together is in the annotation `batch-min-member`. Without it, the number comes from the workload, if the
+number of its pods is read for its kind.
 """
 
 from collections.abc import Sequence
@@ -31,9 +33,10 @@ _INSTEAD = "write those on it, or make a Gang object with slices for these pods"
 
 
 def owner_of(pod: Pod) -> str | None:
-    """The name of the controller whose pods are the gang, the pod's own where it has none; None for no such pod.
+    """Return the name of the pod's controller, whose pods are the gang; the pod's own name if it has no controller.
 
-    Pods of Jobs are known by a label that admission put on their template, pods of a PodGroup by the group.
+    Return None for other pods. Pods of Jobs are identified by the label that admission put on their template, and
+    pods of a PodGroup by the group.
     """
     annotations = pod.metadata.annotations
     if not annotations or not wishes.opted_in(wishes.of_pod(pod)) or any(annotations.get(key) for key in keys.GROUPED):

@@ -43,7 +43,7 @@ def divides(manifest: Manifest, template: Template) -> bool:
 
 
 def segments_of(marked: Marked, template: Template, ref: ObjectRef, findings: Findings) -> Segments | None:
-    """The segments of a template's pods; None where they are not divided, or where something is wrong."""
+    """Return the segments of a template's pods; None if they are not divided or have faults."""
     said = wishes.of(template.annotations, f"{template.path}.")
     size_at, level_at, preferred_at = (said.get(key) for key in keys.SEGMENTS)
     if preferred_at is not None:

@@ -25,7 +25,7 @@ _REMEDY = "write it on one of the two, or the same on both"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The value of a key, and the field where it stands."""
+    """The value of a key, and the field that holds it."""
 
     field: str
     value: str
@@ -143,7 +143,9 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
 def check_alike(
     ref: ObjectRef, own_words: Mapping[str, str], on_pods: Mapping[str, str], at: str, findings: Findings
 ) -> None:
-    """Note what a pod template, `at` a field, says otherwise than its workload, or alone where that is no Job."""
+    """Report annotations of a pod template that differ from the workload's. For a workload other than a Job, also
+    report annotations that only the template has. `at`: the path of the template.
+    """
     for key in keys.WISHES:
         if on_pods.get(key) in (None, own_words.get(key)):
             continue
@@ -156,7 +158,7 @@ def check_alike(
 
 
 def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> bool:
-    """Note annotations of ours beside those of Run:ai; whether there are none."""
+    """Report annotations of Phalanx beside annotations of Run:ai. Return whether there are none."""
     rivals = [key for key in _OWN_WISHES if key in annotations and annotations.get(own.GANG) != "false"]
     for key in rivals:
         problem = "asks for the gang that annotations of kai.scheduler ask for already"
@@ -165,8 +167,9 @@ def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findi
 
 
 def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, findings: Findings) -> None:
-    """Note names that are empty and keys that are not read. `no_segments`, `remedy`: why there are no segments here; ""
-    where there are.
+    """Report empty names and keys that are not read.
+
+    `no_segments`, `remedy`: why the workload cannot have segments, and the remedy; "" if it can.
     """
     for key in (keys.TOPOLOGY, keys.REQUIRED, keys.PREFERRED):
         if key in wishes and not wishes[key].value:

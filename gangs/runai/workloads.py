@@ -61,9 +61,9 @@ def gang_of(pod: Pod) -> str | None:
 def read_parts(
     pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> list[Gang]:
-    """The gangs of a workload: one, or one of each part of which a pod is there. Raises `MalformedError`.
+    """Return the gangs of a workload: one gang, or one for each part with a pod. Raises `MalformedError`.
 
-    :param pods: those that have the label of a workload of its kind and name.
+    :param pods: pods whose label names a workload of this kind and name.
     """
     ref, shape = ref_of(manifest), shape_of(manifest)
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
@@ -141,14 +141,14 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
 
 
 def _segments(marked: Marked, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
-    """How the pods of each role are divided, where they are."""
+    """Return the segments of each role whose pods are divided."""
     divisible = [each for each in marked.gated if segments.divides(marked.manifest, each)]
     found = ((each.role, segments.segments_of(marked, each, ref, findings)) for each in divisible)
     return {role: each for role, each in found if each is not None}
 
 
 def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | None:
-    """The gang of pods whose workload is not there (yet): it waits for that."""
+    """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
     own_pods = live(pods)
     ref = makers.owner_of(own_pods[0], NAME) if own_pods else None
     if ref is None:
@@ -233,7 +233,10 @@ def _in_pool(marked: Marked, pool: str | None) -> tuple[Pod, ...]:
 def check_handing_down(
     manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> bool:
-    """Note what is wrong with what a workload hands down; whether it hands anything down. Raises `MalformedError`."""
+    """Report faults of the annotations that a workload propagates; return whether it propagates any.
+
+    Raises `MalformedError`.
+    """
     if not handed_down.hands_down(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
         return False
     alone = replace(sources, pods=())

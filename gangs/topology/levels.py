@@ -33,10 +33,11 @@ Choice = Topology | Missing | Ambiguous | None
 
 
 def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -> Choice:
-    """The topology called `name` of `kind` (None: any); unnamed the only one there is; None where there is none.
+    """Return the topology called `name` of `kind` (None: any kind). Without a name, return the only existing
+    topology.
 
-    Where topologies of two kinds share a name and no kind is given, our own kind is meant. The name may tell the kind
-    itself, as kubectl does: `topologies.kueue.x-k8s.io/default`.
+    Return None if there is none. If topologies of two kinds share a name and no kind is given, Phalanx's own kind is
+    meant. The name may include the kind, as in kubectl: `topologies.kueue.x-k8s.io/default`.
     """
     candidates = [each for each in topologies if each.kind == kind or (kind is None and not each.implicit)]
     if name is not None:
@@ -143,7 +144,7 @@ def unknown_level(ref: ObjectRef, wish: LevelWish, topology: Topology) -> Fault:
 
 
 def check_levels(ref: ObjectRef, wishes: Sequence[LevelWish], topology: Topology, findings: Findings) -> None:
-    """Note every wish for a level that the topology lacks."""
+    """Report every request for a level that the topology lacks."""
     findings.take(unknown_level(ref, wish, topology) for wish in wishes if topology.find(wish.level) is None)
 
 

@@ -167,9 +167,9 @@ def job_owner(pod: Pod) -> OwnerReference | None:
 
 
 def counted_by_job(pod: Pod) -> bool:
-    """Whether the pod belongs to a Job that is a gang itself; the Job counts its succeeded pods.
+    """Whether a Job controls the pod and counts its succeeded pods for the gang.
 
-    If another workload is the gang, the counts of its Jobs are not read, and the result is False.
+    If the pod's mark names a workload of another kind as the gang, the counts of that workload's Jobs are not read.
     """
     of_job = pod.metadata.labels.get(WORKLOAD, JOB_KIND).rpartition(".")[2] == JOB_KIND
     return of_job and job_owner(pod) is not None
