@@ -1,4 +1,4 @@
-"""Collects what is wrong with a request, and what is worth a warning, while it is read."""
+"""The collector of faults and advice during the reading of gangs."""
 
 from collections.abc import Iterable, Sequence
 

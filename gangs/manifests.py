@@ -150,7 +150,7 @@ def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, f
 
 
 def json_of(text: str) -> tuple[Any, str]:
-    """The value of a JSON text and "", or None and what is wrong with the text."""
+    """Return the value of a JSON text and "", or None and the fault of the text."""
     try:
         return json.loads(text, object_pairs_hook=_each_once), ""
     except _DoubledError as error:
@@ -185,7 +185,7 @@ def yaml_of(manifest: Manifest, key: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
-    """The mapping of a YAML text and "", or an empty one and what is wrong with the text.
+    """Return the mapping of a YAML text and "", or an empty mapping and the fault of the text.
 
     The result is cached, because texts of ConfigMaps are read often. Callers must not modify the mapping.
     """

@@ -1,4 +1,6 @@
-"""Rules about members that every dialect shares: who counts, in which order they stand, what they must agree on."""
+"""Rules about members that all dialects share: which pods count, their order, and the values on which they must
+agree.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A gang, whichever dialect asked for it, and what can be wrong with the asking."""
+"""The model of a gang, independent of dialects, and the faults and advice of its request."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ class Fault:
     remedy: str
 
     def __str__(self) -> str:
-        """One line that names object, field, what is wrong and what to do."""
+        """Return one line with object, field, problem and remedy."""
         return one_line(f"{self.object}: {self.field}: {self.problem}; {self.remedy}")
 
 
@@ -156,7 +156,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class NodeWish:
-    """A weighed wish for nodes that only gangs of a certain size have."""
+    """A weighted preference for nodes that only gangs of a certain size have."""
 
     term: PreferredSchedulingTerm
     several_nodes: bool

@@ -1,4 +1,4 @@
-"""WorkloadKinds among the other objects: which kinds they describe, and what is wrong with one of them."""
+"""WorkloadKind objects: the kinds that they describe, and their checks."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from gangs.workloads.taught_kinds import KIND, age, row_of, rows_of
 from kube import keys
 
 READY = "Ready"
-"""The condition of a WorkloadKind that says whether it is in force."""
+"""The condition of a WorkloadKind that reports whether it is in force."""
 LEFT_OUT = "SomeLeftOut"
 """The reason of that condition if Phalanx fails to read some of the workloads."""
 

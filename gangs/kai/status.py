@@ -37,9 +37,9 @@ def group_status(
     """The status of the PodGroup that asked for the gang.
 
     :param finished: its pods that have ended; they are no members any more.
-    :param gang_object: what its Gang object says.
-    :param previous: as it is.
-    :param now: RFC 3339.
+    :param gang_object: the status of its Gang object.
+    :param previous: the current status of the PodGroup.
+    :param now: RFC 3339 time.
     """
     counts = _counts([*(member.pod for member in gang.members), *finished])
     return {

@@ -132,7 +132,7 @@ def _read(
     configured: Settings,
     pods: Sequence[Pod],
 ) -> _Outcome:
-    """The gang of units that belong together, None where something is wrong, and all that was found."""
+    """Return the gang of units that belong together, None if they have faults, and all findings."""
     findings = Findings()
     for unit in group:
         findings.take(faulty[unit.key].faults, faulty[unit.key].advice)
@@ -143,7 +143,9 @@ def _read(
 def _apart(
     group: Sequence[units.Unit], together: _Outcome, read: Callable[[Sequence[units.Unit]], _Outcome]
 ) -> Iterator[tuple[Sequence[units.Unit], _Outcome]]:
-    """A group with something wrong in it, namespace by namespace: what one has written is no fault of another."""
+    """Yield the units of a faulty group, read again namespace by namespace. Faults of one namespace do not affect
+    another.
+    """
     parts = parted(group)
     if len(parts) == 1:
         yield group, together

@@ -135,7 +135,7 @@ def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
 
 
 def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
-    """The unit's strategy, unless the cluster's settings say that the network does not count."""
+    """Return the unit's strategy; `NO_WISH` if the cluster's settings disable the network topology."""
     if settings.topology or not unit.strategy.gathers:
         return unit.strategy
     findings.advise(unit.ref, FIELD, f"is not honoured: awareNetworkTopology is not true in {TITLE}")
@@ -223,7 +223,9 @@ def _rank(pod: Pod, findings: Findings) -> Promise | None:
 
 
 def _check_multiples(units: Sequence[Unit], findings: Findings) -> None:
-    """Note a group of which no number of pods that may run satisfies its multiples. They count all its pods."""
+    """Report a group if no number of pods that may run satisfies its multiples. The multiples count all pods of the
+    group.
+    """
     unit = units[0]
     rules = unit.strategy.multiples
     if not rules or unit.groups - {each.key for each in units}:

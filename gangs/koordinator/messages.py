@@ -42,7 +42,7 @@ def preempted(waiting: int, desired: int) -> str:
 
 
 def not_helpful(nodes: int) -> str:
-    """No eviction that is allowed would make room."""
+    """Return the message that no allowed eviction would free enough capacity."""
     return f"0/{nodes} nodes are available: {nodes} Preemption is not helpful for scheduling."
 
 

@@ -35,7 +35,7 @@ NO_WISH = Strategy()
 
 
 def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:
-    """Read the annotation's text; what is wrong goes to `findings` and is left out."""
+    """Read the annotation's text. Faults go to `findings`, and faulty parts are left out."""
     value, problem = json_of(text)
     if problem:
         findings.fault(ref, FIELD, problem, f'write {{"gatherStrategy": [{{"layer": "…", "strategy": "{MUST}"}}]}}')

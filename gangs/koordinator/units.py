@@ -111,7 +111,9 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
-    """The unit of a gang name without a PodGroup: its first speaker says what it is like; None without a live pod."""
+    """Return the unit of a gang name without a PodGroup, described by its first decisive pod; None without a live
+    pod.
+    """
     live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not live_pods:
         return None

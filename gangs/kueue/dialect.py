@@ -111,7 +111,7 @@ class KueueDialect:
         return status.queue_statuses(view, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """The queue's name, so that the pods of a workload are known by it."""
+        """Return the label with the queue's name, by which the pods of a workload are identified."""
         del sources, claimed
         return owned.template_labels(manifest)
 
@@ -137,7 +137,7 @@ def _by_gang(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
 
 
 def _by_workload(pods: Sequence[Pod]) -> dict[tuple[str, str, str], list[Pod]]:
-    """The pods that are known by a mark, by kind, namespace and name of their workloads."""
+    """Return the pods with a mark, by kind, namespace and name of their workloads."""
     found: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         if (workload := marks.workload_of(pod)) is not None:
@@ -205,7 +205,7 @@ def _rest(
 
 
 def _used(sources: Sources, about: GangKey | None) -> units.Used:
-    """The flavors of plans in force, as the Gang objects tell that show this dialect's gangs."""
+    """Return the flavors of plans in force, from the Gang objects that show this dialect's gangs."""
     if about is None:
         gangs = tuple(sources.of_kind(own.GROUP, "Gang"))
     else:

@@ -43,7 +43,8 @@ def asks(template: Template) -> bool:
 
 
 def queued(manifest: Manifest, queue: str) -> bool:
-    """Whether the queue that a workload names on itself reaches its pods: none of its templates says anything else.
+    """Whether the queue that a workload names on itself reaches its pods: no template names another queue or a pod
+    group.
 
     Raises `MalformedError`.
     """

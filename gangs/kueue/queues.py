@@ -1,4 +1,4 @@
-"""Flavors, cluster queues and local queues: what they say, and what a gang of a queue is charged to."""
+"""Flavors, cluster queues and local queues: their specs, their checks, and the account of a gang in a queue."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -125,7 +125,7 @@ def account_of(namespace: str, name: str, sources: Sources) -> Charged:
 
 
 def missing_of(manifest: Manifest, spec: ClusterQueueSpec, sources: Sources) -> tuple[str, ...]:
-    """Flavors of a ClusterQueue, and topologies of those, that do not exist (or are wrong), as `Kind name`."""
+    """Return missing or invalid flavors of a ClusterQueue, and topologies of its flavors, as `Kind name`."""
     return _with_flavors(queue_of(manifest, spec), sources).waiting_for
 
 
@@ -263,7 +263,7 @@ def valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
 
 
 def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Findings) -> Any:
-    """The spec of a flavor or queue; what is wrong goes to `findings`, and then None may come back."""
+    """Return the spec of a flavor or queue; None if it is malformed. Faults go to `findings`."""
     ref = ref_of(manifest)
     try:
         spec = decode(section(manifest, "spec"), type_, ref, "spec")
@@ -279,7 +279,7 @@ def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Finding
 
 
 def review(sources: Sources, findings: Findings) -> None:
-    """Check every flavor and queue; what is wrong, and what has no effect, goes to `findings`."""
+    """Check every flavor and queue. Faults, and advice on settings without effect, go to `findings`."""
     for kind, type_, known in (
         (keys.FLAVOR, FlavorSpec, _FLAVOR_FIELDS),
         (keys.CLUSTER_QUEUE, ClusterQueueSpec, _QUEUE_FIELDS),

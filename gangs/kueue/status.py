@@ -91,7 +91,10 @@ def _together(gangs: Iterable[Gang], used: Mapping[GangKey, QuotaUse]) -> QuotaU
 def _status(
     manifest: Manifest, above: Manifest | None, gangs: _InQueue, state: Standing, now: str, *, borrowed: bool
 ) -> Status:
-    """The status of one queue. `above`: its ClusterQueue, which may be itself. `borrowed`: whether to tell what is."""
+    """Return the status of one queue.
+
+    `above`: its ClusterQueue, which may be the queue itself. `borrowed`: whether the status reports borrowed quota.
+    """
     active = {
         "type": "Active",
         "status": "True" if state.active else "False",

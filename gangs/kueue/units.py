@@ -130,7 +130,7 @@ def queue_named(meta: ObjectMeta) -> QueueNamed | None:
 
 
 def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of a Job; None where it asks Kueue for nothing or is wrong. Raises `MalformedError`."""
+    """Return the gang of a Job; None if it does not use Kueue or has faults. Raises `MalformedError`."""
     job, ref = job_of(manifest), ref_of(manifest)
     queue = queue_of(job.metadata.labels, job.metadata.annotations)
     if not queue and gang_of(example_pod(manifest)) is None:
@@ -170,7 +170,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
 
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of plain pods that name a group, or of one that names none; None where they are wrong."""
+    """Return the gang of plain pods that name a group, or of a single pod without a group; None if they have faults."""
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not own_pods:
         return None
@@ -277,7 +277,7 @@ def _promise(pod: Pod, findings: Findings) -> Promise | None:
 
 
 def _total(pods: Sequence[Pod], findings: Findings) -> int:
-    """How many pods a group has: every pod must say the same."""
+    """Return the number of pods in a group. Every pod must state the same number."""
     at = f"metadata.annotations[{keys.POD_GROUP_TOTAL}]"
     totals = [pod.metadata.annotations.get(keys.POD_GROUP_TOTAL) for pod in pods]
     for pod, text in zip(pods, totals, strict=True):

@@ -169,7 +169,7 @@ def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a wish is meant: in a topology, if one applies, or in what it waits for."""
+    """The topology to which a request applies, None if there is none, and what the gang waits for."""
 
     topology: str | None = None
     waiting_for: tuple[str, ...] = ()
@@ -178,9 +178,10 @@ class Place:
 def place_in_queue(
     asked: Sequence[Wish], account: Account, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
 ) -> None:
-    """Check the wishes of a gang's sets against the topologies of a queue's flavors: one that takes all is enough.
+    """Check the requests of a gang's sets against the topologies of a queue's flavors. One topology with all levels
+    suffices.
 
-    A flavor that does not exist yet may be the one.
+    While a flavor does not exist yet, nothing is checked, because its topology may have the levels.
     """
     flavors = {each.flavor for group in account.queue.groups for each in group.flavors}
     named = {each.topology for each in account.flavors if each.topology}

@@ -23,7 +23,7 @@ _AGAIN = {"CronJob": "apply it again"}
 _SUSPENDED = "suspends the {kind}: nothing is made of it before that is lifted, and nothing of it is planned"
 
 Read = Callable[[Manifest, Findings], object]
-"""Reads the object that will be the gang, as it is admitted, and notes what is wrong with it."""
+"""A function that reads the child workload as it is after admission, and reports its faults."""
 
 
 def check(

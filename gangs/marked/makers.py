@@ -15,7 +15,7 @@ from kube.objects import OwnerReference, Pod
 
 
 def mark(kind: str, system: str = "") -> str:
-    """The mark of a kind's pods in the words of a system, "" being our own."""
+    """Return the mark of a kind's pods in the dialect of a system; "" means Phalanx's own dialect."""
     return f"{system}.{kind}" if system else kind
 
 

@@ -125,7 +125,9 @@ def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str
 
 
 def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping[str, str], findings: Findings) -> int:
-    """Pods that must start together: as annotated, else as the kind's own fields say, else all."""
+    """Return the number of pods that must start together: the annotation's, else that of the kind's own fields, else
+    all.
+    """
     ref, total = ref_of(manifest), sum(each.count for each in gated)
     written = annotations.get(keys.MIN_MEMBER)
     if written is None:

@@ -17,7 +17,7 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 MAX_RESTARTS = 6
-"""Where a Gang that restarts does not say how often: as often as a Job tries again (batch/v1, `backoffLimit`)."""
+"""The default limit of a Gang's restarts, which equals a Job's default number of retries (batch/v1, `backoffLimit`)."""
 
 
 def max_restarts(spec: GangSpec) -> int:
@@ -28,7 +28,7 @@ def max_restarts(spec: GangSpec) -> int:
 
 
 def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
-    """Note what contradicts itself in a Gang, whatever its topology."""
+    """Report contradictions in a Gang's spec that do not depend on its topology."""
     _check_restarts(ref, spec, findings)
     if spec.schedule_timeout_seconds is not None and spec.schedule_timeout_seconds < 1:
         problem = f"{spec.schedule_timeout_seconds} is less than 1"

@@ -1,4 +1,4 @@
-"""The annotations by which workloads of any kind ask to be gangs: what they mean, and what is wrong with them."""
+"""The annotations by which workloads of any kind ask to be gangs: their meaning and their checks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,7 +33,7 @@ def automatic(manifest: Manifest, sources: Sources) -> bool:
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Note what is wrong with a workload's annotations by themselves."""
+    """Report faults of a workload's annotations that do not depend on other objects."""
     if annotations.get(keys.GANG, "true") not in ("true", "false"):
         problem = f'"{annotations[keys.GANG]}" is neither "true" nor "false"'
         findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')

@@ -63,7 +63,7 @@ def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
 def read_gang(
     manifest: Manifest, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> Gang | None:
-    """The gang that a Gang object asks for, with those of `pods` that count; None where something is wrong."""
+    """Return the gang of a Gang object, with those of `pods` that count as members; None if it has faults."""
     ref, own = ref_of(manifest), Findings()
     try:
         meta = metadata_of(manifest)

@@ -1,7 +1,7 @@
-"""Jobs that ask to be gangs by annotations on themselves, or that a namespace makes gangs.
+"""Jobs that ask to be gangs by annotations on themselves, or that are gangs because their namespace is automatic.
 
-Such a Job's pod template gets a label at the Job's admission; a pod with that label belongs to the gang of the Job
-that controls it. A Job without the label is no gang, whatever it says: its pods were never gated.
+Admission puts a label on the pod template of such a Job. A pod with that label belongs to the gang of the Job that
+controls it. A Job without the label is no gang, whatever its annotations: its pods were never gated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -98,7 +98,9 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
 
 
 def _advise_misplaced(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    """Warn of what would ask for a gang elsewhere, or is a slip of the pen: wishes on a template, the pods' label."""
+    """Warn of keys that ask for a gang elsewhere, or are typos: placement annotations on a template, the label of
+    pods.
+    """
     gang_annotations.advise_unknown(ref, job.metadata.annotations, findings)
     if keys.GANG in job.metadata.labels and keys.GANG not in job.pod_labels:
         at = f"metadata.labels[{keys.GANG}]"

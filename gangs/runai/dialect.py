@@ -54,7 +54,7 @@ class RunaiDialect:
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Run:ai protects no pod: priority classes say who may be a victim."""
+        """Return "": Run:ai protects no pod. Priority classes decide which pods may be victims."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:

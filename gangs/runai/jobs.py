@@ -20,7 +20,7 @@ from kube.topology import Topology
 
 SET = "main"
 LABEL_VALUE = f"{NAME}.{JOB_KIND}"
-"""Of the label `phalanx.dev/workload`: Jobs of our own dialect have the bare kind."""
+"""The value of the label `phalanx.dev/workload`. Jobs of Phalanx's own dialect have the kind alone as the value."""
 
 
 def template_labels(manifest: Manifest) -> Mapping[str, str]:

@@ -49,7 +49,7 @@ def owner_of(pod: Pod) -> str | None:
 
 
 def counted(manifest: Manifest) -> bool:
-    """Whether the pods of a workload need not say how many of them start together: their controller is read."""
+    """Whether the number of a workload's pods is read, so that its pods need not state how many start together."""
     shape = shape_of(manifest)
     if shape is not None and shape.heir[1]:
         shape = WORKLOADS.get((group_of(shape.heir[0]), shape.heir[1]))
@@ -71,7 +71,9 @@ def asks(template: Template) -> bool:
 def read_pods(
     name: str, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings, *, taken: bool
 ) -> Gang | None:
-    """The gang of one controller's pods; None where they are wrong or gone. `taken`: a Job of that name is a gang."""
+    """Return the gang of one controller's pods; None if they have faults or are gone. `taken`: a Job of that name is
+    a gang.
+    """
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not own_pods:
         return None

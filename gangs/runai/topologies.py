@@ -31,7 +31,7 @@ class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
-    """The topology that a manifest describes, None where it is wrong; what is wrong goes to `findings`.
+    """Return the topology that a manifest describes; None if it is invalid. Faults go to `findings`.
 
     A level has the names label, alias, and last part of the label. `cloud.provider.com/topology-rack` is also
     `topology-rack` and `rack`, unless another level has that name. The node is the last level, listed or not.

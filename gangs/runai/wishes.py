@@ -188,7 +188,7 @@ def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, fi
 
 
 def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Findings) -> None:
-    """Note a preferred level that is the required one: it must be below it. A wider one is noted elsewhere."""
+    """Report a preferred level that equals the required one. It must be narrower. `check_span` reports a wider one."""
     if keys.REQUIRED not in wishes or keys.PREFERRED not in wishes:
         return
     required, preferred = wishes[keys.REQUIRED], wishes[keys.PREFERRED]

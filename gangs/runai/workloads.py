@@ -169,7 +169,7 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
 
 
 def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
-    """Note what contradicts itself, whatever the topology, and what is not read."""
+    """Report contradictions that do not depend on the topology, and keys that are not read."""
     metadata = metadata_of(marked.manifest)
     held_room.check(ref, metadata.annotations, findings)
     role_levels.check(marked, ref, findings)
@@ -193,7 +193,9 @@ def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) ->
 
 
 def _minimum(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
-    """Pods that must start together: as written, else as the kind's own fields say, else all."""
+    """Return the number of pods that must start together: the annotation's, else that of the kind's own fields, else
+    all.
+    """
     written, of_jobs = asked.get(keys.MIN_MEMBER), role_levels.least_of_jobs(marked)
     if written is None:
         return minimum_pods.of_kind(marked.manifest, marked.gated, findings)

@@ -15,7 +15,7 @@ _MOST_OF_PREFIX = 253
 
 
 def check_labels(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> None:
-    """Note too few or too many levels, labels that no node can carry, and the node above another level."""
+    """Report too few or too many levels, invalid label keys, and the node level above another level."""
     if not 1 <= len(labels) <= MAX_LEVELS:
         findings.fault(ref, "spec.levels", f"has {len(labels)} levels", f"list 1 to {MAX_LEVELS}, widest first")
     for position, label in enumerate(labels):

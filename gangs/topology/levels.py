@@ -149,7 +149,7 @@ def check_levels(ref: ObjectRef, wishes: Sequence[LevelWish], topology: Topology
 
 
 def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Findings) -> None:
-    """Note a preferred level that is wider than the required one."""
+    """Report a preferred level that is wider than the required one."""
     if span.required is None or span.preferred is None:
         return
     required, preferred = topology.find(span.required.level), topology.find(span.preferred.level)

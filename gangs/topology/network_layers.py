@@ -27,7 +27,7 @@ MUST, PREFER = "MustGather", "PreferGather"
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """A layer in which a gang must, or would like to, be gathered, and the field that says so."""
+    """A layer in which a gang must, or prefers to, be gathered, and the field that names the layer."""
 
     layer: str
     must: bool
