@@ -49,7 +49,7 @@ def group_of(api_version: str) -> str:
 
 
 def key_of(manifest: Manifest) -> ObjectKey:
-    """Where the object is kept in `gangs.sources.Sources.objects`."""
+    """Return the key of the object in `gangs.sources.Sources.objects`."""
     metadata = manifest.get("metadata") or {}
     name = metadata.get("name") or metadata.get("generateName") or ""
     group, kind = group_of(manifest.get("apiVersion", "")), manifest.get("kind", "")

@@ -21,7 +21,7 @@ WORKLOAD_INDEX_LABELS = (
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A rank that the user gave a pod himself, and the field where he did."""
+    """A rank that a user gave a pod, and the field that holds it."""
 
     index: int
     field: str
@@ -37,7 +37,7 @@ class Seat:
 
 
 def live(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods that count: neither on their way out nor at their end."""
+    """Return the live pods: neither terminating nor finished."""
     return [pod for pod in pods if not pod.terminating and not pod.finished]
 
 

@@ -16,7 +16,7 @@ MARK = "mirrors"
 
 
 def key_text(key: GangKey) -> str:
-    """How the annotation and the mark write a gang: `dialect/namespace/name`."""
+    """Return the text by which the annotation and the mark name a gang: `dialect/namespace/name`."""
     return f"{key.dialect}/{key.namespace}/{key.name}"
 
 

@@ -17,11 +17,11 @@ from kube.topology import Topology
 
 Status = dict[str, Any]
 Amounts = Mapping[str, int]
-"""By resource, in its base unit (`kube.quantities`)."""
+"""Amounts by resource, in the resource's base unit (`kube.quantities`)."""
 DomainPath = tuple[str, ...]
 """Names of domains from the widest level down; the whole topology has the empty path."""
 QuotaUse = Mapping[tuple[str, str, str], int]
-"""By queue, flavor and resource: an amount in base units."""
+"""Amounts by queue, flavor and resource, in base units."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ PERMIT_WAIT_TIME = "network-topology-permit-wait-time"
 LABELS = (JOB_NAME, JOB_NAMESPACE, GANG_NAME, MIN_AVAILABLE, PERMIT_WAIT_TIME)
 """Labels of the guide, on pods or on a JobNetworkTopology."""
 PREFIXES = ("network-topology-", f"{POD_GROUP}/")
-"""How the names of its labels begin."""
+"""Prefixes of the guide's labels."""
 
 KEYS = (
     *LABELS,

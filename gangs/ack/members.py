@@ -63,7 +63,7 @@ class Group:
 
     @property
     def source(self) -> ObjectRef:
-        """The object that asked: the first Job, even where only its pods have been seen so far, else the first pod."""
+        """The object that asked: the first Job, even if only its pods have been read so far, else the first pod."""
         return self.jobs[0].ref if self.jobs else _maker_of(self.pods[0])
 
     @property
@@ -137,7 +137,9 @@ def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
 
 
 def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
-    """The Jobs to read; with `about`, those of gangs of that name or in which something of that name takes part."""
+    """Return the Jobs to read; with `about`, the Jobs of gangs of this name, or in which an object of this name takes
+    part.
+    """
     if about is None:
         return [each for each in sources.of_kind(JOB_GROUP, JOB_KIND) if _gang_in(each)]
     name = about.namespace, about.name
@@ -147,7 +149,9 @@ def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
 
 
 def gangs_around(about: GangKey, sources: Sources) -> set[GangKey]:
-    """The gang of that name, and those of Jobs which have that name or name a JobNetworkTopology of it."""
+    """Return the gang of this name, and the gangs of Jobs that have this name or name a JobNetworkTopology of this
+    name.
+    """
     jobs = sources.sought(JOB_GROUP, JOB_KIND, _parts_of, (about.namespace, about.name))
     return {about, *(GangKey(NAME, *gang) for job in jobs for gang in _gang_in(job))}
 

@@ -1,4 +1,4 @@
-"""How many whole GPUs pods ask for: scopes and NVLink domains are counted in them."""
+"""The number of whole GPUs that pods request. Scopes and NVLink domains are measured in GPUs."""
 
 from collections.abc import Iterable, Sequence
 

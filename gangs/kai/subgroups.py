@@ -238,7 +238,10 @@ def _placed(groups: Sequence[SubGroup]) -> list[_Place]:
 
 
 def _narrowest(levels: Sequence[str | None], topology: Topology | None) -> str | None:
-    """Of several required levels the narrowest implies the others; without a topology the gang waits anyway."""
+    """Return the narrowest of several required levels, which implies the others.
+
+    Without a topology the order is unknown, and the first level is returned. The gang waits for the topology anyway.
+    """
     named = [each for each in levels if each is not None]
     if topology is None or not named:
         return named[0] if named else None

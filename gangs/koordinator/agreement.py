@@ -18,7 +18,9 @@ Shares = Callable[[str, str], bool]
 
 
 def agreed(units: Mapping[GangKey, Unit], shares: Shares) -> dict[GangKey, Unit]:
-    """The units, of which those that list others of other namespaces without their agreement are left to their own."""
+    """Return the units. Units that list gangs of other namespaces without agreement are grouped only with their own
+    namespace.
+    """
     verdicts: dict[frozenset[GangKey], bool] = {}
     found = {}
     for key, unit in units.items():

@@ -104,11 +104,11 @@ class KoordinatorDialect:
         return groups.selector_of(pod)
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
-        """Of its PodGroups."""
+        """Return the statuses of the gang's PodGroups."""
         return status.group_statuses(key, view)
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Of the ClusterNetworkTopology."""
+        """Return the status of the ClusterNetworkTopology."""
         return status.topology_status(view)
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str]:
@@ -221,7 +221,7 @@ def _linked(about: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sourc
 
 
 def _near(key: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-    """The gangs that one lists, and those of its namespace that list it."""
+    """Return the gangs that a gang lists, and the gangs of its namespace that list it."""
     near = set(links(key))
     group = sources.get(*_GROUP_KIND, key.namespace, key.name)
     near.update(() if group is None else _listed_in(group))

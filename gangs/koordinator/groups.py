@@ -203,7 +203,7 @@ def named_by_set(gang: GangKey, pod_set: str) -> GangKey:
 
 
 def _near(members: Sequence[Pod], everybody: Sequence[Pod]) -> tuple[str, ...]:
-    """Where pods of other gangs run that carry the same topology selector as a member that has no node yet."""
+    """Return the nodes of other gangs' pods that carry the same topology selector as a member without a node."""
     own = {pod.key for pod in members}
     wanted = {selector_of(pod) for pod in members if not pod.bound} - {None}
     if not wanted:

@@ -57,7 +57,7 @@ class KueueDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """By its group, by the Job that controls it, or by itself."""
+        """Return the gang of the pod's group, else of the Job or workload that controls it, else of the pod itself."""
         return units.gang_of(pod)
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -65,7 +65,7 @@ class KueueDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Gangs of workloads, of groups of pods, and of pods alone."""
+        """Return the gangs of workloads, of groups of pods, and of single pods."""
         findings, gangs = Findings(), dict[GangKey, Gang]()
         around = units.Surroundings(sources, topologies, _used(sources, about))
         pods = _by_gang(sources.pods)
@@ -99,15 +99,15 @@ class KueueDialect:
         queues.review(sources, findings)
 
     def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
-        """By the LocalQueue of that name in the namespace."""
+        """Return what the LocalQueue of this name in the namespace charges a gang to."""
         return queues.account_of(namespace, queue, sources)
 
     def queue_named(self, pod: Pod) -> QueueNamed | None:
-        """By the label, or the annotation in its place."""
+        """Return the queue in the pod's label, or in the annotation that replaces the label."""
         return units.queue_named(pod.metadata)
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
-        """Of ClusterQueues and LocalQueues."""
+        """Return the statuses of ClusterQueues and LocalQueues."""
         return status.queue_statuses(view, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:

@@ -43,14 +43,14 @@ SET_GROUP = f"{GROUP}/podset-group-name"
 SPREADING = f"{GROUP}/podset-topology-spreading"
 
 WISHES = (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL, SLICE_SIZE, SLICE_CONSTRAINTS, SET_GROUP)
-"""Annotations of a pod template that ask for a place; any of them makes its pods a gang."""
+"""Annotations of a pod template that request a placement. Each of them makes its pods a gang."""
 
 OF_JOBS = (MIN_PARALLELISM, ELASTIC)
-"""Annotations that count on Jobs alone."""
+"""Annotations that have an effect only on Jobs."""
 REFUSED = (PREBUILT,)
-"""Of a Job, label or annotation: asks for something whose meaning is not built, so it is refused by name."""
+"""Labels or annotations of a Job whose meaning is not implemented. They are refused by name."""
 IGNORED = (PRIORITY_CLASS, MAX_EXEC_TIME, COMPLETIONS_FOLLOW)
-"""Of a Job, label or annotation: has no effect here, and a warning says so."""
+"""Labels or annotations of a Job that have no effect in Phalanx. A warning reports them."""
 WRITTEN_BY_KUEUE = (
     f"{GROUP}/workload",
     f"{GROUP}/podset",

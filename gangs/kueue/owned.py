@@ -32,7 +32,7 @@ from kube.objects import Pod
 from kube.text import with_article
 
 _HANDED = (keys.QUEUE_NAME,)
-"""Labels that workloads of some kinds hand down to the objects made of them."""
+"""Labels that workloads of some kinds propagate to their child workloads."""
 _RIVALS = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
 
 
@@ -148,7 +148,7 @@ def _wish(ref: ObjectRef, template: Template, findings: Findings, *, several: bo
 
 
 def _queue(ref: ObjectRef, asking: Sequence[Template], findings: Findings) -> str:
-    """The queue that all templates name, "" where none does: a gang is in one queue."""
+    """Return the queue that all templates name; "" if none names one. A gang is in one queue."""
     first = asking[0].labels.get(keys.QUEUE_NAME, "")
     for each in asking[1:]:
         if (other := each.labels.get(keys.QUEUE_NAME, "")) != first:

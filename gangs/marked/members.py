@@ -72,7 +72,7 @@ class Marked:
         return gang if held_room.wanted(self.manifest) else held_room.without_room(gang, held_room.BY_ANNOTATION)
 
     def _role(self, pod: Pod) -> str:
-        """The pod set of a pod: leaders that are made of the workers' template are workers."""
+        """Return the pod set of a pod. Leaders that are created from the worker template are workers."""
         role = pod_templates.role_of(pod)
         return pod_templates.WORKER if role == pod_templates.LEADER and role not in self.roles else role
 

@@ -224,7 +224,7 @@ def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findi
 
 
 def _instead(manifest: Manifest, templates: Sequence[Template]) -> str:
-    """How a workload of a kind that cannot opt in is made a gang."""
+    """Return the remedy: the way to make a gang of a workload whose kind cannot opt in."""
     if pod_templates.made_by(manifest) is Made.IN_JOBS and templates:
         return f"write it at {pod_templates.job_metadata(templates[0])}.annotations, so that each Job is a gang"
     if templates and all(each.labels.get(keys.GANG) for each in templates):

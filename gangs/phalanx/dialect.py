@@ -111,7 +111,7 @@ class PhalanxDialect:
         return opted_in(annotations)
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Of a Topology object."""
+        """Return the status of a Topology object."""
         return status.topology_status(view)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:

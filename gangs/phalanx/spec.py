@@ -105,7 +105,7 @@ class NodeAffinitySpec(Strict, frozen=True):
     )
 
     def value(self) -> NodeAffinity | None:
-        """The affinity as rooms pass it on; None where nothing is asked."""
+        """Return the affinity as a Kubernetes object; None if nothing is requested."""
         written = msgspec.to_builtins(self)
         affinity = msgspec.convert(without_nulls(written), NodeAffinity)
         return affinity if affinity.required or affinity.preferred else None

@@ -57,7 +57,7 @@ def _paths(view: TopologyView, depth: int) -> list[DomainPath]:
 
 
 def _depth(view: TopologyView, max_domains: int) -> int:
-    """How many levels fit, counted from the widest."""
+    """Return how many levels fit into the status, counted from the widest."""
     total = 0
     for position in range(len(view.topology.levels)):
         total += _width(view, position)

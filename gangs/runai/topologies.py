@@ -1,5 +1,6 @@
-"""Run:ai's Topology: node labels, widest first, each with an alias if it likes. Its rules are those of KAI Scheduler's
-definition of the kind and of the webhook that guards it.
+"""Run:ai's Topology: node labels, widest first, each with an optional alias.
+
+The rules are those of KAI Scheduler's CRD and of its validating webhook.
 """
 
 from collections import Counter

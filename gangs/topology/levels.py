@@ -1,4 +1,4 @@
-"""Which topology a gang means, and whether the levels it names are there."""
+"""The choice of a gang's topology, and the check that the topology has the levels that the gang names."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -341,7 +341,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
 WORKLOADS: Mapping[tuple[str, str], WorkloadKind] = {
     (group, kind): shape for group, kinds in _SHAPES.items() for kind, shape in kinds.items()
 }
-"""Kinds that make pods, by API group and kind."""
+"""The rows of all kinds that create pods, by API group and kind."""
 
 ROW = "row of the table of kinds"
 """The key under which an object of a user-defined kind carries its row. Users cannot write it: no key of an API has
