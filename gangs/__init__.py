@@ -1,7 +1,8 @@
-"""Turns the objects and annotations of every dialect into one `Gang`. Pure: Kubernetes objects in, values out.
+"""Turns the objects and annotations of every dialect into one `Gang`. The functions are pure: from Kubernetes objects
+to values.
 
-Start with `model` (what a gang is) and `sources` (what it is read from). The rooms, each of which uses only those after
-it: `incremental` (all gangs, kept as they were read), `dialects` (the questions asked of all of them), `coexistence`
-(what is left to other systems), one package for each dialect, `topology` (levels and node pools), `workloads` (what
-makes pods). `findings` collects what is wrong.
+Start with `model` (the definition of a gang) and `sources` (the inputs of a reading). Each of these packages uses
+only the packages after it: `incremental` (cached readings of all gangs), `dialects` (functions over all dialects),
+`coexistence` (workloads that are ceded to other systems), one package for each dialect, `topology` (levels and node
+pools), `workloads` (kinds that create pods). `findings` collects faults and advice.
 """

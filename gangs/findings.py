@@ -1,11 +1,11 @@
-"""Collects what is wrong with a request, and what is worth a warning, while it is read."""
+"""The collector of faults and advice during the reading of gangs."""
 
 from collections.abc import Iterable, Sequence
 
 from gangs.model import Advice, Fault, ObjectRef
 
 _MOST_SAID, _LONGEST = 5, 1000
-"""Faults that are said of one gang, and characters of each."""
+"""The most faults in one gang's text, and the most characters of each."""
 
 
 class Findings:
@@ -17,20 +17,20 @@ class Findings:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """What is wrong."""
+        """The faults, in the order in which they were reported."""
         return tuple(self._faults)
 
     @property
     def advice(self) -> tuple[Advice, ...]:
-        """What is worth a warning."""
+        """The advice, in the order in which it was reported."""
         return tuple(self._advice)
 
     def fault(self, ref: ObjectRef, at: str, problem: str, remedy: str) -> None:
-        """Note that `at`, a field path of the object `ref`, is wrong, and how to mend it."""
+        """Report a fault: problem and remedy at `at`, a field path of the object `ref`."""
         self._faults[Fault(ref, at, problem, remedy)] = None
 
     def advise(self, ref: ObjectRef, at: str, text: str, awaited: str = "") -> None:
-        """Note something that stops nothing; `awaited`: what the object's gang waits for, if that is it."""
+        """Report advice, which blocks nothing. `awaited`: what the object's gang waits for, if the advice says so."""
         self._advice[Advice(ref, at, text, awaited)] = None
 
     def take(self, faults: Iterable[Fault], advice: Iterable[Advice] = ()) -> None:
@@ -40,14 +40,16 @@ class Findings:
 
 
 def said_of(faults: Sequence[Fault]) -> str:
-    """What is wrong, on one line: the first faults, and how many more there are. It is written on every member, and a
-    thousand members may have a fault each, which may quote what somebody wrote at any length.
+    """Return the faults on one line: the first ones, shortened, and the number of the others.
+
+    The text is written on every member. It is limited because a thousand members may have a fault each, and a fault may
+    quote user input of any length.
     """
     return "; ".join(_first(list(map(str, faults))))
 
 
 def to_be_put_right(faults: Sequence[Fault]) -> tuple[str, ...]:
-    """What a gang waits for that stays one though this is wrong with it (`gangs.held_nodes.stays_charged`)."""
+    """Return what a gang waits for if it stays a gang in spite of these faults (`gangs.held_nodes.stays_charged`)."""
     texts = [f"{each.object} to be put right ({each.field}: {each.problem}; {each.remedy})" for each in faults]
     return tuple(_first(texts))
 

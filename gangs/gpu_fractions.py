@@ -1,7 +1,7 @@
-"""Parts of GPUs. KAI Scheduler and Run:ai give them out by annotations; the stock scheduler knows whole devices only.
+"""GPU fractions. KAI Scheduler and Run:ai allocate them by annotations. The stock scheduler allocates whole devices.
 
-A member that asks for a part and is placed as if it had asked for nothing would share its GPU with strangers, so such a
-request is refused, never ignored. Source of the keys: KAI Scheduler's constants (v0.17).
+A request for a fraction is refused, never ignored: a member placed without it would share its GPU with other users'
+pods. Source of the keys: KAI Scheduler's constants (v0.17).
 """
 
 from collections.abc import Mapping
@@ -25,16 +25,16 @@ _REMEDY = "leave it out and ask for whole GPUs (resources.limits), or for the de
 
 
 def fractions(ref: ObjectRef, at: str, annotations: Mapping[str, str]) -> list[Fault]:
-    """What asks for a part of a GPU. `at`: where the annotations stand."""
+    """Return a fault for each annotation that requests a GPU fraction. `at`: the path of the annotations."""
     if _KEYS.isdisjoint(annotations):
         return []
     return [Fault(ref, f"{at}[{key}]", _PROBLEM, _REMEDY) for key in FRACTION_KEYS if key in annotations]
 
 
 def without_fractions(reading: Reading) -> Reading:
-    """What was read, but for gangs with members that still wait for a part of a GPU: these are wrong.
+    """Return the reading without gangs whose unbound members request GPU fractions; these gangs get faults.
 
-    What runs already runs as it was let in.
+    Bound members are not checked.
     """
     faults: list[Fault] = []
     gangs = []
@@ -47,7 +47,7 @@ def without_fractions(reading: Reading) -> Reading:
 
 
 def of_pod(pod: Pod) -> list[Fault]:
-    """What of a pod asks for a part of a GPU."""
+    """Return a fault for each annotation of the pod that requests a GPU fraction."""
     if _KEYS.isdisjoint(pod.metadata.annotations):  # nearly every one
         return []
     return fractions(pod_ref(pod), "metadata.annotations", pod.metadata.annotations)

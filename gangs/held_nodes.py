@@ -1,4 +1,4 @@
-"""The node whose room a pod of a gang holds, as the pod itself says."""
+"""The node on which a pod of a gang holds capacity, derived from the pod alone."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ from kube.objects import Pod
 
 
 def held_node(pod: Pod) -> str:
-    """The node of a member that has been bound or released there; "" for one that can still be planned.
+    """Return the node to which a member is bound or released; "" for a member that can still be planned.
 
-    A released pod has lost its gate for good, and a plan of ours stands on it. Its node is the one it is nominated to
-    or, where the stock scheduler has cleared that, the one that its plan names. A pod that only the stock scheduler has
-    nominated (for its own preemption) has never been planned, and may still be.
+    A released pod has lost its gate and carries the annotation of its plan. Its node is its nominated node. If the
+    stock scheduler has cleared the nomination, it is the node of the plan. A pod that only the stock scheduler has
+    nominated (for its own preemption) has never been planned, and can still be planned.
     """
     if pod.bound:
         return pod.spec.node_name
@@ -23,12 +23,13 @@ def held_node(pod: Pod) -> str:
 
 
 def holding(pod: Pod) -> str:
-    """The node whose room a pod holds, released or only nominated; "" for one that holds none."""
+    """Return the node on which a pod holds capacity, released or only nominated; "" if it holds none."""
     return held_node(pod) or pod.status.nominated_node_name
 
 
 def stays_charged(account: Account | None, pods: Iterable[Pod]) -> bool:
-    """Whether a gang goes on being one though something is wrong with it by now, such as a level that its topology has
-    lost: some of it runs on a quota, which others would be given as well if nobody counted that.
+    """Whether a gang stays a gang in spite of new faults, such as a level that its topology has lost.
+
+    This is so if a member with a node is charged to a quota. Otherwise the quota in use would be given to other gangs.
     """
     return account is not None and any(held_node(pod) for pod in pods)

@@ -32,7 +32,7 @@ _PLAIN: Mapping[str, type] = {
     "object": dict,
     "null": type(None),
 }
-"""What msgspec calls the types of plain values."""
+"""The types of plain values, by their names in msgspec's messages."""
 
 
 class MalformedError(Exception):
@@ -49,7 +49,7 @@ def group_of(api_version: str) -> str:
 
 
 def key_of(manifest: Manifest) -> ObjectKey:
-    """Where the object is kept in `gangs.sources.Sources.objects`."""
+    """Return the key of the object in `gangs.sources.Sources.objects`."""
     metadata = manifest.get("metadata") or {}
     name = metadata.get("name") or metadata.get("generateName") or ""
     group, kind = group_of(manifest.get("apiVersion", "")), manifest.get("kind", "")
@@ -75,7 +75,7 @@ def metadata_of(manifest: Manifest) -> ObjectMeta:
 
 
 def section(manifest: Manifest, name: str) -> dict[str, Any]:
-    """A part of the object that must be a mapping, nulls left out, empty where absent. Raises `MalformedError`."""
+    """Return a part of the object that must be a mapping, without nulls; empty if absent. Raises `MalformedError`."""
     written = manifest.get(name)
     part = decode({} if written is None else written, dict[str, Any], ref_of(manifest), name)
     return {key: value for key, value in part.items() if value is not None}
@@ -95,7 +95,7 @@ def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
 
 
 def spec_of(manifest: Manifest, type_: type[_T], findings: Findings) -> _T | None:
-    """What an object's `spec` says; None where that is malformed, which goes to `findings`."""
+    """Decode an object's `spec`; return None if it is malformed. The fault goes to `findings`."""
     try:
         return decode(manifest.get("spec"), type_, ref_of(manifest), "spec")
     except MalformedError as error:
@@ -104,9 +104,10 @@ def spec_of(manifest: Manifest, type_: type[_T], findings: Findings) -> _T | Non
 
 
 def parted(message: str, part: Any) -> tuple[str, str]:
-    """Msgspec's sentence about a value, which ends in "- at `$.where`" below its root: (problem, where).
+    """Split msgspec's message about a value, which ends in "- at `$.where`" below its root, into problem and place.
 
-    Of a mapping it only tells that some value is wrong; `where` names the first key whose value is of that type.
+    For a mapping, msgspec only reports that some value is wrong. The place then is the first key whose value has that
+    type.
     """
     problem, _, where = message.partition(" - at `$")
     where = where.rstrip("`")
@@ -133,12 +134,15 @@ def _fault_of(message: str, part: Any, ref: ObjectRef, path: str) -> Fault:
 
 
 def shape_remedy(problem: str) -> str:
-    """What to do about a value of a wrong type, as msgspec tells of it: most often a label that looks like a number."""
+    """Return the remedy for a value of a wrong type, from msgspec's message.
+
+    Most often the value is a label that looks like a number and lacks quotes.
+    """
     return "put it in quotes" if _UNQUOTED.fullmatch(problem) else "correct the value"
 
 
 def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, findings: Findings) -> None:
-    """Warn of each key of a mapping that nobody reads, most often a slip of the pen."""
+    """Warn of each key of a mapping that is not read. Most often it is a typo."""
     names = tuple(known)
     for key in part if isinstance(part, Mapping) else ():
         if key not in names:
@@ -146,7 +150,7 @@ def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, f
 
 
 def json_of(text: str) -> tuple[Any, str]:
-    """The value of a JSON text and "", or None and what is wrong with the text."""
+    """Return the value of a JSON text and "", or None and the fault of the text."""
     try:
         return json.loads(text, object_pairs_hook=_each_once), ""
     except _DoubledError as error:
@@ -171,7 +175,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def yaml_of(manifest: Manifest, key: str) -> dict[str, Any]:
-    """The mapping that a ConfigMap holds as YAML under a key; {} where there is none. Raises `MalformedError`."""
+    """Return the mapping that a ConfigMap holds as YAML under a key; {} if there is none. Raises `MalformedError`."""
     text = section(manifest, "data").get(key, "")
     mapping, problem = _yaml_mapping(text if isinstance(text, str) else "")
     if problem:
@@ -181,9 +185,9 @@ def yaml_of(manifest: Manifest, key: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
-    """The mapping of a YAML text and "", or an empty one and what is wrong with the text.
+    """Return the mapping of a YAML text and "", or an empty mapping and the fault of the text.
 
-    Remembered: the texts are those of ConfigMaps, and they are asked for often. Nobody may change the mapping.
+    The result is cached, because texts of ConfigMaps are read often. Callers must not modify the mapping.
     """
     doubled: list[Doubled] = []
     try:

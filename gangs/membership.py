@@ -1,4 +1,6 @@
-"""Rules about members that every dialect shares: who counts, in which order they stand, what they must agree on."""
+"""Rules about members that all dialects share: which pods count, their order, and the values on which they must
+agree.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ WORKLOAD_INDEX_LABELS = (
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A rank that the user gave a pod himself, and the field where he did."""
+    """A rank that a user gave a pod, and the field that holds it."""
 
     index: int
     field: str
@@ -35,12 +37,12 @@ class Seat:
 
 
 def live(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods that count: neither on their way out nor at their end."""
+    """Return the live pods: neither terminating nor finished."""
     return [pod for pod in pods if not pod.terminating and not pod.finished]
 
 
 def age(meta: ObjectMeta) -> tuple[str, NaturalKey]:
-    """Sort key, oldest first. What has not been created yet is the youngest; names decide between equals."""
+    """Return a sort key, oldest first. Objects that are not created yet come last; names decide between equal times."""
     return meta.creation_timestamp or "~", natural_key(meta.name or meta.generate_name)
 
 
@@ -67,9 +69,9 @@ def promised(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], fin
 def seated(seats: Sequence[Seat], sets: Sequence[str], findings: Findings) -> tuple[Member, ...]:
     """Members in order of set (as `sets` lists them) and rank; two promises of one rank in a set are a fault.
 
-    A set without promises is ranked by its workload's index label where each member has its own; several workloads
-    that share a set have equal indices, and there the names decide, which keep each workload's pods together.
-    Members without a rank come after those that have one, by natural name.
+    A set without promises is ranked by the workload's index label if each member has a different index. Several
+    workloads that share a set have equal indices. Then the names decide, which keep each workload's pods together.
+    Members without a rank come last, in natural order of their names.
     """
     ranked: list[Member] = []
     for name in sets:
@@ -117,7 +119,7 @@ def _check_duplicates(seats: Sequence[Seat], findings: Findings) -> None:
 
 
 def check_priorities(pods: Iterable[Pod], gang: ObjectRef, findings: Findings) -> None:
-    """Note members whose priority differs from the oldest one's: a gang is planned and preempts as a whole."""
+    """Report members whose priority differs from the oldest member's. A gang is planned and preempts as a whole."""
     in_order = sorted(pods, key=lambda pod: age(pod.metadata))
     for pod in in_order[1:]:
         if _priority(pod) != _priority(in_order[0]):

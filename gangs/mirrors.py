@@ -1,9 +1,9 @@
-"""Which Gang objects are mirrors: made by the controller to show a gang that another object asked for.
+"""Mirrors: Gang objects that the controller creates to show a gang that another object asked for.
 
-The annotation `phalanx.dev/mirrors` says whose mirror an object claims to be. Whoever may write Gang objects could
-write it; nobody but the controller can write their status. There it repeats what the annotation says, and only an
-object that bears this mark is ever overwritten or deleted (docs/decisions/0013). Where the policy `phalanx-mirrors` is
-installed, the annotation itself is the controller's alone.
+The annotation `phalanx.dev/mirrors` names the gang that an object claims to mirror. Every user who may write Gang
+objects can write the annotation, but only the controller can write their status. The controller repeats the claim in
+the status as a mark. It overwrites and deletes only objects with this mark (docs/decisions/0013). If the policy
+`phalanx-mirrors` is installed, only the controller can write the annotation, too.
 """
 
 from collections.abc import Mapping
@@ -16,32 +16,33 @@ MARK = "mirrors"
 
 
 def key_text(key: GangKey) -> str:
-    """How the annotation and the mark write a gang: `dialect/namespace/name`."""
+    """Return the text by which the annotation and the mark name a gang: `dialect/namespace/name`."""
     return f"{key.dialect}/{key.namespace}/{key.name}"
 
 
 def claim_of(manifest: Manifest) -> str:
-    """What a Gang object's annotation claims; "" for one that a user wrote."""
+    """Return the claim in a Gang object's annotation; "" for a Gang that a user wrote."""
     return str(((manifest.get("metadata") or {}).get("annotations") or {}).get(MIRRORS, ""))
 
 
 def is_marked(manifest: Manifest) -> bool:
-    """Whether the controller itself has said that the object is the mirror that it claims to be."""
+    """Whether the controller's mark in the status confirms that the object is the mirror that it claims to be."""
     claim = claim_of(manifest)
     return bool(claim) and (manifest.get("status") or {}).get(MARK) == claim
 
 
 def claimed_key(manifest: Manifest) -> GangKey | None:
-    """The gang that a Gang object claims to mirror, whoever wrote that."""
+    """Return the gang that a Gang object claims to mirror, confirmed or not; None if it claims none."""
     dialect, _, rest = claim_of(manifest).partition("/")
     namespace, _, name = rest.partition("/")
     return GangKey(dialect, namespace, name) if name else None
 
 
 def mirrored_key(manifest: Manifest) -> GangKey | None:
-    """The gang that a Gang object mirrors; None for one that a user wrote.
+    """Return the gang that a Gang object mirrors; None for a Gang that a user wrote.
 
-    What has no mark (yet) counts in the gang's own namespace at most: whoever can write there can write the gang.
+    A claim without the mark (yet) counts only in the gang's own namespace. A user who can write there can write the
+    gang itself.
     """
     key = claimed_key(manifest)
     beside = key is not None and key.namespace == (manifest.get("metadata") or {}).get("namespace")
@@ -49,7 +50,7 @@ def mirrored_key(manifest: Manifest) -> GangKey | None:
 
 
 def flavors_in_force(gang: Manifest) -> tuple[str, ...]:
-    """The flavors that the gang's plan in force uses, as its Gang object tells, which need not be a mirror."""
+    """Return the flavors that the gang's plan in force uses, from the status of its Gang object, mirror or not."""
     status = gang.get("status")
     flavors = status.get("flavors") if isinstance(status, Mapping) else None
     return tuple(each for each in flavors if isinstance(each, str)) if isinstance(flavors, list | tuple) else ()

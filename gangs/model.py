@@ -1,4 +1,4 @@
-"""A gang, whichever dialect asked for it, and what can be wrong with the asking."""
+"""The model of a gang, independent of dialects, and the faults and advice of its request."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from kube.placeholders import to_come
 from kube.text import one_line
 
 WAIT, RESTART = "Wait", "Restart"
-"""What a gang does of which a member cannot be replaced where it must be (`Gang.on_failure`)."""
+"""Values of `Gang.on_failure`: what the gang does if a member cannot be replaced where it must be."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,7 +54,7 @@ class Fault:
     remedy: str
 
     def __str__(self) -> str:
-        """One line that names object, field, what is wrong and what to do."""
+        """Return one line with object, field, problem and remedy."""
         return one_line(f"{self.object}: {self.field}: {self.problem}; {self.remedy}")
 
 
@@ -66,7 +66,7 @@ class Advice:
     field: str
     text: str
     awaited: str = ""
-    """What the object's gang waits for, where that is what it says (`Gang.waiting_for`)."""
+    """The object that the gang waits for, if the advice reports such a wait (`Gang.waiting_for`); "" otherwise."""
 
     def __str__(self) -> str:
         """One line for a warning."""
@@ -75,7 +75,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced(Advice):
-    """A key on an object, or in a place of it, where nothing reads it. In files it is a mistake."""
+    """Advice on a key on an object, or in a place of it, where it is not read. In files it is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Member:
 
 
 class Unwanted(NamedTuple):
-    """That no room is to be held for pods which do not exist yet: who says so, and what to do to have it held."""
+    """The reason why no capacity is reserved for expected pods, and the remedy that makes Phalanx reserve it."""
 
     by: str
     instead: str
@@ -144,10 +144,10 @@ class Unwanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Of pods that a workload makes only when others of it run (docs/decisions/0022).
+    """The state of the pods that a workload creates only when others of it run (docs/decisions/0022).
 
-    `at_once`: what has it make them all at once, "" where nothing does. `unwanted`: why no room is held for them; None:
-    it is.
+    `at_once`: the remedy that makes the workload create all pods at once; "" if there is none. `unwanted`: why no
+    capacity is reserved for the later pods; None: it is reserved.
     """
 
     at_once: str
@@ -156,19 +156,19 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class NodeWish:
-    """A weighed wish for nodes that only gangs of a certain size have."""
+    """A weighted preference for nodes that only gangs of a certain size have."""
 
     term: PreferredSchedulingTerm
     several_nodes: bool
-    """True: it counts where no node, were it empty, could hold the gang's minimum; False: where one could."""
+    """True: the preference applies if no empty node could hold the gang's minimum; False: if one could."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """What one gang asks for.
+    """The request of one gang.
 
-    `members` are the pods that exist now, in order of set and rank; terminating and finished pods are not among
-    them. `expected` is how many there should be: it comes from the owner or the group object, never from counting.
+    `members` are the live pods, in order of set and rank, without terminating and finished pods. `expected` is the
+    number of pods that there should be. It comes from the owner or the group object, never from counting.
     """
 
     key: GangKey
@@ -186,68 +186,73 @@ class Gang:
     preferred: str | None = None
     together: tuple[TogetherRule, ...] = ()
     multiples: tuple[MultipleRule, ...] = ()
-    """Rules for the members of all sets together; those of one set stand there."""
+    """Rules for the members of all sets together. A `PodSet` holds the rules of one set."""
     schedule_timeout_seconds: int | None = None
     on_failure: str = WAIT
     max_restarts: int = 0
-    """How often it may be restarted as a whole, where `on_failure` is RESTART."""
+    """How often the gang may be restarted as a whole, if `on_failure` is RESTART."""
     queue: str | None = None
     queue_dialect: str = ""
-    """Whose queue that is, by the dialect's name; "" where it is a label and nothing more."""
+    """The dialect of the queue, by name; "" if the queue's name is only a label."""
     account: Account | None = None
-    """Where its use of resources is counted against a quota; None: nowhere."""
+    """The account whose quota the gang's requests are charged to; None: no quota."""
     near: tuple[str, ...] = ()
-    """Names of nodes, one for each pod beside which the members would like to be; a wish before those of affinity."""
+    """Names of nodes, one for each pod near which the members prefer to be. This preference precedes those of affinity.
+    """
     node_affinity: NodeAffinity | None = None
     node_rules: tuple[NodeRule, ...] = ()
-    """What lays down the required part of `node_affinity`, where that is not the Gang's own spec: for explanations."""
+    """The rules behind the required part of `node_affinity` if they do not come from the Gang's spec, for explanations.
+    """
     node_wishes: tuple[NodeWish, ...] = ()
-    """Wishes beside `node_affinity` that depend on how large the gang is."""
+    """Preferences besides `node_affinity` that depend on the gang's size."""
     created: str = ""
     """RFC 3339 creation time of `source`: the gang's age."""
     waiting_for: tuple[str, ...] = ()
     """Objects that are named but do not exist yet, as `Kind namespace/name`; the gang waits for them."""
     part: str = ""
-    """Which part of its source it is, where that asks for several gangs."""
+    """The part of its source that the gang is, if the source asks for several gangs; "" otherwise."""
     groups: tuple[ObjectRef, ...] = ()
     """All group objects that make up this gang (GangGroups), its source first."""
     exact_nodes: bool = False
     """Whether an index or rank was promised, so that release must pin each member to its exact node."""
     succeeded: int = 0
-    """Pods of the gang that have ended well and still exist: they need no node any more, and nobody waits for them."""
+    """The number of the gang's succeeded pods that still exist. They need no node, and the gang waits for none of them.
+    """
     preempts: bool = True
-    """Whether pods of lower priority may be evicted for it, as far as its members allow it themselves."""
+    """Whether pods of lower priority may be evicted for the gang, if its members' preemption policies allow it."""
     all_or_none: bool = True
-    """Whether it was promised that none of its members runs where not as many run as must (docs/decisions/0015)."""
+    """Whether all-or-none is guaranteed: no member runs unless the minimum runs (docs/decisions/0015)."""
     messages: str = ""
-    """The dialect in whose words members say that there is no room (`gangs.dialects.table.WORDS`); "": in our own."""
+    """The dialect whose words report a lack of capacity on members (`gangs.dialects.table.WORDS`); "": Phalanx's own.
+    """
     later: Later | None = None
-    """Of the pods that its workload makes only when others run; None where there are none such."""
+    """The state of pods that the workload creates only when others run; None if there are no such pods."""
     ignores_claims: bool = False
-    """Whether it is released without a plan for its devices, by an annotation (`gangs.marked.ignored_claims`)."""
+    """Whether the gang is released without a plan for its devices, by an annotation (`gangs.marked.ignored_claims`)."""
     made_again: frozenset[str] = frozenset()
-    """Seats among its members of pods that ran, are lost, and that its workload makes again (docs/decisions/0034)."""
+    """Uids of members that are expected pods in place of lost pods, which the workload recreates (docs/decisions/0034).
+    """
     there_again: frozenset[str] = frozenset()
-    """Those of `made_again` whose pods exist, and take them when as many as must run together do."""
+    """The part of `made_again` whose recreated pods exist. They replace the expected pods once the minimum exists."""
 
     @property
     def names(self) -> frozenset[GangKey]:
-        """Every key by which pods may name this gang: its own, and those of the groups it is made of."""
+        """Every key by which pods may name this gang: its own, and the keys of its groups."""
         groups = (GangKey(self.key.dialect, ref.namespace, ref.name) for ref in self.groups)
         return frozenset((self.key, *groups))
 
     @property
     def shown_as(self) -> str:
-        """The name of the object that asked; its own where only its pods did, or where that asks for several gangs."""
+        """The source's name. If only pods asked, or the source asks for several gangs, the gang's own name."""
         return self.key.name if self.part or self.source.kind == "Pod" else self.source.name
 
     @property
     def still_needed(self) -> int:
-        """Members that must run together, besides those that have ended well already."""
+        """The number of members that must run together, besides the succeeded ones."""
         return max(0, self.min_member - self.succeeded)
 
     def suffice(self, members: Iterable[Member]) -> bool:
-        """Whether these are as many as must run together, beside those that have done their work."""
+        """Whether these members and the succeeded ones reach the minimum of the gang."""
         counts = Counter(member.pod_set for member in members)
         if self.succeeded:
             return counts.total() >= self.still_needed
@@ -256,24 +261,26 @@ class Gang:
 
     @property
     def to_come(self) -> tuple[Member, ...]:
-        """Members that do not exist yet: their workload makes them when others run, or again (docs/decisions/0022)."""
+        """Expected pods among the members: the workload creates them when others run, or recreates them
+        (docs/decisions/0022).
+        """
         there = self.there_again
         return tuple(each for each in self.members if to_come(each.pod) and each.pod.metadata.uid not in there)
 
     @property
     def counted(self) -> tuple[Member, ...]:
-        """The members that count: all, but where no room is to be held for those that do not exist, those that do."""
+        """The members that count: all members, or existing pods only if no capacity is reserved for expected pods."""
         unwanted = self.later is not None and self.later.unwanted is not None
         return tuple(each for each in self.members if not to_come(each.pod)) if unwanted else self.members
 
     @property
     def not_lost(self) -> tuple[Member, ...]:
-        """The members but for those that its workload has lost and is to make again."""
+        """The members without expected pods in place of lost pods."""
         return tuple(each for each in self.members if each.pod.metadata.uid not in self.made_again)
 
     @property
     def priority(self) -> int:
-        """The gang's priority: its members' (they agree; the least where they do not). 0 without members."""
+        """The priority of the members, which is equal; the least if it differs, 0 without members."""
         return min((m.pod.spec.priority or 0 for m in self.members), default=0)
 
 
@@ -283,12 +290,12 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All that was read in one go."""
+    """The result of one reading."""
 
     gangs: tuple[Gang, ...] = ()
     faults: tuple[Fault, ...] = ()
     advice: tuple[Advice, ...] = ()
     neighbours: tuple[Gang, ...] = ()
-    """Gangs that are left to other systems: nothing is done for them, but what they need to run is kept."""
+    """Gangs that are ceded to other systems. Phalanx does not act on them but preserves what they need to run."""
     astray: tuple[tuple[Pod, GangKey], ...] = ()
-    """Live pods with the gangs that they name, where that could not be read or does not have them as members."""
+    """Live pods with the gang that they name, if that gang is unreadable or does not have them as members."""

@@ -1,4 +1,4 @@
-"""What a dialect may know to tell a gang's waiting members, in the words of its system, that there is no room."""
+"""The inputs from which a dialect reports a lack of capacity on waiting members, in the words of its system."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,10 @@ from kube.objects import Pod
 
 @dataclass(frozen=True, slots=True)
 class NodeOffer:
-    """What one node offers as it is: how many members like the first one fit, or (0 slots) why none does."""
+    """The offer of one node in its current state: the number of members like the first that fit, or why none fits.
+
+    `slots`: that number. `reason`: why none fits, if `slots` is 0.
+    """
 
     node: str
     slots: int
@@ -20,11 +23,11 @@ class NodeOffer:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """A gang for which there is no room without evicting anybody.
+    """A gang that has no feasible plan without evictions.
 
-    `pods`: its members without a node, at least one. `nodes`: how many the cluster has. `offered`: level, path and free
-    slots of each domain of the level that decides, in the order of the tree. `evicting`: victims are on their way out.
-    `node_offers` counts the room of every node anew: it takes its time in a large cluster.
+    `pods`: its members without a node, at least one. `nodes`: the number of nodes in the cluster. `offered`: level,
+    path and free slots of each domain of the deciding level, in the order of the tree. `evicting`: whether victims are
+    terminating. `node_offers` counts the capacity of every node at each call, which is slow in a large cluster.
     """
 
     gang: Gang
@@ -36,4 +39,4 @@ class NoRoom:
 
 
 Words = Callable[[NoRoom], Sequence[str] | None]
-"""One message for each of the pods, in their order; None where the system's documents have no words for it."""
+"""A function that returns one message for each pod, in order; None if the system's documents define no message."""

@@ -1,8 +1,8 @@
-"""What dialects show on the objects of their own systems: of gangs, of queues, of topologies.
+"""Statuses that dialects compute for the objects of their own systems: gangs, queues and topologies.
 
-A dialect says what the status of an object should be, as a pure function of what is handed in here; whether that has to
-be written, when and how often, is the controller's business (`controller.status.status_sync`). A dialect that is left
-to its own system is not asked; one without objects to show anything on has none of these methods.
+A dialect computes the wanted status of an object as a pure function of the views in this module. The controller decides
+whether and when a status is written (`controller.status.status_sync`). A ceded dialect is not called. A dialect without
+objects that have a status has none of these methods.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,18 +17,18 @@ from kube.topology import Topology
 
 Status = dict[str, Any]
 Amounts = Mapping[str, int]
-"""By resource, in its base unit (`kube.quantities`)."""
+"""Amounts by resource, in the resource's base unit (`kube.quantities`)."""
 DomainPath = tuple[str, ...]
 """Names of domains from the widest level down; the whole topology has the empty path."""
 QuotaUse = Mapping[tuple[str, str, str], int]
-"""By queue, flavor and resource: an amount in base units."""
+"""Amounts by queue, flavor and resource, in base units."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectStatus:
     """The status that an object should have.
 
-    `plural`: of its kind. `subresource`: whether its definition has the status apart; else it is a field of the object.
+    `plural`: of its kind. `subresource`: whether the status is a subresource; otherwise it is a field of the object.
     """
 
     ref: ObjectRef
@@ -38,7 +38,7 @@ class ObjectStatus:
 
     @property
     def path(self) -> str:
-        """Where it is written."""
+        """The API path to which the status is written."""
         within = f"namespaces/{self.ref.namespace}/" if self.ref.namespace else ""
         below = "/status" if self.subresource else ""
         return f"/apis/{self.ref.api_version}/{within}{self.plural}/{self.ref.name}{below}"
@@ -46,7 +46,7 @@ class ObjectStatus:
 
 @dataclass(frozen=True, slots=True)
 class GangObjectStatus:
-    """What a gang's Gang object says of it. `no_room`: whether it is that there is no place for it."""
+    """The status of a gang's Gang object. `no_room`: whether it reports a lack of capacity."""
 
     message: str = ""
     conditions: Sequence[Mapping[str, Any]] = ()
@@ -55,11 +55,11 @@ class GangObjectStatus:
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """What a dialect may look at to say what its objects show.
+    """The inputs from which a dialect computes statuses.
 
-    `now`: RFC 3339, for what changes with this status. `gangs`: all of them, of every dialect. `gang`: the one of a
-    key, None where there is none (any more). `finished`: its pods that have ended and still exist; they are no members
-    any more. `gang_object`: what its Gang object says.
+    `now`: RFC 3339 time, for conditions that change with this status. `gangs`: all gangs of every dialect. `gang`:
+    returns the gang of a key; None if there is none (any more). `finished`: returns a gang's pods that have ended and
+    still exist; they are no members any more. `gang_object`: returns the status of a gang's Gang object.
     """
 
     sources: Sources
@@ -70,18 +70,19 @@ class StatusView:
     gang_object: Callable[[GangKey], GangObjectStatus]
 
     def status_of(self, ref: ObjectRef) -> Mapping[str, Any]:
-        """The status of an object as it is; empty where there is none."""
+        """Return the current status of an object; empty if there is none."""
         manifest = self.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name) or {}
         return manifest.get("status") or {}
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyView:
-    """The nodes of the cluster as they lie in a topology, and the room that is free there.
+    """The nodes of the cluster in a topology, and their free capacity.
 
-    `path_of`: by node the path of the domains that it is in, in the order of the tree. `outside`: by node that is in
-    none, the label that it lacks. `counts`: nodes under every domain above the nodes, parents first. `free_under`: the
-    room under each of these, and under the empty path. `free_on`: that on one node.
+    `path_of`: by node, the path of its domains, in the order of the tree. `outside`: by node that is in no domain, the
+    label that it lacks. `counts`: by domain above the nodes, the number of its nodes, parents first. `free_under`:
+    returns the free capacity of each of these domains, and of the whole topology at the empty path. `free_on`: returns
+    the free capacity of one node.
     """
 
     topology: Topology

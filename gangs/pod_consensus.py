@@ -1,8 +1,8 @@
-"""What the pods of a gang must agree on where they say it themselves, and whose word counts where they do not.
+"""Agreement of a gang's pods on their annotations and labels, and the pods that decide if they disagree.
 
-A controller whose template has changed makes pods that say something else than those before them. They cannot be
-refused: nobody could write the old words on them any more. So the newest pod of one controller speaks for all; pods
-of several owners have to agree.
+If the template of a controller changes, its new pods differ from the earlier ones. They cannot be refused, because the
+controller creates no more pods with the old values. The newest pod of a single controller therefore decides for all.
+Pods of several owners must agree.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from kube.objects import Pod
 
 
 def speakers(pods: Sequence[Pod]) -> Sequence[Pod]:
-    """The pods whose word counts, the first one's before the others': the newest of one controller's, else all.
+    """Return the decisive pods: the newest pod if all pods have one controller, else all. The first one has precedence.
 
     :param pods: in order of age, the oldest first.
     """
@@ -23,7 +23,7 @@ def speakers(pods: Sequence[Pod]) -> Sequence[Pod]:
 
 
 def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, findings: Findings) -> None:
-    """Note annotations that differ: those of other speakers are faults, of those older than a lone one advice on it.
+    """Report annotations that differ: faults on other decisive pods, and advice on a single decisive pod.
 
     :param pods: as for `speakers`, at least one.
     """
@@ -39,7 +39,7 @@ def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, fi
 
 
 def advise_older(pods: Sequence[Pod], keys: Iterable[str], part: str, findings: Findings) -> None:
-    """Tell a lone speaker of older pods that say something else.
+    """Report, as advice on a single decisive pod, older pods with different values.
 
     :param pods: as for `speakers`.
     :param part: "labels" or "annotations".

@@ -1,4 +1,4 @@
-"""Queues with quotas, whichever dialect describes them: what a gang may use, on which nodes, shared with whom."""
+"""Queues with quotas, independent of dialects: the quota that a gang may use, its nodes, and the sharing of quota."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from kube.objects import LabelSelector, Taint, Toleration
 class Flavor:
     """A kind of node that a queue offers.
 
-    `node_labels`: what its nodes carry. `taints`: what a pod must tolerate to use it. `tolerations`: what pods get that
-    use it. `preferred`: the level that a gang prefers there if it names none.
+    `node_labels`: labels of its nodes. `taints`: taints that a pod must tolerate to use the flavor. `tolerations`:
+    tolerations that pods with this flavor get. `preferred`: the level that a gang prefers there if it names none.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Flavor:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a queue has of one resource in one flavor. Quantities as written; None: no limit."""
+    """The quota of a queue for one resource in one flavor. Quantities are unparsed text; None: no limit."""
 
     resource: str
     nominal: str
@@ -51,9 +51,9 @@ class ResourceGroup:
 class ClusterQueue:
     """A queue of the whole cluster. A resource belongs to one group at most, and so does a flavor.
 
-    `namespaces`: whose gangs may use it; None: nobody's. `cohort`: queues of one cohort lend each other what they do
-    not use; "" for a queue on its own. `strict`: its gangs go by priority and age alone: while one has no
-    place, none after it gets one.
+    `namespaces`: the namespaces whose gangs may use it; None: no namespace. `cohort`: queues of one cohort lend each
+    other unused quota; "": no cohort. `strict`: the order of its gangs is strictly by priority and age. A gang without
+    a plan blocks all gangs after it.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ClusterQueue:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """A cohort with quotas of its own, or under another one. `parent`: its name; "" for none."""
+    """A cohort with quotas of its own, or with a parent. `parent`: the name of the parent cohort; "" for none."""
 
     name: str
     parent: str = ""
@@ -76,10 +76,10 @@ class Cohort:
 class Account:
     """The queue that a gang is charged to, the flavors that it names, and all that it shares quota with.
 
-    `cohort`: all queues of its cohort, or of the tree of cohorts that it is in, itself among them. `cohorts`: those of
-    the tree that have an object; any other has no parent and no quota of its own.
+    `cohort`: all queues of its cohort, or of its tree of cohorts, this queue included. `cohorts`: the cohorts of the
+    tree that have an object; a cohort without one has no parent and no quota of its own.
 
-    `used`: names of the flavors that the gang's plan in force uses; empty where that is not known.
+    `used`: names of the flavors that the gang's plan in force uses; empty if unknown.
     """
 
     queue: ClusterQueue
@@ -92,7 +92,8 @@ class Account:
     """Kind of the topologies that the flavors name."""
     cohorts: tuple[Cohort, ...] = ()
     only_theirs: bool = True
-    """Whether the gang's levels can only be those of its flavors' topologies: a gang without a flavor has none then."""
+    """Whether the gang's levels must be levels of its flavors' topologies. A gang without a flavor then has no levels.
+    """
 
     def flavor(self, name: str) -> Flavor:
         """The flavor of that name. Raises KeyError."""
@@ -102,9 +103,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """What a queue's name comes to. `waiting_for`: objects on the way that are not there, or that hold it up.
+    """The account that a queue's name charges a gang to.
 
-    Neither, where there are no queues at all and the name is a label. `dialect`: whose queue it is, once that is known.
+    `waiting_for`: objects between name and account that are missing or stopped. If there are no queues at all, the name
+    is only a label, and both `account` and `waiting_for` are empty. `dialect`: the queue's dialect; "" while unknown.
     """
 
     account: Account | None = None

@@ -18,16 +18,16 @@ class ResourceKind:
     only: tuple[str, str] | None = None
     """(namespace, name) of the one object of this kind that is read; None: all of them."""
     keeps: Callable[[Manifest], bool] | None = field(default=None, compare=False)
-    """Which of them are worth keeping; None: all of them."""
+    """Selects the objects that are kept in memory; None: all of them."""
     describes: str = ""
-    """Of a kind whose objects users mean as topologies: the `kind` of these (`kube.topology.Topology`)."""
+    """For a kind whose objects describe topologies: the `kind` of these topologies (`kube.topology.Topology`)."""
 
     taught: "Callable[[Sequence[Manifest]], Iterable[ResourceKind]] | None" = field(default=None, compare=False)
-    """Of a kind whose objects each describe a further kind to be watched: which; None: they describe none."""
+    """For a kind whose objects describe further kinds: returns the kinds to watch; None: they describe none."""
     as_read: Callable[[Manifest], Manifest] | None = field(default=None, compare=False)
-    """What is kept of an object; None: the object as it is."""
+    """Returns the part of an object that is kept in memory; None: the whole object is kept."""
 
     @property
     def resources(self) -> tuple[str, str]:
-        """How kubectl takes the kind with its group, and how it tells it: `pods.example.com`, `pod.example.com`."""
+        """The kind with its group as kubectl accepts and as it prints it: `pods.example.com`, `pod.example.com`."""
         return f"{self.plural}.{self.group}", f"{self.kind.lower()}.{self.group}"

@@ -1,4 +1,4 @@
-"""What dialects read from: the pods that name a gang and the group objects, wherever they came from."""
+"""The inputs of dialects: the pods that name a gang and the group objects, independent of their origin."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -25,42 +25,42 @@ __all__ = [
 
 NAME_FIELD = "metadata.name"
 EVERYBODY = "*"
-"""In the place of a namespace: all of them."""
+"""The key for all namespaces, in place of a namespace's name."""
 
 
 class Looked(Protocol):
-    """Is told what is looked at, so that who looked can look again when that changes (`gangs.incremental.readings`)."""
+    """A recorder of the inputs of a reading, so that it is repeated when they change (`gangs.incremental.readings`)."""
 
     def at_object(self, key: ObjectKey) -> None:
-        """One object, whether or not it is there."""
+        """Record a look-up of one object, even if it does not exist."""
 
     def at_kind(self, group: str, kind: str) -> None:
-        """All objects of a kind."""
+        """Record a look-up of all objects of a kind."""
 
     def whether(self, group: str, kind: str) -> None:
-        """Whether there is an object of a kind."""
+        """Record the question whether there is an object of a kind."""
 
     def at_kinds(self) -> None:
-        """Of which kinds there are objects."""
+        """Record the question which kinds have objects."""
 
     def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
-        """The objects of a kind that are to be found by a value."""
+        """Record a look-up of the objects of a kind that the function `by` maps to a value."""
 
     def at_called(self, namespace: str, name: str) -> None:
-        """The objects of every kind that have this name."""
+        """Record a look-up of the objects of every kind that have this name."""
 
     def at_labels(self, namespace: str) -> None:
-        """The labels of a namespace."""
+        """Record a look-up of a namespace's labels."""
 
     def at_sharing(self, namespace: str) -> None:
-        """With whom a namespace shares its groups."""
+        """Record the question with which namespaces a namespace shares its groups."""
 
     def at_scheduler(self, name: str) -> None:
-        """When a scheduler last tried a pod."""
+        """Record the question when a scheduler last tried a pod."""
 
 
 class QueueNamed(NamedTuple):
-    """The name of a queue that stands on a pod, and the field in which it does."""
+    """The name of a queue on a pod, and the field that holds it."""
 
     field: str
     queue: str
@@ -70,22 +70,22 @@ class Queues(Protocol):
     """The queues of all dialects, for a dialect without queues of its own."""
 
     def charged(self, namespace: str, queue: str, pods: Iterable[Pod]) -> Charged:
-        """What a queue's name comes to that a gang of these pods names."""
+        """Return what a queue's name charges a gang with these pods to."""
 
     def named_on(self, pod: Pod) -> QueueNamed | None:
-        """The queue that the pod names itself, where that counts here."""
+        """Return the queue that the pod names itself; None if it names none, or if another system counts it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """A consistent view of what was asked for.
+    """A consistent view of the pods and objects that ask for gangs.
 
-    `pods`: the pods that may belong to gangs (all pods is fine). `objects`: group objects, topologies and workloads
-    by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`. `found`: the topology that the nodes'
-    labels show (`cluster.topology.well_known_levels`); it counts where no object describes one.
-    `tried`: by scheduler other than the stock one, when it was last seen to try a pod (RFC 3339; `cluster.schedulers`).
-    `sharing`: by namespace, the annotation that says with whom it shares its groups; under "*" what those say that are
-    not in it (absent: nothing).
+    `pods`: the pods that may belong to gangs; other pods may be among them. `objects`: group objects, topologies and
+    workloads by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`. `found`: the topology from
+    the nodes' labels (`cluster.topology.well_known_levels`), which is used if no object describes one. `tried`: by
+    scheduler other than the stock one, the time of its last seen try of a pod (RFC 3339; `cluster.schedulers`).
+    `sharing`: by namespace, the annotation that lists the namespaces with which it shares its groups. The key "*" holds
+    the value for all namespaces that are not listed (absent: they share nothing).
     """
 
     pods: Sequence[Pod] = ()
@@ -95,16 +95,16 @@ class Sources:
     tried: Mapping[str, str] = field(default_factory=dict)
     sharing: Mapping[str, str | None] = field(default_factory=dict)
     placeholders: bool = True
-    """Whether room is held for pods that workloads make later, where these do not say that they want none."""
+    """Whether capacity is reserved for later pods of workloads that do not opt out by annotation."""
     looked: Looked | None = field(default=None, repr=False, compare=False)
-    """Who is told what is looked at; pods, and what is taken from `objects` directly, are not told."""
+    """The recorder of look-ups; None: no recording. Reads of `pods` and direct reads of `objects` are not recorded."""
     queues: Queues | None = field(default=None, repr=False, compare=False)
-    """Where queues are looked up, for the dialects that read from here; None: there are none."""
+    """The look-up of queues for the dialects that read these sources; None: there are no queues."""
     _made_by: dict[tuple[str, str], list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """By namespace and name of a Job: the pods that name it as their controller. Empty until it is asked for."""
+    """By namespace and name of a Job: the pods that name it as their controller. Filled at the first use."""
 
     def __post_init__(self) -> None:
-        """Put the objects in order, unless they are: whoever asks about one gang must not have to look at all."""
+        """Index the objects, unless they are indexed: the reading of one gang must not scan all objects."""
         object.__setattr__(self, "objects", cataloged(self.objects))
 
     @property
@@ -119,19 +119,19 @@ class Sources:
         return self.catalog.has(group, kind)
 
     def kinds(self) -> Iterable[tuple[str, str]]:
-        """Group and kind of all objects there are."""
+        """Return API group and kind of all objects."""
         if self.looked is not None:
             self.looked.at_kinds()
         return self.catalog.kinds()
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
-        """The labels of a namespace; none where it is not known."""
+        """Return the labels of a namespace; empty if it is unknown."""
         if self.looked is not None:
             self.looked.at_labels(namespace)
         return self.namespaces.get(namespace, {})
 
     def shares(self, namespace: str, other: str) -> bool:
-        """Whether gangs of the `other` namespace may join groups with those of this one, as this one says itself."""
+        """Whether this namespace lets gangs of the `other` namespace join groups with its own gangs."""
         if namespace == other:
             return True
         if self.looked is not None:
@@ -139,8 +139,10 @@ class Sources:
         return _lets_in(self.sharing.get(namespace, self.sharing.get(EVERYBODY)), other)
 
     def lends(self, namespace: str, other: str) -> bool:
-        """Whether gangs of the `other` namespace may be placed by what is written in this one. That binds nobody here,
-        so it is so unless this one says whom it lets in, and the other is not among them.
+        """Whether gangs of the `other` namespace may be placed by objects of this one.
+
+        This has no effect on gangs of this namespace. It is therefore allowed unless this namespace lists the
+        namespaces with which it shares its groups and the other one is not among them.
         """
         if namespace == other:
             return True
@@ -150,13 +152,13 @@ class Sources:
         return partners is None or _lets_in(partners, other)
 
     def last_try(self, scheduler: str) -> str:
-        """When a scheduler other than the stock one was last seen to try a pod (RFC 3339), "" where it never was."""
+        """Return when a scheduler other than the stock one was last seen to try a pod (RFC 3339); "" if never."""
         if self.looked is not None:
             self.looked.at_scheduler(scheduler)
         return self.tried.get(scheduler, "")
 
     def of_kind(self, group: str, kind: str, about: GangKey | None = None) -> Iterator[Manifest]:
-        """The objects of a kind, ordered by namespace and name; with `about`, only the one that has its name."""
+        """Yield the objects of a kind, ordered by namespace and name; with `about`, only the object of its name."""
         if about is None:
             if self.looked is not None:
                 self.looked.at_kind(group, kind)
@@ -165,27 +167,27 @@ class Sources:
             yield found
 
     def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> Sequence[Manifest]:
-        """The objects of a kind that `by` says are to be found by this value, ordered by namespace and name."""
+        """Return the objects of a kind that the function `by` maps to this value, ordered by namespace and name."""
         if self.looked is not None:
             self.looked.at_sought(group, kind, by, value)
         return self.catalog.sought(group, kind, by, value)
 
     def called(self, about: GangKey | None = None) -> Iterable[Manifest]:
-        """The objects of every kind that have the gang's namespace and name; None: all objects."""
+        """Return the objects of every kind that have the gang's namespace and name; None: all objects."""
         if self.looked is not None and about is not None:
             self.looked.at_called(about.namespace, about.name)
         return self.objects.values() if about is None else self.catalog.called(about.namespace, about.name)
 
     def having(self, manifest: Manifest) -> "Sources":
-        """The same sources with this object (not a pod) in place."""
+        """Return a copy of the sources with this object (not a pod) added or replaced."""
         return self.changed({key_of(manifest): manifest})
 
     def changed(self, changes: Mapping[ObjectKey, Manifest | None]) -> "Sources":
-        """The same sources with these objects in place; None takes one out."""
+        """Return a copy of the sources with these objects added or replaced; None removes an object."""
         return replace(self, objects=self.catalog.changed(changes))
 
     def pods_of(self, job: Job) -> list[Pod]:
-        """The pods that the Job controls, in their order. All Jobs together cost one look at each pod."""
+        """Return the pods that the Job controls, in their order. Each pod is indexed only once for all Jobs."""
         if self.pods and not self._made_by:
             object.__setattr__(self, "_made_by", _by_job(self.pods))
         return [pod for pod in self._made_by.get((job.metadata.namespace, job.name), ()) if owned_by(pod, job)]
@@ -202,7 +204,7 @@ class Sources:
 
 
 def _by_job(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
-    """The pods by the Job that each names as its controller; those of no Job under a name that no Job has."""
+    """Return the pods by the Job that controls them. Pods without a Job are under the empty name, which no Job has."""
     found: defaultdict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         owner = job_owner(pod)
@@ -213,19 +215,19 @@ def _by_job(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
 
 @dataclass(frozen=True, slots=True)
 class PodKeys:
-    """How the API server itself recognises a dialect's pods: for match conditions."""
+    """The keys of a dialect's pods, by which the API server recognises them in match conditions."""
 
     labels: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
     scheduler_names: tuple[str, ...] = ()
-    """Names of schedulers that the dialect's users write and that stand for the stock one."""
+    """Scheduler names that the dialect's users write, and that Phalanx replaces by the stock scheduler."""
     more_labels: tuple[str, ...] = ()
-    """Those by which pods say more about their gang, without asking for one."""
+    """Labels by which pods describe their gang further, without asking for one."""
     more_annotations: tuple[str, ...] = ()
     on_workloads: tuple[tuple[str, str], ...] = ()
-    """("labels" or "annotations", key) that the dialect itself reads on workloads, or refuses there."""
+    """Place ("labels" or "annotations") and key of the keys that the dialect reads on workloads, or refuses there."""
     on_jobs_of_gangs: tuple[tuple[str, str], ...] = ()
-    """Likewise, that it reads where a workload that is a gang has the metadata of its Jobs."""
+    """Place and key of the keys that the dialect reads in the Job templates of a workload that is a gang."""
 
     @property
     def all(self) -> frozenset[str]:
@@ -233,7 +235,10 @@ class PodKeys:
         return frozenset((*self.labels, *self.annotations, *self.more_labels, *self.more_annotations))
 
     def naming(self, pod: Pod, what: str) -> str:
-        """The field in which a pod names an object, `Kind name` or `Kind namespace/name`; else that of its own name."""
+        """Return the field in which a pod names an object (`Kind name` or `Kind namespace/name`).
+
+        If the pod does not name the object, return the field of the pod's own name.
+        """
         name, meta = what.rpartition(" ")[2].rpartition("/")[2], pod.metadata
         fields = [f"metadata.labels[{key}]" for key in self.labels if meta.labels.get(key) == name]
         fields += [f"metadata.annotations[{key}]" for key in self.annotations if meta.annotations.get(key) == name]

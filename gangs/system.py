@@ -1,4 +1,4 @@
-"""A system whose objects Phalanx reads and which may run in the cluster itself, and how that is seen."""
+"""A system whose objects Phalanx reads and that may run in the cluster itself, and the evidence that it runs."""
 
 import re
 from collections.abc import Mapping
@@ -9,12 +9,13 @@ from kube.catalog import Plain
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Another system, and how its admission webhooks are known: any one of the three marks is enough.
+    """Another system, and three marks of its admission webhooks. Any one of these marks is sufficient evidence.
 
-    `dialects`: whose keys and objects are its business. `webhook`: pattern of the name of a webhook entry,
-    `configuration`: of the name of a configuration, `namespace`: where the service is that answers. `marks`: labels
-    or annotations that it writes on its pods. `schedulers`: names by which pods ask for its scheduler. `component`:
-    what has nobody ask Phalanx about pods with its keys (manifests/without-…), which it may share with another system.
+    `webhook`: pattern of the name of a webhook entry. `configuration`: pattern of the name of a webhook configuration.
+    `namespace`: namespace of the webhook's service. `dialects`: the dialects whose keys and objects the system handles.
+    `marks`: labels or annotations that it writes on its pods. `schedulers`: names by which pods ask for its scheduler.
+    `component`: the manifests (manifests/without-…) that exclude pods with its keys from Phalanx's webhook. Two systems
+    may share a component.
     """
 
     name: str
@@ -29,7 +30,7 @@ class System:
 
     @property
     def shows_itself(self) -> bool:
-        """Whether it has webhooks to be known by; else only the annotation of whoever runs the cluster tells."""
+        """Whether the system has webhooks as evidence. Otherwise only the administrator's annotation shows it."""
         return bool(self.namespace)
 
     def shows_in(self, configuration: Plain) -> bool:

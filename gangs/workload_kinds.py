@@ -1,4 +1,4 @@
-"""WorkloadKinds among the other objects: which kinds they describe, and what is wrong with one of them."""
+"""WorkloadKind objects: the kinds that they describe, and their checks."""
 
 from collections.abc import Mapping
 
@@ -11,24 +11,24 @@ from gangs.workloads.taught_kinds import KIND, age, row_of, rows_of
 from kube import keys
 
 READY = "Ready"
-"""The condition of a WorkloadKind that says whether it is in force."""
+"""The condition of a WorkloadKind that reports whether it is in force."""
 LEFT_OUT = "SomeLeftOut"
-"""The reason of that condition where Phalanx fails to read some of the workloads."""
+"""The reason of that condition if Phalanx fails to read some of the workloads."""
 
 
 def taught(sources: Sources) -> Mapping[tuple[str, str], WorkloadKind]:
-    """The kinds that are described, by API group and kind. What is wrong describes none."""
+    """Return the rows of the user-defined kinds, by API group and kind. An invalid WorkloadKind has no row."""
     return rows_of(sources.of_kind(keys.GROUP, KIND))
 
 
 def check_all(sources: Sources, about: GangKey | None, findings: Findings) -> None:
-    """Note what is wrong with WorkloadKinds; with `about`, with the one of that name."""
+    """Report the faults of WorkloadKinds; with `about`, only those of the WorkloadKind of that name."""
     for manifest in sources.of_kind(keys.GROUP, KIND, about):
         check(manifest, sources, findings)
 
 
 def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Note what is wrong with a WorkloadKind: it describes nothing then."""
+    """Report the faults of a WorkloadKind. An invalid WorkloadKind describes no kind."""
     row, ref = row_of(manifest), ref_of(manifest)
     if not isinstance(row, WorkloadKind):
         findings.take(Fault(ref, at, problem, remedy) for at, problem, remedy in row)

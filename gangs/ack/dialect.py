@@ -35,7 +35,7 @@ from kube.topology import Topology
 _SET = "main"
 
 _Asked = tuple[Network | None, Settled]
-"""What a JobNetworkTopology asks, None where it is wrong or not there, and the topology it is about."""
+"""The request of a JobNetworkTopology (None if it is invalid or missing), and the topology that it refers to."""
 _Networks = dict[Name, _Asked]
 
 
@@ -55,11 +55,11 @@ class AckDialect:
         return gang_of(pod)
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """The guide knows no protected pods."""
+        """Return "": the guide defines no protected pods."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """One gang to each name; each JobNetworkTopology is checked whether or not anybody names it."""
+        """Return one gang for each name. Every JobNetworkTopology is checked, even if no pod names it."""
         findings, gangs = Findings(), list[Gang]()
         groups = [each for each in groups_of(sources, about) if about is None or touches(each, about)]
         named = {network_named(example_of(each)) for each in groups}
@@ -73,21 +73,21 @@ class AckDialect:
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:  # noqa: ARG002 -- the protocol's signature
-        """A pod says only to which gang it belongs itself."""
+        """Return nothing: a pod names only its own gang."""
         return frozenset()
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """A Job or a JobNetworkTopology of that name takes part in gangs of other names."""
+        """Return the gang of this name, and the gangs in which a Job or JobNetworkTopology of this name takes part."""
         del linked
         return gangs_around(about, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Pods join by the gang's own name."""
+        """Return the gang itself: pods join by the gang's own name."""
         del pod_sets
         return {gang}
 
     def company(self, pod: Pod) -> Hashable | None:  # noqa: ARG002 -- the protocol's signature
-        """Pods look at those of their own gang alone."""
+        """Return None: the reading of a pod depends only on pods of its own gang."""
         return None
 
     def topologies(  # noqa: D102 -- the protocol says it; the ClusterNetworkTopology is read by Koordinator's dialect
@@ -97,7 +97,7 @@ class AckDialect:
         return ()
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str] | None:
-        """The guide's sentence."""
+        """Return the sentence of the guide for each pod."""
         return messages.no_room_messages(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; the guide's templates carry their labels themselves
@@ -108,7 +108,7 @@ class AckDialect:
 
 
 def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) -> Iterator[Manifest]:
-    """The JobNetworkTopologies to read; with `about`, the one of that name and those that are `named`."""
+    """Yield the JobNetworkTopologies to read; with `about`, only the one of that name and the `named` ones."""
     if about is None:
         yield from sources.of_kind(keys.GROUP, keys.KIND)
         return
@@ -118,7 +118,7 @@ def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) ->
 
 
 def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findings) -> _Asked:
-    """What a JobNetworkTopology asks, None where it is wrong, and the topology it is about."""
+    """Return the request of a JobNetworkTopology (None if it is invalid), and the topology that it refers to."""
     own = Findings()
     network = network_of(manifest, own)
     settled = Settled()
@@ -130,10 +130,11 @@ def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findi
 
 
 def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked | None:
-    """What the JobNetworkTopology that a group names asks, None where it is wrong and the group's own to mend.
+    """Return the request of the JobNetworkTopology that a group names.
 
-    One of another namespace is read unless that keeps the group's out (docs/decisions/0013); what is wrong with it is
-    told there alone.
+    Return None if the object is invalid and in the group's own namespace. An object in another namespace is read only
+    if that namespace shares its groups with the group's namespace (docs/decisions/0013). Its faults are reported only
+    in its own namespace.
     """
     (namespace, name), own = network_named(example_of(group)), group.key.namespace
     if not sources.lends(namespace, own):
@@ -148,7 +149,7 @@ def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked 
 
 
 def _gang(group: Group, asked: _Asked | None, findings: Findings) -> Gang | None:
-    """The gang of a group; None where something is wrong with it or with its JobNetworkTopology."""
+    """Return the gang of a group; None if the group or its JobNetworkTopology has faults."""
     own, name = Findings(), network_named(example_of(group))
     network, settled = asked or (None, Settled())
     check_labels(group, own)

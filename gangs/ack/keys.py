@@ -6,7 +6,7 @@ GROUP = network_layers.NETWORK_GROUP
 KIND = "JobNetworkTopology"
 
 JOB_NAME = "network-topology-job-name"
-"""Pod label: the JobNetworkTopology that says where the gang is gathered."""
+"""Pod label: the JobNetworkTopology that decides how closely the gang is placed."""
 JOB_NAMESPACE = "network-topology-job-namespace"
 """Pod label: its namespace; absent: the pod's own."""
 POD_GROUP = network_layers.POD_GROUP_LABEL
@@ -18,7 +18,7 @@ PERMIT_WAIT_TIME = "network-topology-permit-wait-time"
 LABELS = (JOB_NAME, JOB_NAMESPACE, GANG_NAME, MIN_AVAILABLE, PERMIT_WAIT_TIME)
 """Labels of the guide, on pods or on a JobNetworkTopology."""
 PREFIXES = ("network-topology-", f"{POD_GROUP}/")
-"""How the names of its labels begin."""
+"""Prefixes of the guide's labels."""
 
 KEYS = (
     *LABELS,

@@ -1,4 +1,4 @@
-"""The pods and Jobs of one gang, and what they say of it: how many must start together, and which network they name."""
+"""The pods and Jobs of one gang, its minimum of members, and the JobNetworkTopology that they name."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TemplatedJob:
-    """A Job whose template names the gang; `example` is a pod as it makes them."""
+    """A Job whose template names the gang. `example`: a pod as the Job creates it."""
 
     ref: ObjectRef
     job: Job
@@ -41,7 +41,7 @@ class TemplatedJob:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All that names one gang: live pods and Jobs that have not ended, the oldest first. Never both empty."""
+    """The live pods and the Jobs that name one gang, oldest first. Ended Jobs are left out. Never both are empty."""
 
     key: GangKey
     pods: tuple[Pod, ...]
@@ -49,9 +49,9 @@ class Group:
 
     @property
     def speakers(self) -> list[tuple[ObjectRef, str, Pod]]:
-        """Who says what the gang is like: the Jobs, and of the pods that none of them made those whose word counts.
+        """The objects whose labels describe the gang: the Jobs, and the decisive pods (`speakers`) without such a Job.
 
-        Each with the beginning of the field where it says so.
+        Each has the path of its labels and a pod with these labels.
         """
         texts = [(each.ref, "spec.template.metadata.labels", each.example) for each in self.jobs]
         return texts + [(pod_ref(pod), "metadata.labels", pod) for pod in speakers(self.bare)]
@@ -63,14 +63,15 @@ class Group:
 
     @property
     def source(self) -> ObjectRef:
-        """The object that asked: the first Job, even where only its pods have been seen so far, else the first pod."""
+        """The object that asked: the first Job, even if only its pods have been read so far, else the first pod."""
         return self.jobs[0].ref if self.jobs else _maker_of(self.pods[0])
 
     @property
     def expected(self) -> int | None:
-        """Pods that its Jobs run now; None where it has none.
+        """The number of pods that the gang's Jobs should run now; None if the gang has no Jobs.
 
-        A Job without completions makes no more pods once one of them has ended well (Kubernetes documentation, "Jobs").
+        A Job without completions creates no more pods once one of its pods has succeeded (Kubernetes documentation,
+        "Jobs").
         """
         if not self.jobs:
             return None
@@ -91,7 +92,10 @@ def _maker_of(pod: Pod) -> ObjectRef:
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """The gang of a pod that names a JobNetworkTopology; where it names no gang, that object stands for one."""
+    """Return the gang of a pod that names a JobNetworkTopology; None for other pods.
+
+    If the pod names no gang, the gang has the name of the JobNetworkTopology.
+    """
     labels = pod.metadata.labels
     network = labels.get(keys.JOB_NAME)
     if not network:
@@ -106,7 +110,10 @@ def network_named(pod: Pod) -> Name:
 
 
 def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
-    """Every gang that live pods or unfinished Jobs name, by key; with `about`, those that may have to do with it."""
+    """Return every gang that live pods or unfinished Jobs name, ordered by key.
+
+    With `about`, the result is limited to gangs that may concern this name.
+    """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     jobs: defaultdict[GangKey, list[TemplatedJob]] = defaultdict(list)
     for pod in live(sources.pods):
@@ -116,7 +123,7 @@ def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
         try:
             job, example = job_of(manifest), example_pod(manifest)
         except MalformedError:
-            continue  # whoever reviews Jobs says so
+            continue  # the review of the Job reports the fault
         if (key := gang_of(example)) and not job.finished:
             jobs[key].append(TemplatedJob(ref_of(manifest), job, example))
     return [
@@ -130,7 +137,9 @@ def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
 
 
 def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
-    """The Jobs to read; with `about`, those of gangs of that name or in which something of that name takes part."""
+    """Return the Jobs to read; with `about`, the Jobs of gangs of this name, or in which an object of this name takes
+    part.
+    """
     if about is None:
         return [each for each in sources.of_kind(JOB_GROUP, JOB_KIND) if _gang_in(each)]
     name = about.namespace, about.name
@@ -140,7 +149,9 @@ def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
 
 
 def gangs_around(about: GangKey, sources: Sources) -> set[GangKey]:
-    """The gang of that name, and those of Jobs which have that name or name a JobNetworkTopology of it."""
+    """Return the gang of this name, and the gangs of Jobs that have this name or name a JobNetworkTopology of this
+    name.
+    """
     jobs = sources.sought(JOB_GROUP, JOB_KIND, _parts_of, (about.namespace, about.name))
     return {about, *(GangKey(NAME, *gang) for job in jobs for gang in _gang_in(job))}
 
@@ -160,7 +171,7 @@ def _parts_of(job: Manifest) -> tuple[Name, ...]:
 
 
 def check_labels(group: Group, findings: Findings) -> None:
-    """Note labels that are missing, that belong to another way of asking, or that differ within the gang."""
+    """Report labels that are missing, that belong to another dialect, or that differ within the gang."""
     first: tuple[ObjectRef, Name] | None = None
     advise_older(group.bare, (keys.JOB_NAME, keys.JOB_NAMESPACE, keys.MIN_AVAILABLE), "labels", findings)
     for ref, at, pod in group.speakers:
@@ -180,7 +191,7 @@ def check_labels(group: Group, findings: Findings) -> None:
 
 
 def minimum_of(group: Group, findings: Findings) -> int:
-    """The number that the gang's labels give, 0 where they give none."""
+    """Return the minimum of members from the gang's labels; 0 if no valid label states it."""
     found: tuple[ObjectRef, int] | None = None
     for ref, at, pod in group.speakers:
         number = _number(ref, f"{at}[{keys.MIN_AVAILABLE}]", pod, findings)
@@ -207,9 +218,9 @@ def _number(ref: ObjectRef, at: str, pod: Pod, findings: Findings) -> int | None
 
 
 def check_numbers(group: Group, minimum: int, network: str, workers: int | None, findings: Findings) -> None:
-    """Note where workerNum, parallelism and min-available disagree, naming all three.
+    """Report workerNum, parallelism and min-available if they disagree. The message names all three.
 
-    :param workers: of the JobNetworkTopology called `network`; None while it is not there.
+    :param workers: workerNum of the JobNetworkTopology called `network`; None while that object does not exist.
     """
     if not minimum:
         return
@@ -232,12 +243,12 @@ def _pods(count: int) -> str:
 
 
 def suspended(jobs: Iterable[TemplatedJob]) -> tuple[str, ...]:
-    """Jobs that have to be resumed before their pods come."""
+    """Return what the gang waits for because some of its Jobs are suspended."""
     return tuple(what for each in jobs for what in to_be_resumed(each.job, each.ref))
 
 
 def touches(group: Group, about: GangKey) -> bool:
-    """Whether the gang goes by this name, or an object of this name takes part in it."""
+    """Whether the gang has this name, or a Job or JobNetworkTopology of this name takes part in it."""
     name = about.namespace, about.name
     jobs = {(each.ref.namespace, each.ref.name) for each in group.jobs}
     networks = {network_named(pod) for _, _, pod in group.speakers}
@@ -245,5 +256,5 @@ def touches(group: Group, about: GangKey) -> bool:
 
 
 def example_of(group: Group) -> Pod:
-    """The member that speaks for the gang."""
+    """Return the pod whose labels decide for the gang."""
     return group.speakers[0][2]

@@ -10,7 +10,10 @@ ROOT = "RootNode"
 
 
 def no_room_messages(no_room: NoRoom) -> Sequence[str] | None:
-    """The same sentence for every member. While victims leave there is room, and the guide has no words for that."""
+    """Return one sentence, equal for every member; None while victims terminate.
+
+    Capacity is free then, and the guide defines no message for this case.
+    """
     if no_room.evicting:
         return None
     network = "/".join(network_named(no_room.pods[0]))

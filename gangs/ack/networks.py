@@ -31,7 +31,7 @@ class JobNetworkSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What a JobNetworkTopology asks. `timeout` in seconds, None: no end."""
+    """The request of a JobNetworkTopology. `timeout`: seconds; None: the gang waits without limit."""
 
     ref: ObjectRef
     gathers: tuple[Gather, ...]
@@ -40,7 +40,7 @@ class Network:
 
 
 def network_of(manifest: Manifest, findings: Findings) -> Network | None:
-    """What the manifest asks; None where it is wrong, which goes to `findings`."""
+    """Return the request of a JobNetworkTopology's manifest; None if it is invalid. Faults go to `findings`."""
     ref, before = ref_of(manifest), len(findings.faults)
     try:
         spec = decode(manifest.get("spec") or {}, JobNetworkSpec, ref, "spec")
@@ -62,7 +62,7 @@ def network_of(manifest: Manifest, findings: Findings) -> Network | None:
 
 
 def advise_labels(labels: Mapping[str, str], ref: ObjectRef, at: str, findings: Findings) -> None:
-    """Warn of labels that look like the guide's and are none: most often a slip of the pen."""
+    """Warn of labels that resemble the guide's labels but are unknown. Most often they are typos."""
     for key in labels:
         if key.startswith(keys.PREFIXES) and key not in keys.LABELS:
             findings.advise(ref, f"{at}[{key}]", f"is ignored: the known labels are {', '.join(keys.LABELS)}")

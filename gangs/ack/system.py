@@ -1,4 +1,6 @@
-"""ACK Lingjun, which shows itself by no webhook: only an annotation says that it has its own workloads."""
+"""ACK Lingjun as a system that may run here. It has no webhooks as evidence, so only an annotation cedes its
+workloads.
+"""
 
 from gangs.ack import NAME
 from gangs.system import System

@@ -1,6 +1,6 @@
-"""Other systems in the same cluster: the objects that show them come in, out goes what is left to them.
+"""Other systems in the same cluster: from the objects that show them to the workloads that are ceded to them.
 
-Start with `ownership` (whose a dialect's workloads are, docs/decisions/0005); `systems` lists those that may run
-here, `running_schedulers` says which schedulers do, and so whether a gang's pod may keep the one that it names
-(docs/decisions/0010).
+Start with `ownership`, which decides the system that a dialect's workloads belong to (docs/decisions/0005). `systems`
+lists the systems that may run in the cluster. `running_schedulers` decides which schedulers run. A gang's pod may keep
+the scheduler that it names only if that scheduler runs (docs/decisions/0010).
 """

@@ -1,8 +1,8 @@
-"""Which of the systems whose objects Phalanx reads run in the cluster themselves, and what is left to them.
+"""The systems that run in the cluster and whose objects Phalanx reads, and the workloads that are ceded to them.
 
-Evidence is the admission webhooks that a system has registered (`systems`, docs/decisions/0005). Definitions are none:
-Phalanx brings the same ones. The choice of whoever runs the cluster goes before the evidence: annotations on Phalanx's
-own webhook configuration, where all of its parts read the same.
+The evidence for a system is its registered admission webhooks (`systems`, docs/decisions/0005). Its CRDs are no
+evidence, because Phalanx installs the same ones. The cluster administrator's choice overrides the evidence. It is made
+by annotations on Phalanx's own webhook configuration, because all parts of Phalanx read that object.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,14 +32,17 @@ IGNORED = "ignored"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A system that has this dialect's workloads. `evidence`: what shows that it runs; None: the annotation says so."""
+    """A system to which a dialect's workloads are ceded.
+
+    `evidence`: the object that shows that the system runs; None: the administrator's annotation cedes the workloads.
+    """
 
     system: str
     title: str
     evidence: ObjectRef | None = None
 
     def __str__(self) -> str:
-        """Who it is, and how that is known."""
+        """Return the system's title and the evidence for it."""
         if self.evidence is None:
             return f"{self.title} (annotation {keys.LEAVE} of {OWN})"
         return f"{self.title}, which runs in this cluster ({self.evidence})"
@@ -47,22 +50,22 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone(Advice):
-    """What is told of an object that another system has."""
+    """Advice on an object that is ceded to another system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What is left alone. `to`: by the dialect's name, whose it is. `carried`: gangs that stay ours to their end."""
+    """The ceded dialects. `to`: by dialect, the system. `carried`: gangs that stay with Phalanx to their end."""
 
     to: Mapping[str, Neighbour] = field(default_factory=dict)
     carried: frozenset[GangKey] = frozenset()
 
     def leaves(self, key: GangKey) -> bool:
-        """Whether the gang is somebody else's."""
+        """Whether the gang is ceded to another system."""
         return key.dialect in self.to and key not in self.carried
 
     def carries(self, reading: Reading) -> Reading:
-        """Of what was read of a dialect that is left: the gangs that stay ours to their end, and what is about them."""
+        """Return the part of a ceded dialect's reading that concerns the gangs that stay with Phalanx to their end."""
         ours = {(key.namespace, key.name) for key in self.carried}
 
         def concerned(ref: ObjectRef) -> bool:
@@ -75,7 +78,7 @@ class Left:
         )
 
     def advice(self, dialect: str, ref: ObjectRef) -> LeftAlone:
-        """What a user is told whose object is left alone."""
+        """Return the advice for the user of a ceded object."""
         neighbour = self.to[dialect]
         remedy = f"for Phalanx to place it, annotate {OWN} with {keys.ADOPT}: {neighbour.system}"
         return LeftAlone(ref, "metadata", f"is left to {neighbour}; {remedy}")
@@ -85,7 +88,7 @@ NOTHING = Left()
 
 
 def left_to(sources: Sources) -> Mapping[str, Neighbour]:
-    """By dialect: the system that has its workloads. Dialects that are not in it are ours."""
+    """Return, by dialect, the system to which its workloads are ceded. Phalanx handles all other dialects."""
     if not any(sources.has(ADMISSION, kind) for kind in _CONFIGURATIONS):
         return {}
     adopted, left = chosen(sources, keys.ADOPT), chosen(sources, keys.LEAVE)
@@ -101,7 +104,7 @@ def left_to(sources: Sources) -> Mapping[str, Neighbour]:
 
 
 def chosen(sources: Sources, annotation: str) -> tuple[str, ...]:
-    """The names that an annotation of our webhook configuration lists, by comma."""
+    """Return the names in an annotation of Phalanx's webhook configuration, which are separated by commas."""
     own = sources.get(ADMISSION, MUTATING, "", keys.CONFIGURATION)
     text = ((own or {}).get("metadata", {}).get("annotations") or {}).get(annotation, "")
     return tuple(name for part in text.split(",") if (name := part.strip()))
@@ -113,7 +116,7 @@ def exemptions_count(sources: Sources) -> bool:
 
 
 def running(sources: Sources) -> Iterator[tuple[System, ObjectRef]]:
-    """The systems that run in the cluster, and what shows it."""
+    """Yield the systems that run in the cluster, each with the object that shows it."""
     for system in SYSTEMS:
         shown = _shown(sources, system)
         if shown is not None:
@@ -121,18 +124,18 @@ def running(sources: Sources) -> Iterator[tuple[System, ObjectRef]]:
 
 
 def admitted_by_us(pod: Pod) -> str:
-    """The dialect under which a live pod came in through our webhook, "" for any other pod."""
+    """Return the dialect for which Phalanx's webhook admitted a live pod; "" for any other pod."""
     return "" if pod.finished or pod.terminating else pod.metadata.labels.get(keys.DIALECT, "")
 
 
 def _shown(sources: Sources, system: System) -> Manifest | None:
-    """The webhook configuration that shows a system: the first by name, those that change objects before the others."""
+    """Return the webhook configuration that shows a system: mutating ones first, then by name; None if none does."""
     kinds = (sources.sought(ADMISSION, kind, _systems_in, system.name) for kind in _CONFIGURATIONS)
     return next((each for found in kinds for each in found), None)
 
 
 def _systems_in(configuration: Plain) -> list[str]:
-    """The systems that a webhook configuration shows."""
+    """Return the names of the systems that a webhook configuration shows."""
     return [system.name for system in SYSTEMS if system.shows_in(configuration)]
 
 

@@ -1,9 +1,9 @@
-"""Which schedulers run in the cluster: whether a gang's pod may keep the one that it names (docs/decisions/0010).
+"""The schedulers that run in the cluster, which decide whether a gang's pod may keep its own (docs/decisions/0010).
 
-The stock scheduler runs. One of a system that Phalanx knows runs where the system does (`gangs.coexistence.ownership`).
-Any other name is a profile of the stock scheduler or a stranger; it runs if it has been seen to try pods. What was
-learnt by waiting in vain, and what whoever runs the cluster says himself, stands in a ConfigMap of ours that all
-servers read.
+The stock scheduler always runs. The scheduler of a system that Phalanx knows runs if the system runs
+(`gangs.coexistence.ownership`). Any other name is a profile of the stock scheduler or an unknown scheduler. It runs if
+it has tried pods. A ConfigMap of Phalanx, which all servers read, overrides these rules. It holds the schedulers for
+which pods waited in vain, and the entries of the cluster administrator.
 """
 
 import re
@@ -22,33 +22,34 @@ from kube.scheduling import names_another_scheduler
 
 CONFIG_KIND = "ConfigMap"
 KNOWN = ResourceKind("", ("v1",), CONFIG_KIND, "configmaps", only=(keys.SYSTEM_NAMESPACE, keys.SCHEDULERS))
-"""What is known of schedulers, to be watched."""
+"""The ConfigMap about schedulers, as a resource to watch."""
 
 FIELD = "spec.schedulerName"
 
 WHERE = f"{CONFIG_KIND} {keys.SYSTEM_NAMESPACE}/{keys.SCHEDULERS}"
 
 RUNS, ABSENT, UNTRIED = "runs", "absent", "untried"
-"""What the ConfigMap says of a name: the first two are a person's words, the last is the controller's, with a time."""
+"""The ConfigMap's values for a scheduler. A person writes the first two. The controller writes the last, with a time.
+"""
 
 _NAME = re.compile(r"[-._a-zA-Z0-9]{1,253}")
-"""What can be a key of a ConfigMap."""
+"""The pattern for keys of a ConfigMap's data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """That a scheduler has let pods wait in vain. `since`: when that was noticed (RFC 3339); `times`: how often."""
+    """The record that pods waited for a scheduler in vain. `since`: RFC 3339 time; `times`: how often it happened."""
 
     since: str
     times: int = 1
 
     def __str__(self) -> str:
-        """As the ConfigMap holds it."""
+        """Return the value for the ConfigMap."""
         return f"{UNTRIED} {self.since} {self.times}"
 
 
 def runs(name: str, sources: Sources) -> bool:
-    """Whether the scheduler of this name runs here, as far as can be seen."""
+    """Whether the scheduler of this name runs in the cluster, by the ConfigMap or the observed evidence."""
     if name in (keys.STOCK_SCHEDULER, ""):
         return True
     decided = _reason(name, sources)
@@ -65,25 +66,25 @@ def runs(name: str, sources: Sources) -> bool:
 
 
 def learnt(name: str, sources: Sources) -> Learnt | None:
-    """What waiting in vain has taught of this scheduler, None where nothing."""
+    """Return the record that pods waited for this scheduler in vain; None if there is none."""
     word, _, rest = _reason(name, sources).partition(" ")
     since, _, times = rest.partition(" ")
     return Learnt(since, int(times) if times.isascii() and times.isdigit() else 1) if word == UNTRIED else None
 
 
 def learnable(name: str, sources: Sources) -> bool:
-    """Whether something can be noted of this scheduler: a person has not decided about it, and its name is one."""
+    """Whether the controller may record this scheduler: the name is a valid key, and no person has decided about it."""
     return bool(_NAME.fullmatch(name)) and _reason(name, sources) not in (RUNS, ABSENT)
 
 
 def scheduler_to_use(name: str, pod_keys: PodKeys, sources: Sources) -> str:
-    """The scheduler that a gang's pod goes to where its manifest names this one, in the dialect with these keys."""
+    """Return the scheduler for a gang's pod whose manifest names this one, in the dialect with these keys."""
     stands_for_stock = name == "" or name in pod_keys.scheduler_names
     return name if not stands_for_stock and runs(name, sources) else keys.STOCK_SCHEDULER
 
 
 def unread(name: str, pod_keys: PodKeys, listed: Callable[[str], bool]) -> str:
-    """What has to be read before it can be said where such a pod goes, "" where that is known.
+    """Return the resource that must still be listed before `scheduler_to_use` is reliable; "" if none is missing.
 
     :param listed: whether the objects of a resource, by its plural, have been listed.
     """
@@ -95,7 +96,7 @@ def unread(name: str, pod_keys: PodKeys, listed: Callable[[str], bool]) -> str:
 
 
 def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
-    """What the user of such a pod is told, "" where he has named the stock scheduler or his own system's."""
+    """Return advice for the user of such a pod; "" if it names the stock scheduler or its own system's scheduler."""
     if name in (keys.STOCK_SCHEDULER, "", *pod_keys.scheduler_names):
         return ""
     if scheduler_to_use(name, pod_keys, sources) == name:
@@ -109,13 +110,16 @@ def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
 
 
 def waited_for(reading: Reading, sources: Sources) -> Reading:
-    """What was read; gangs with gated members whose scheduler does not run here wait for these to be made again."""
+    """Return the reading, in which gangs with misdirected members wait.
+
+    A gang with gated members whose scheduler does not run here waits until these members are recreated.
+    """
     gangs = tuple(_waiting(gang, sources) for gang in reading.gangs)
     return replace(reading, gangs=gangs) if any(map(is_not, gangs, reading.gangs)) else reading
 
 
 def misdirected(pod: Pod, sources: Sources) -> bool:
-    """Whether a member that came in through us names a scheduler that does not run here."""
+    """Whether a member that Phalanx's webhook admitted names a scheduler that does not run here."""
     return names_another_scheduler(pod) and bool(admitted_by_us(pod)) and not runs(pod.spec.scheduler_name, sources)
 
 

@@ -10,15 +10,15 @@ from gangs.runai.system import RUNAI
 from gangs.system import System
 
 SYSTEMS: tuple[System, ...] = (KUEUE, KOORDINATOR, KAI, RUNAI, ACK)
-"""In the order in which they are told of; of two that have one dialect's workloads the first is named."""
+"""The systems in the order in which they are reported. If a dialect is ceded to two of them, the first is named."""
 
 CHOICES = tuple(each.name for each in SYSTEMS)
-"""What the annotations may name."""
+"""Names of systems that the annotations `adopt` and `leave` may contain."""
 
 MAY_BE_LEFT = frozenset({*CHOICES, *(name for each in SYSTEMS for name in each.dialects)})
-"""Dialects that another system may have: all but our own."""
+"""Names of the systems, and of the dialects that may be ceded to them: all dialects except Phalanx's own."""
 
 COMPONENTS: Mapping[str, tuple[str, ...]] = {
     each.component: each.dialects for each in sorted(SYSTEMS, key=lambda each: each.component)
 }
-"""By the component that has nobody ask about it (manifests/without-…): the dialects whose keys it leaves out."""
+"""By component (manifests/without-…): the dialects whose keys the component removes from the webhook configuration."""

@@ -1,9 +1,14 @@
-"""All dialects together: the questions that everybody asks of them, without knowing which there are.
+"""All dialects together: functions whose callers need not know which dialects exist.
 
-In come Kubernetes objects and pods (`gangs.sources.Sources`), out go gangs, topologies, faults and advice. Start with
-`table` (which dialects there are) and `protocol` (what each has to bring, docs/decisions/0018). `claims` says whose a
-pod is, `topologies` what nodes are arranged in, `reading` reads all gangs, `reviewing` looks at one object at its
-admission, among the pods that `concerned` finds, and `templates` says what the pods of a workload get then.
-`expanding` makes up the pods that are still to come, `protection` says which pods are never victims, and `typos`
-finds keys that ask for nothing.
+The inputs are Kubernetes objects and pods (`gangs.sources.Sources`). The outputs are gangs, topologies, faults and
+advice. Start with `table` (the list of dialects) and `protocol` (what each dialect implements, docs/decisions/0018).
+
+- `claims`: the dialect and the gang of a pod.
+- `topologies`: the topologies of the nodes, and the topology of a gang.
+- `reading`: all gangs.
+- `reviewing`: the review of one object at its admission, among the pods that `concerned` finds.
+- `templates`: the labels that a workload's pod template gets at admission.
+- `expanding`: expected pods.
+- `protection`: pods that are never victims.
+- `typos`: keys without effect.
 """

@@ -1,6 +1,7 @@
-"""Queues of all dialects, for gangs of Gang objects: whose a queue is, and what its name comes to.
+"""Queues of all dialects, for gangs of Gang objects: the system of a queue, and what the gang is charged to.
 
-A Gang names a queue of whichever system has queues in the cluster; the dialect of Gang objects knows none of them.
+A Gang may name a queue of any system that has queues in the cluster. The dialect of Gang objects knows no system's
+queues.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,15 +22,16 @@ _CHARGING = tuple(each for each in DIALECTS if isinstance(each, Charging))
 
 @dataclass(frozen=True)
 class AllQueues:
-    """What queues come to among these sources. Looked up once for all gangs of a queue (`gangs.sources.Queues`)."""
+    """The queues among these sources. Each queue is looked up once for all its gangs (`gangs.sources.Queues`)."""
 
     sources: Sources
     _known: dict[tuple[str, str], Charged] = field(default_factory=dict)
 
     def charged(self, namespace: str, queue: str, pods: Iterable[Pod]) -> Charged:
-        """What the name comes to; one of a system that runs here is waited for, unless some of the `pods` run already.
+        """Return what a queue's name charges a gang to.
 
-        A gang that has started is ours to its end, and so is what it is charged to (docs/decisions/0005).
+        If the queue is ceded to a system that runs here, the gang waits, unless some of its `pods` hold a node. A gang
+        that has started stays with Phalanx to its end, and so does its charge (docs/decisions/0005).
         """
         found = self._known.get((namespace, queue))
         if found is None:
@@ -40,7 +42,10 @@ class AllQueues:
         return replace(found, waiting_for=(_left_to(neighbour, namespace, queue),))
 
     def named_on(self, pod: Pod) -> QueueNamed | None:
-        """The queue that a pod names itself; where its system runs, that counts there and not here."""
+        """Return the queue that a pod names itself; None if it names none, or if the queue's system runs here.
+
+        Such a system counts its queues itself.
+        """
         named = (each.queue_named(pod) for each in self._ours)
         return next((each for each in named if each is not None), None)
 
@@ -56,12 +61,12 @@ class AllQueues:
 
     @cached_property
     def _ours(self) -> Sequence[Charging]:
-        """Those whose queues are counted here: worked out once, since every pod of every gang is asked about."""
+        """The dialects whose queues Phalanx counts, computed once because every pod of every gang needs them."""
         return [each for each in _CHARGING if each.name not in self._left]
 
 
 def _left_to(neighbour: Neighbour, namespace: str, queue: str) -> str:
-    """What a gang waits for whose queue is counted by the system that runs here."""
+    """Return what a gang waits for if its queue is ceded to a system that runs in the cluster."""
     return (
         f"queue {namespace}/{queue} to be counted by Phalanx: it is left to {neighbour}, which counts no Gang; leave "
         f"spec.queue out, or annotate {OWN} with {keys.ADOPT}: {neighbour.system}"

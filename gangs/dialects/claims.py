@@ -1,4 +1,4 @@
-"""Whose a pod is: pods and what is left to other systems come in, out come the dialects that claim them, and gangs."""
+"""Claims: for each pod the dialect that claims it and its gang, given the dialects that are ceded to other systems."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from kube import keys
 from kube.objects import Pod
 
 _WRITTEN_FIRST = {first.name: (first, *(each for each in DIALECTS if each is not first)) for first in DIALECTS}
-"""All dialects in order, for pods on which one of them was written at their admission: that one first."""
+"""By dialect, the order in which dialects are tried for a pod that admission labelled with it: this dialect first."""
 
 Claim = tuple[Dialect, GangKey]
-"""Who knows a pod, and the gang that it names."""
+"""The dialect that claims a pod, and the gang that the pod names."""
 
 
 def dialect_of(pod: Pod, left: Left = NOTHING) -> Claim | None:
-    """The dialect that claims the pod, and the gang it names; None for a pod of no gang, or of one that is left alone.
+    """Return the dialect that claims the pod, and the gang that the pod names.
 
-    The dialect that was written on the pod at its admission goes first, as long as it still claims it.
+    Return None for a pod of no gang or of a ceded gang. The dialect in the label that admission wrote is tried first.
     """
     if not pod.metadata.labels and not pod.metadata.annotations:
         return None
@@ -32,14 +32,15 @@ def dialect_of(pod: Pod, left: Left = NOTHING) -> Claim | None:
         if key is not None and not left.leaves(key):
             return dialect, key
         if key is not None and dialect.name == written:
-            return None  # the label that names its gang in our own words was put on it for this dialect
+            return None  # admission added the Phalanx label with its gang for this dialect, so no other one may read it
     return None
 
 
 def left_alone(sources: Sources) -> Left:
-    """What is left to other systems. A gang with a live member that came in through us stays ours to its end.
+    """Return the dialects that are ceded to other systems, and the gangs that stay with Phalanx all the same.
 
-    `sources.pods` may be those of one gang only, if only that one is asked about.
+    A gang with a live member that Phalanx admitted stays with Phalanx to its end. `sources.pods` may be the pods of
+    one gang, if the caller asks about that gang only.
     """
     to = left_to(sources)
     if not to:
@@ -50,23 +51,26 @@ def left_alone(sources: Sources) -> Left:
 
 
 def parts_of(gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-    """The names by which pods join a gang, by its own name and those of its pod sets."""
+    """Return the names by which pods join a gang, derived from its own name and the names of its pod sets."""
     grouping = (each for each in DIALECTS if each.name == gang.dialect and isinstance(each, Grouping))
     return next((each.parts(gang, pod_sets) for each in grouping), {gang})
 
 
 def protected(pod: Pod) -> str:
-    """Why a dialect never lets this pod be a victim, "" where none minds. Holds for pods of no gang, too."""
+    """Return why a dialect never lets this pod be a victim; "" if none objects. The pod may belong to no gang."""
     return next((reason for dialect in DIALECTS if (reason := dialect.protected(pod))), "")
 
 
 def pods_by_dialect(pods: Sequence[Pod], left: Left) -> dict[str, list[Pod]]:
-    """What each dialect may look at: the pods it claims and, where it is not left to others, those that nobody does."""
+    """Return the pods that each dialect may read, by its name: the pods that it claims, and the unclaimed pods.
+
+    A ceded dialect may not read unclaimed pods.
+    """
     return by_dialect(pods, [dialect_of(pod, left) for pod in pods], left)
 
 
 def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: Left) -> dict[str, list[Pod]]:
-    """The same, where it is known who claims each of the pods."""
+    """Return the pods that each dialect may read (`pods_by_dialect`), given the claim on each pod."""
     seen: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod, claim in zip(pods, claims, strict=True):
         for dialect in DIALECTS:
@@ -76,7 +80,10 @@ def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: Left) 
 
 
 def succeeded(pods: Sequence[Pod], left: Left) -> Counter[GangKey]:
-    """Pods that have ended well, by gang. A Job counts its own: it runs fewer pods the more have completed."""
+    """Count the succeeded pods of each gang.
+
+    Pods of Jobs are not counted here. A Job counts them itself and runs fewer pods as more of them complete.
+    """
     ended = [pod for pod in pods if pod.status.phase == "Succeeded" and not pod.terminating]
     claims = [claim[1] for pod in ended if not counted_by_job(pod) and (claim := dialect_of(pod, left)) is not None]
     return Counter(claims)

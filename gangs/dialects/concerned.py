@@ -1,8 +1,8 @@
-"""Which pods have to do with one object, so that its review need not look at all there are.
+"""The pods that concern one object, so that its review need not read all pods.
 
-A pod comes in, out go the places under which it is kept (`places_of`); an object comes in, out go the pods that are
-found at the places where it has to be looked (`pods_about`). What is left to other systems has no say in it, because
-that changes with objects and not with pods: a few pods more are found than the dialects will look at.
+`places_of` returns the index keys of a pod. `pods_about` returns the pods at the index keys of an object. The index
+ignores which dialects are ceded to other systems, because that changes with objects and not with pods. `pods_about`
+therefore returns a few more pods than the dialects will read.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -22,23 +22,23 @@ from kube import keys
 from kube.objects import Pod
 
 Find = Callable[[Hashable], Iterable[Pod]]
-"""The pods that are kept in a place."""
+"""A lookup of the pods at an index key."""
 
 _NUMBERS = frozenset((*WORKLOAD_INDEX_LABELS, "statefulset.kubernetes.io/pod-name"))
-"""Labels and annotations of which workloads give each of their pods another one."""
+"""Labels and annotations whose value differs for each pod of a workload."""
 _OF_PLANS = frozenset((keys.PLANNED_NODE, keys.PLAN, keys.RELEASED, keys.RELEASE_BEGUN, keys.WHOLE_MARK))
-"""Annotations that plans leave."""
+"""Annotations that the controller writes for a plan."""
 _encoder = msgspec.msgpack.Encoder()
 
 _MADE, _LISTED, _COMPANY, _SPEAKING = "made", "listed", "company", "speaking"
 
 
 def places_of(pod: Pod) -> tuple[Collection[Hashable], Hashable]:
-    """Where a pod is kept: under the gang that it names in each dialect, and under what else others look for it by;
-    and its kind among those that are kept there.
+    """Return the index keys of a pod, and its equivalence class among the pods there; None for a pod of no gang.
 
-    Pods of a kind say and ask for the same, and are as far on their way: who judges another one that joins them has
-    seen all when he has seen one of them. What their workload has numbered them by is no difference.
+    The keys are the gang that the pod names in each dialect, and the other keys by which reviews find it. Pods of one
+    class have equal labels, annotations, owners and specs, and are in the same phase of their life. The review of a
+    new pod thus needs only one pod of each class. Indexes that a workload gives its pods make no difference.
     """
     places = tuple(dict.fromkeys(_places(pod)))
     return places, _kind(pod) if any(isinstance(each, GangKey) for each in places) else None
@@ -82,10 +82,11 @@ def _places(pod: Pod) -> Iterator[Hashable]:
 
 
 def pods_about(manifest: Manifest, sources: Sources, find: Find) -> list[Pod]:
-    """The pods that the review of this object may look at, by namespace and name.
+    """Return the pods that the review of this object may read, ordered by namespace and name.
 
-    They are those of the gangs that it describes or takes part in and of what these are grouped with, and those that
-    it makes. `sources`: all objects, this one as it is or was before; nobody looks at its pods.
+    They are the pods of the gangs that the object describes or takes part in, and of gangs grouped with these. The
+    pods that the object owns are included. `sources`: all objects, with this one before or after its change. The pods
+    in `sources` are not read.
     """
     _, _, namespace, name = key_of(manifest)
     sources = sources.having(manifest)
@@ -104,16 +105,16 @@ def pods_about(manifest: Manifest, sources: Sources, find: Find) -> list[Pod]:
 
 
 def examples_of(first: Callable[[Hashable], Pod | None]) -> list[Pod]:
-    """One pod of each dialect in whose words some pod names a gang: what topologies there are depends on that.
+    """Return one pod of each dialect in which some pod names a gang. The topologies depend on these dialects.
 
-    :param first: any one of the pods that are kept in a place.
+    :param first: a function that returns any pod at an index key; None if there is none.
     """
     found = (first((_SPEAKING, dialect.name)) for dialect in DIALECTS)
     return [pod for pod in found if pod is not None]
 
 
 def _linked(dialect: Grouping, find: Find) -> Callable[[GangKey], Iterable[GangKey]]:
-    """The gangs next to one by the lists of pods: as `gangs.incremental.pods.KeptPods.linked`."""
+    """Return a function for the gangs that pods link to a gang, as in `gangs.incremental.pods.KeptPods.linked`."""
 
     def linked(key: GangKey) -> set[GangKey]:
         near = {each for pod in find(key) for each in dialect.joined(pod)}

@@ -1,4 +1,4 @@
-"""The pods that workloads have not made yet: what a dry run and a forecast plan with."""
+"""Expected pods of workloads, for the planning of a dry run and a forecast."""
 
 import logging
 from collections.abc import Container, Iterator, Sequence
@@ -28,16 +28,16 @@ LOG = logging.getLogger(__name__)
 _BY_KINDS = {each.name for each in DIALECTS if isinstance(each, ByWorkload)}
 """Dialects that group pods by the kind of their workload."""
 _NOT_HERE = {"CronJob", "DaemonSet", "Service"}
-"""Kinds whose number of pods their templates do not say, or whose pods come later."""
+"""Kinds whose templates do not state a number of pods, or whose pods are created later."""
 _IN_ORDER = (
     "; it makes others only when the first run: have all made at once, or write annotations of ours on the {} itself"
 )
 
 
 def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
-    """The sources as a cluster would soon show them: workloads admitted, and the pods made that gangs still lack.
+    """Return the sources with admitted workloads and with the expected pods of gangs, and the faults.
 
-    Only workloads whose pods name a gang are expanded. A malformed one is left out and noted.
+    Only workloads whose pods name a gang are expanded. A malformed workload is removed and has a fault.
     """
     sources = _with_heirs(sources)
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
@@ -62,9 +62,9 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
 
 
 def _with_heirs(sources: Sources) -> Sources:
-    """The sources with the objects that workloads have made of them, which are the gangs in their place.
+    """Return the sources with the child workloads that are gangs in place of their parents.
 
-    Of one with which something is wrong that is told, and nothing is made.
+    A workload with faults gets no child. Its faults are reported as those of any other object.
     """
     made: dict[ObjectKey, Manifest | None] = {}
     for group, kind in (at for at, shape in WORKLOADS.items() if shape.heir[1]):
@@ -78,7 +78,7 @@ def _with_heirs(sources: Sources) -> Sources:
 
 
 def _named_anew(manifest: Manifest, taken: Container[tuple[str, str]]) -> Manifest:
-    """The object, which will have a generated name, by one that nothing else has. `taken`: namespaces and names."""
+    """Return the object with a `generateName` that makes its key unique. `taken`: namespaces and names in use."""
     number, found = 2, manifest
     while key_of(found)[2:] in taken and "generateName" in manifest["metadata"]:
         stem = manifest["metadata"]["generateName"]
@@ -88,8 +88,9 @@ def _named_anew(manifest: Manifest, taken: Container[tuple[str, str]]) -> Manife
 
 
 def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Advice]:
-    """Of workloads whose pods name gangs and cannot be foreseen: what will happen to these. `mentioned`: the objects of
-    which something has been said already.
+    """Yield advice on workloads whose pods name gangs but cannot be planned before they exist.
+
+    `mentioned`: objects that have a fault or advice already.
     """
     left = left_alone(sources)
     for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
@@ -113,10 +114,11 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, placeholders: bool) -> tuple[Pod, ...]:
-    """The pods that a workload would still make and that name a gang of ours. Raises `MalformedError`.
+    """Return the expected pods of a workload that name a gang of Phalanx. Raises `MalformedError`.
 
-    Where no room is held for those that it makes only when others run, they are not among them: those never run. It is
-    held for gangs by our annotations. None where nobody reads how many there are: the workload is refused then.
+    Capacity is reserved for pods that the workload creates only when others run if its gang comes from Phalanx's own
+    annotations. Without reserved capacity, such later pods are left out, because the earlier pods never run. The result
+    is empty if the number of pods is not read for this kind. Admission refuses such a workload.
     """
     if jobs.is_job(manifest):
         claimed = dialect_of(jobs.example_pod(manifest), left) is not None
@@ -138,5 +140,5 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, pla
 
 
 def _marked(manifest: Manifest) -> bool:
-    """Whether the workload's templates have the label by which our own annotations make a gang of their pods."""
+    """Whether a template of the workload has the mark that admission writes for a gang by Phalanx's annotations."""
     return any(WORKLOAD in each.labels for each in pod_templates.templates(manifest))

@@ -1,5 +1,6 @@
-"""What is easily overlooked in a workload that asks to be a gang: no mistake that refuses it, but perhaps not what was
-meant. Told at admission, by the dry run and by the doctor.
+"""Advice on workloads that ask to be gangs: settings that are valid but perhaps not intended.
+
+Admission, the dry run and the doctor report this advice.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -20,7 +21,7 @@ from kube.keys import GANG, WORKLOAD
 from kube.objects import ObjectMeta
 
 ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.on_workloads)
-"""Places and keys that count on a workload itself, or that a dialect refuses there."""
+"""Places (labels, annotations) and keys that have an effect on a workload itself, or that a dialect refuses there."""
 _MADE_OF = {
     "PyTorchJob": ("Master", "Worker"),
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
@@ -29,20 +30,20 @@ _MADE_OF = {
     "JAXJob": ("Worker",),
     "MPIJob": ("Launcher", "Worker"),
 }
-"""The replica types of which Kubeflow's operators make pods; capitals do not count."""
+"""The replica types for which Kubeflow's operators create pods. Upper and lower case do not matter."""
 _MPI_REPLICAS = "spec.mpiReplicaSpecs.*.replicas"
 _VOLCANO = "batch.volcano.sh"
 
 
 def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advice]:
-    """Of one object, as far as it is a workload that nothing else has made.
+    """Yield advice on one object, if it is a workload without a controlling owner.
 
-    :param theirs: keys that are the business of systems which run here themselves.
+    :param theirs: keys that are ceded to systems that run in the cluster.
     """
     shape = shape_of(manifest)
     if shape is None or pod_templates.controlled(manifest):
         return
-    with suppress(MalformedError):  # the dialects say it
+    with suppress(MalformedError):  # the dialects report it
         ref, asks = ref_of(manifest), _asks(metadata_of(manifest), theirs)
         of_jobs = ref.kind == "JobSet"
         if not (asks or of_jobs):
@@ -64,7 +65,7 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
 
 
 def not_asking(sources: Sources) -> Iterator[Advice]:
-    """Of each Volcano Job that asks for no gang: that it is none here, although Volcano makes a gang of each."""
+    """Yield advice on each Volcano Job that asks for no gang. Volcano would make it a gang, Phalanx does not."""
     for manifest in sources.of_kind(_VOLCANO, "Job"):
         with suppress(MalformedError):  # the dialects report it
             asks = _asks(metadata_of(manifest), ()) or any(map(dialect_of, examples(manifest)))
@@ -74,20 +75,21 @@ def not_asking(sources: Sources) -> Iterator[Advice]:
 
 
 def _asks(metadata: ObjectMeta, theirs: Container[str]) -> bool:
-    """Whether the workload says itself that it is to be a gang."""
+    """Whether the workload's own labels or annotations ask for a gang."""
     asked = any(key not in theirs for _, key in _written(metadata, ON_WORKLOADS))
     return asked and metadata.annotations.get(GANG) != "false"
 
 
 def _written(metadata: ObjectMeta, keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those of these places and keys at which something stands."""
+    """Return the places and keys, out of `keys`, that the metadata contain."""
     there = {"labels": metadata.labels, "annotations": metadata.annotations}
     return [(place, key) for place, key in keys if key in there[place]]
 
 
 def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str]) -> Iterator[Advice]:
-    """Keys where a workload has the metadata of its Jobs: each of these is a gang of its own then, but where the
-    workload itself asks to be one.
+    """Yield advice on keys in a workload's Job templates.
+
+    These keys make each Job a gang of its own. If the workload itself asks to be a gang, they have no effect.
     """
     ref, found = ref_of(manifest), list[tuple[str, str, str]]()
     for each in templates:
@@ -109,7 +111,7 @@ def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Contai
 def _uncounted(
     manifest: Manifest, ref: ObjectRef, shape: WorkloadKind, templates: tuple[Template, ...]
 ) -> Iterator[Advice]:
-    """Templates of which nothing says how many pods there are."""
+    """Yield advice on templates for which no field states a number of pods."""
     fields = {each.template: each.replicas for each in shape.fields} if shape.taught_by else {}
     for each in templates:
         if path := fields.get(each.pattern, ""):
@@ -124,7 +126,7 @@ def _uncounted(
 
 
 def _never_made(ref: ObjectRef, templates: tuple[Template, ...]) -> Iterator[Advice]:
-    """Replica types that the operator does not know."""
+    """Yield advice on replica types that the operator does not know."""
     known = _MADE_OF.get(ref.kind, ())
     for each in templates if known else ():
         if each.way[-2].lower() not in {name.lower() for name in known}:

@@ -1,4 +1,4 @@
-"""Which pods are never victims of a gang: those that a dialect protects, and those of systems that run here."""
+"""Pods that are never victims: pods that a dialect protects, and pods of other systems that run in the cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,21 +15,24 @@ from kube.objects import Pod
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Says of a pod why it is never a victim, "" where it may be one. `left`: dialects that are left to others.
+    """A function that returns why a pod is never a victim; "" if it may be one.
 
-    `exempting`: whether what users write on their pods counts.
+    `left`: dialects that are ceded to other systems. `exempting`: whether users may exempt their own pods.
     """
 
     left: frozenset[str] = frozenset()
     exempting: bool = True
 
     def __call__(self, pod: Pod) -> str:
-        """The reason."""
+        """Return the reason; "" if the pod may be a victim."""
         exempted = protected(pod) if self.exempting else ""
         return exempted or (self._anothers(pod) if self.left else "")
 
     def _anothers(self, pod: Pod) -> str:
-        """What another system started, it alone ends; what came in through our webhook is ours."""
+        """Return the reason if the pod belongs to a system that runs here; "" otherwise.
+
+        Only the system that started a pod may evict it. A pod that Phalanx's webhook admitted belongs to Phalanx.
+        """
         if keys.DIALECT in pod.metadata.labels:
             return ""
         claim = dialect_of(pod)
@@ -43,6 +46,6 @@ class Protection:
 
 
 def protection(objects: Mapping[ObjectKey, Manifest]) -> Protection:
-    """The protection that holds in a cluster with these objects. Equal ones protect the same pods."""
+    """Return the protection in a cluster with these objects. Equal protections protect the same pods."""
     sources = Sources(objects=objects)
     return Protection(frozenset(left_to(sources)), exemptions_count(sources))

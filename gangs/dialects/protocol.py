@@ -1,7 +1,7 @@
-"""What a dialect has to bring (`Dialect`), and what it may bring besides (all the others).
+"""The protocols of a dialect: `Dialect`, which each dialect implements, and optional ones (all the others).
 
-Nothing but the members that are named here is ever asked of one. docs/decisions/0018 has them in a table, and the steps
-to add a dialect.
+The rest of Phalanx uses only the members in these protocols. docs/decisions/0018 has a table of them, and the steps to
+add a dialect.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -19,9 +19,9 @@ from kube.topology import Topology
 
 
 class Dialect(Protocol):
-    """One system's way of asking for gangs. One package and one line in `gangs.dialects.table.DIALECTS` each.
+    """One system's way to ask for gangs. Each is one package and one line in `gangs.dialects.table.DIALECTS`.
 
-    Dialects do not know each other: `topologies`, where it is an argument, holds the topologies of all of them.
+    Dialects do not know each other. An argument `topologies` therefore holds the topologies of all dialects.
     """
 
     name: str
@@ -32,23 +32,23 @@ class Dialect(Protocol):
     """Objects that describe topologies; reviewed at admission and watched."""
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """The gang that the pod names by its labels and annotations, None if it names none in this dialect."""
+        """Return the gang that the pod names by its labels and annotations; None if it names none in this dialect."""
 
     def protected(self, pod: Pod) -> str:
-        """Why this dialect never lets the pod be a victim, "" where it may be one."""
+        """Return why this dialect never lets the pod be a victim; "" if it may be one."""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Every gang of this dialect, with what is wrong (an invalid gang appears only as faults).
+        """Return every gang of this dialect, with faults and advice. An invalid gang appears only as faults.
 
-        `sources.pods` holds only pods that this dialect claims, or that none does. With `about`, only the gang that
-        goes by this name, or that a group object of this name takes part in.
+        `sources.pods` holds only pods that this dialect claims, or that no dialect claims. With `about`, the result is
+        limited to the gang of this name, and to gangs in which a group object of this name takes part.
         """
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """The topologies that this dialect's objects describe; a wrong one is left out and noted in `findings`."""
+        """Return the topologies that this dialect's objects describe. An invalid one is only a fault in `findings`."""
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """Labels that a workload's pod template gets at its admission, so that its pods are known as a gang's.
+        """Return the labels that a workload's pod template gets at admission to identify its pods as a gang's.
 
         `claimed`: the pods of the template name a gang already, in any dialect.
         """
@@ -56,36 +56,42 @@ class Dialect(Protocol):
 
 @runtime_checkable
 class Grouping(Protocol):
-    """A dialect whose gangs may be made of several names, or look at pods of others."""
+    """A dialect whose gangs may consist of several names, or depend on pods of other gangs."""
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:
-        """The names that a pod says belong together with its own."""
+        """Return the names that, by the pod's metadata, belong together with its own."""
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """All names that belong together with this one, itself among them. `linked`: those next to one by its pods."""
+        """Return all names that belong together with this one, which is included.
+
+        `linked`: a function that returns the names that pods link directly to a name.
+        """
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """The names by which pods join a gang, itself among them, as far as those of its pod sets tell."""
+        """Return the names by which pods join a gang, its own included, as far as its pod sets' names show them."""
 
     def company(self, pod: Pod) -> Hashable | None:
-        """What pods have in common that look at each other across gangs; None for one that does not."""
+        """Return a value shared by pods of different gangs whose reading depends on each other; None for other pods."""
 
 
 @runtime_checkable
 class ByWorkload(Protocol):
-    """A dialect whose pods may name no gang: those of one workload are one then, by its kind (docs/decisions/0011)."""
+    """A dialect whose pods need not name a gang. The pods of one workload are then a gang, by the workload's kind
+    (docs/decisions/0011).
+    """
 
     name: str
     workload_kinds: tuple[ResourceKind, ...]
-    """Those of which it reads how many pods they make. One that makes a gang of pods nobody can count is refused."""
+    """Kinds whose number of pods the dialect reads. A workload whose gang has an unreadable number of pods is refused.
+    """
 
 
 @runtime_checkable
 class HandingDown(Protocol):
-    """A dialect whose annotations count on workloads of which another object is made that is the gang."""
+    """A dialect whose annotations have an effect on workloads whose child workload is the gang."""
 
     handed: tuple[str, ...]
-    """Annotations that such a workload hands down to that object."""
+    """Annotations that such a workload propagates to its child."""
 
     def asks(self, annotations: Mapping[str, str]) -> bool:
         """Whether a workload with these annotations asks for a gang."""
@@ -93,10 +99,10 @@ class HandingDown(Protocol):
 
 @runtime_checkable
 class Queueing(Protocol):
-    """A dialect whose workloads ask by labels of their own, such as a queue's name."""
+    """A dialect whose workloads ask by labels on the workload itself, such as a queue's name."""
 
     workload_labels: tuple[str, ...]
-    """Labels by which the API server recognises such workloads: for match conditions."""
+    """Labels that identify such workloads, for the match conditions of the webhook configuration."""
 
 
 @runtime_checkable
@@ -106,66 +112,69 @@ class Charging(Protocol):
     name: str
 
     def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
-        """What the name of a queue comes to that a gang of this namespace names."""
+        """Return what a gang of this namespace is charged to by the name of a queue."""
 
     def queue_named(self, pod: Pod) -> QueueNamed | None:
-        """The queue that a pod names itself, in this dialect's own way."""
+        """Return the queue that a pod names by this dialect's keys; None if it names none."""
 
 
 @runtime_checkable
 class Reviewing(Protocol):
-    """A dialect with objects beside its topologies, such as queues, that have to be checked, too."""
+    """A dialect with objects besides its topologies, such as queues, that must be checked, too."""
 
     def review(self, sources: Sources, findings: Findings) -> None:
-        """Check them all; what is wrong, and what has no effect, goes to `findings`."""
+        """Check all these objects. Faults, and advice on settings without effect, go to `findings`."""
 
 
 @runtime_checkable
 class Resuming(Protocol):
-    """A dialect whose workloads are written suspended, for their queue to start them."""
+    """A dialect whose workloads are created suspended, so that their queue resumes them."""
 
     def resumes(self, manifest: Manifest) -> bool:
-        """Whether this workload is started at its admission. Raises `MalformedError`."""
+        """Whether admission resumes this workload. Raises `MalformedError`."""
 
 
 @runtime_checkable
 class ShowsGroups(Protocol):
-    """A dialect that shows on the objects that ask for gangs what has become of these."""
+    """A dialect that reports the state of gangs in the status of the objects that ask for them."""
 
     name: str
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterable[ObjectStatus]:
-        """Of the objects of one gang. Asked whenever a gang or an object of that name has changed, or has gone."""
+        """Return the statuses of one gang's objects. Called when a gang or object of that name changes or is gone."""
 
 
 @runtime_checkable
 class ShowsQueues(Protocol):
-    """A dialect that shows on its queues how many gangs wait there and what they use."""
+    """A dialect that reports in the status of its queues how many gangs wait and what the gangs use."""
 
     name: str
     queue_group: str
-    """API group of the queues, and of all objects that their statuses tell of."""
+    """The API group of the queues, and of all objects that their statuses depend on."""
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterable[ObjectStatus]:
-        """Of all queues. `used`: by gang in a queue of this dialect, what its members hold, nominated ones too."""
+        """Return the statuses of all queues.
+
+        `used`: for each gang in a queue of this dialect, what its members hold, nominated members included.
+        """
 
 
 @runtime_checkable
 class ShowsTopologies(Protocol):
-    """A dialect that shows on its topologies which nodes are in them."""
+    """A dialect that reports in the status of its topologies which nodes are in them."""
 
     name: str
     topology_kinds: tuple[ResourceKind, ...]
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Of the object that describes this topology."""
+        """Return the status of the object that describes this topology."""
 
 
 @runtime_checkable
 class Wording(Protocol):
-    """A dialect whose gangs' waiting members say in its system's words that there is no room (`Gang.messages`)."""
+    """A dialect that reports a lack of capacity on waiting members in its system's words (`Gang.messages`)."""
 
     name: str
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str] | None:
-        """One message for each of the pods, in their order; None where the system's documents have no words for it."""
+        """Return one message for each pod, in order; None if the system's documents define no message for this case."""

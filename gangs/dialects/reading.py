@@ -1,4 +1,4 @@
-"""Every gang of every dialect: sources come in, a `Reading` of gangs, faults and advice goes out."""
+"""The reading of all dialects: from the sources to a `Reading` of gangs, faults and advice."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from kube.topology import Topology
 
 
 def read_all(sources: Sources) -> Reading:
-    """Every gang of every dialect, in order of dialect and key, with all that is wrong."""
+    """Return every gang of every dialect, ordered by dialect and key, with all faults and advice."""
     findings, left = Findings(), left_alone(sources)
     known = checked_topologies(sources, findings, left.to)
     claims = [dialect_of(pod, left) for pod in sources.pods]
@@ -43,9 +43,9 @@ def read_all(sources: Sources) -> Reading:
 
 
 def described(manifest: Manifest, sources: Sources) -> Gang | None:
-    """The gang that an object among the sources describes, alone or with others; None where it describes none.
+    """Return the gang that an object among the sources describes, alone or with other objects.
 
-    Of one that describes several, the first.
+    Return None if it describes no gang, and the first gang if it describes several.
     """
     ref, left = ref_of(manifest), left_alone(sources)
     known, pods = known_topologies(sources), pods_by_dialect(sources.pods, left)
@@ -63,7 +63,7 @@ def described(manifest: Manifest, sources: Sources) -> Gang | None:
 def read_by(
     dialect: Dialect, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None
 ) -> Reading:
-    """What a dialect reads, and what holds for the gangs of all of them."""
+    """Return the reading of one dialect, with the checks that apply to gangs of all dialects."""
     sources = replace(sources, queues=AllQueues(sources))
     reading = waited_for(without_fractions(dialect.read(sources, topologies, about)), sources)
     return _in_lines(with_ignored_claims(reading, sources))
@@ -72,7 +72,7 @@ def read_by(
 def _read_neighbours(
     sources: Sources, claims: Sequence[Claim | None], left: Left, known: Sequence[Topology]
 ) -> tuple[Gang, ...]:
-    """The gangs that are left to other systems. What is wrong with them is not our business."""
+    """Return the gangs that are ceded to other systems, without their faults, which their own system reports."""
     unclaimed = [pod for pod, claim in zip(sources.pods, claims, strict=True) if claim is None]
     pods = by_dialect(unclaimed, [dialect_of(pod) for pod in unclaimed], NOTHING)
     read = [each.read(replace(sources, pods=pods[each.name]), known) for each in DIALECTS if each.name in left.to]
@@ -82,7 +82,7 @@ def _read_neighbours(
 def _astray(
     pods: Sequence[Pod], claims: Sequence[Claim | None], gangs: Sequence[Gang]
 ) -> tuple[tuple[Pod, GangKey], ...]:
-    """Live pods that name a gang and are members of none that was read."""
+    """Return the live pods that name a gang but are members of no gang that was read."""
     members = {id(member.pod) for gang in gangs for member in gang.members}
     return tuple(
         (pod, claim[1])
@@ -92,7 +92,10 @@ def _astray(
 
 
 def _in_lines(reading: Reading) -> Reading:
-    """What gangs wait for is told to many: what users have written there is on one line, whatever it is."""
+    """Return the reading with each `waiting_for` text on one line.
+
+    The texts contain user input and appear in conditions, events and logs.
+    """
     if all(what.isprintable() for gang in reading.gangs for what in gang.waiting_for):
         return reading
     gangs = (replace(gang, waiting_for=tuple(map(one_line, gang.waiting_for))) for gang in reading.gangs)

@@ -1,7 +1,7 @@
-"""One object as it would stand among the others: what is wrong with it, and what its user should know.
+"""The review of one object among the others: its faults, and advice for its user.
 
-A manifest and the sources come in; out go faults, for which it is refused, and advice, which is told. A pod is an
-`Arrival`: it comes out as a member of its gang, too.
+A fault refuses the object. Advice is reported as a warning. The review of a pod also returns its gang with the pod as a
+member (`Arrival`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,12 +35,12 @@ _GANG = GROUP, "Gang"
 
 
 def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tuple[list[Fault], list[Advice]]:
-    """Check one object as it would stand among the others: a group object, a topology, a workload or a pod.
+    """Check one object among the others: a group object, a topology, a workload or a pod.
 
-    Faults are about this object alone. What its arrival makes wrong elsewhere, and what its gang waits for, is
-    advice. An object of no dialect has neither.
+    Faults concern this object alone. Advice says which faults the object causes elsewhere, and what its gang waits
+    for. An object of no dialect has neither.
 
-    :param exists: whether it is there already. A workload that is has no mark put on its template any more.
+    :param exists: whether the object exists already. The template of an existing workload gets no mark any more.
     """
     if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Pod"):
         arriving = arrival(manifest, sources)
@@ -55,9 +55,9 @@ def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A pod as it would stand among the others.
+    """The review of a new pod among the others.
 
-    `gang` has the pod among its members, as `member`; both are None where it names no gang, or one that cannot be read.
+    `gang` has the pod among its members, as `member`. Both are None if the pod names no gang, or an unreadable gang.
     """
 
     faults: Sequence[Fault] = ()
@@ -67,7 +67,7 @@ class Arrival:
 
 
 def arrival(manifest: Manifest, sources: Sources) -> Arrival:
-    """Check a pod (`review`), and see what it makes of its gang. `sources` may hold the pods of its gang only."""
+    """Check a pod (`review`) and read its gang with the pod. `sources` may hold only the pods of its gang."""
     try:
         pod = pod_of(manifest)
     except MalformedError as error:
@@ -92,9 +92,11 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
 
 
 def requeued(manifest: Manifest, old: Manifest, sources: Sources) -> list[Fault]:
-    """What is wrong with a change of the queue that a Gang names: what its members use is charged where it was planned.
+    """Return the fault of a Gang that changes its queue after members have started.
 
-    :param old: the same object before. Of one that could not be read then, or is not any more, nothing is said.
+    The members' usage stays charged to the queue in which the gang was planned.
+
+    :param old: the object before the change. If either version is unreadable, there is no fault.
     """
     if key_of(manifest)[:2] != _GANG or section(manifest, "spec").get("queue") == section(old, "spec").get("queue"):
         return []
@@ -144,7 +146,7 @@ def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Finding
 
 
 def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left: Left, findings: Findings) -> None:
-    """Note what no pod of a gang can have, where the pods of this workload are to be a gang's."""
+    """Report template settings that pods of a gang cannot have, if the workload's pods name a gang."""
     for pod, template in zip(examples(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:
             findings.take(fractions(ref, f"{template.metadata_at}.annotations", template.annotations))
@@ -156,7 +158,7 @@ def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left
 
 
 def _unread(ref: ObjectRef, at: str, pod: Pod, others: Iterable[Dialect], left: Left) -> Iterator[Advice]:
-    """What is told of gangs that a pod of a workload names in the words of others, where the workload is one itself."""
+    """Yield advice on gangs that a pod template names in other dialects although the workload is a gang itself."""
     labels = {key: value for key, value in pod.metadata.labels.items() if key != WORKLOAD}
     unmarked = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))
     for dialect in others:
@@ -171,7 +173,7 @@ def _has(kinds: Sequence[ResourceKind], group: str, kind: str) -> bool:
 
 
 def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: Left) -> bool:
-    """Whether a workload asks to be a gang, by what it says itself or by what its pods will say in this dialect."""
+    """Whether a workload asks to be a gang, by its own metadata or by its pods' metadata in this dialect."""
     if template_labels(workload, sources):
         return True
     claims = [dialect_of(pod, left) for pod in examples(workload)]
@@ -180,7 +182,7 @@ def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: Left)
 
 
 def _about(ref: ObjectRef, reading: Reading) -> Findings:
-    """What a reading has found about one object."""
+    """Return the faults and advice of a reading that concern one object."""
     findings = Findings()
     faults = (each for each in reading.faults if each.object == ref)
     findings.take(faults, (each for each in reading.advice if each.object == ref))
@@ -190,9 +192,10 @@ def _about(ref: ObjectRef, reading: Reading) -> Findings:
 def _add_bystanders(
     ref: ObjectRef, key: GangKey, reading: Reading, findings: Findings, at: Callable[[str], str] = lambda _: NAME_FIELD
 ) -> None:
-    """Add, as advice on one object of a gang, what is wrong with the others and, `at` a field, what it waits for.
+    """Add, as advice on one object of a gang, the faults of the other objects and what the gang waits for.
 
-    Nothing of what another namespace has written is told (docs/decisions/0013).
+    `at`: a function that returns the field for a text of `waiting_for`. The advice reveals nothing of another namespace
+    (docs/decisions/0013).
     """
     for fault in reading.faults:
         if fault.object != ref and fault.object.namespace in ("", ref.namespace):

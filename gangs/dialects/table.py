@@ -1,6 +1,6 @@
-"""The table of dialects: which there are, in which order they are asked, and which kinds of objects that makes.
+"""The table of dialects: the dialects in the order in which they are tried, and the kinds of objects to watch.
 
-A dialect is a package beside this one and a line in `DIALECTS`. What it has to bring: `gangs.dialects.protocol`.
+A dialect is a package beside this one and a line in `DIALECTS`. `gangs.dialects.protocol` defines its members.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,20 +31,22 @@ DIALECTS: tuple[Dialect, ...] = (
     KaiDialect(),
     KueueDialect(),
 )
-"""In order of precedence: the first that knows a pod has it."""
+"""The dialects in order of precedence: the first dialect that recognises a pod claims it."""
 
 OWN = PhalanxDialect.name
 """The dialect of gangs that users ask for by a Gang object."""
 
 WORDS: Mapping[str, Words] = {each.name: each.no_room_messages for each in DIALECTS if isinstance(each, Wording)}
-"""By the name that gangs carry (`Gang.messages`): what waiting members say in the words of their own system."""
+"""By the dialect's name (`Gang.messages`): the messages on waiting members in the words of their own system."""
 
 _POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels, *each.pod_keys.annotations))
 
 
 def all_kinds() -> tuple[ResourceKind, ...]:
-    """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, what describes the pods of these,
-    topologies, signs of others.
+    """Return every kind to watch, besides pods, nodes and namespaces.
+
+    These are group objects, workloads, runtimes that describe the pods of workloads, topologies, and evidence of other
+    systems.
     """
     of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
     kept = (replace(kind, keeps=_asks) if kind in WATCHED else kind for kind in of_dialects)
@@ -53,7 +55,7 @@ def all_kinds() -> tuple[ResourceKind, ...]:
 
 
 def _taught(described: Sequence[Manifest]) -> Iterator[ResourceKind]:
-    """Kinds that WorkloadKinds describe: of these, too, only those are kept that ask for something."""
+    """Yield the kinds that WorkloadKinds describe, restricted to objects that carry a key that asks for a gang."""
     return (replace(kind, keeps=_asks) for kind in resources_of(described))
 
 

@@ -1,6 +1,6 @@
-"""What a workload's pod template gets at its admission, so that its pods are known as a gang's.
+"""The labels that a workload's pod template gets at admission to identify its pods as a gang's.
 
-A workload and the sources come in; labels, or the workload as it is once admitted, go out.
+From a workload and the sources, the functions return these labels, or the workload as it is after admission.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,31 +32,31 @@ from kube import keys
 from kube.objects import Pod
 
 _HANDED = tuple(key for each in DIALECTS if isinstance(each, HandingDown) for key in each.handed)
-"""Annotations that workloads hand down to the objects made of them."""
+"""Annotations that workloads propagate to their child workloads."""
 
 
 def examples(workload: Manifest) -> tuple[Pod, ...]:
-    """A pod of each template, as the workload makes them. Raises `MalformedError`."""
+    """Return one pod for each template, as the workload creates it. Raises `MalformedError`."""
     return (example_pod(workload),) if is_job(workload) else example_pods(workload)
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
-    """Labels that a workload's pod template gets at its admission, so that its pods are known as a gang's.
+    """Return the labels that a workload's pod template gets at admission to identify its pods as a gang's.
 
-    Empty for everything that is no workload or asks for nothing. Raises `MalformedError`.
+    The result is empty if the object is no workload or asks for no gang. Raises `MalformedError`.
     """
     if not is_job(manifest):
         return {} if shape_of(manifest) is None else _labels(_ours(sources), manifest, sources, claimed=True)
     ours = _ours(sources)
     others = [each for each in DIALECTS if each not in ours and asks_in(each, manifest, sources)]
     claimed = bool(others) or dialect_of(example_pod(manifest)) is not None
-    # What is asked for in so many words goes before what is automatic.
+    # An explicit request overrides the automatic gang of an unclaimed Job.
     asked = _labels(ours, manifest, sources, claimed=True)
     return asked if asked or claimed else _labels(ours, manifest, sources, claimed=False)
 
 
 def queued(manifest: Manifest, sources: Sources) -> bool:
-    """Whether a workload is in a queue of ours: one that is suspended from the start is so for its queue to resume it.
+    """Whether a workload is in a queue of Phalanx. Users create such a workload suspended so that its queue resumes it.
 
     Raises `MalformedError`.
     """
@@ -64,7 +64,7 @@ def queued(manifest: Manifest, sources: Sources) -> bool:
 
 
 def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
-    """The object as it is after admission: a workload that asks for a gang has its template labelled."""
+    """Return the object as it is after admission: a workload that asks for a gang has labels on its template."""
     labels = template_labels(manifest, sources)
     if _started(manifest, sources):
         manifest = _resumed(manifest, suspended_at(manifest).split("."))
@@ -82,7 +82,7 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
 def handed_down(
     manifest: Manifest, old: Manifest | None, sources: Sources
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """What admission writes down in a workload for the object made of it that is the gang: ways, values (None: out).
+    """Yield the fields that admission writes in a workload for its child: way and value (None removes the field).
 
     Raises `MalformedError`.
     """
@@ -90,7 +90,7 @@ def handed_down(
 
 
 def as_made(manifest: Manifest, sources: Sources) -> Manifest:
-    """The object made of a workload that is the gang in its place; any other as it is. Raises `MalformedError`."""
+    """Return the child workload that is the gang in place of the object, else the object. Raises `MalformedError`."""
     said = metadata_of(manifest).annotations if hands_down(manifest) else {}
     asked = any(isinstance(each, HandingDown) and each.asks(said) for each in _ours(sources))
     if not asked and holds_its_heir(manifest):
@@ -106,8 +106,8 @@ def as_made(manifest: Manifest, sources: Sources) -> Manifest:
 def _that_asks_itself(
     manifest: Manifest, sources: Sources, asks: Callable[[Dialect, Manifest, Sources], bool]
 ) -> Manifest:
-    """The only workload that another one holds, where it asks to be a gang itself; else the one that holds it."""
-    with suppress(MalformedError):  # of none or several nothing is asked: each is for itself
+    """Return the only child of a workload if the child itself asks to be a gang; else the workload."""
+    with suppress(MalformedError):  # without exactly one child, no child is the gang in place of the workload
         heir = heir_of(manifest, _HANDED, sources.find, _labels_handed(sources))
         if heir is not None and any(asks(each, heir.manifest, sources) for each in _ours(sources)):
             return heir.manifest
@@ -115,43 +115,49 @@ def _that_asks_itself(
 
 
 def _grouped_by_kind(manifest: Manifest, sources: Sources) -> bool:
-    """Whether a dialect of ours makes one gang of the workload's pods because it made them."""
+    """Whether a dialect that Phalanx handles groups the workload's pods into one gang by the workload's kind."""
     name, pods = key_of(manifest)[3], examples(as_admitted(manifest, sources))
     claims = (each.gang_of(pod) for each in _ours(sources) if isinstance(each, ByWorkload) for pod in pods)
     return any(claim is not None and claim.name == name for claim in claims)
 
 
 def asks_in(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
-    """Whether a workload would ask to be a gang in this dialect, whoever runs in the cluster."""
+    """Whether a workload asks to be a gang in this dialect, even if the dialect is ceded to another system."""
     asked = dialect.template_labels(workload, sources, claimed=True)
     return bool(asked) or any(dialect.gang_of(pod) is not None for pod in examples(workload))
 
 
 def _asks_as_a_whole(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
-    """Likewise by what the workload says itself, and not by a group that its pods name: others may be in that."""
+    """Whether the workload's own metadata ask for a gang in this dialect.
+
+    A group that its pods name does not count, because pods of other workloads may be in that group.
+    """
     return bool(dialect.template_labels(workload, sources, claimed=True))
 
 
 def _labels_handed(sources: Sources) -> tuple[str, ...]:
-    """Labels that workloads of some kinds hand down. Where the system runs whose they are, it sees to that itself."""
+    """Return the labels that workloads of some kinds propagate. A system that runs here propagates its own labels."""
     return tuple(key for each in _ours(sources) if isinstance(each, Queueing) for key in each.workload_labels)
 
 
 def _ours(sources: Sources) -> list[Dialect]:
-    """The dialects that are not left to another system."""
+    """Return the dialects that are not ceded to another system."""
     left = left_to(sources)
     return [each for each in DIALECTS if each.name not in left]
 
 
 def _labels(dialects: Sequence[Dialect], manifest: Manifest, sources: Sources, *, claimed: bool) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for dialect in dialects:  # a label that two would write is that of the first, as in `dialect_of`
+    for dialect in dialects:  # if two dialects write a label, the first one wins, as in `dialect_of`
         labels = {**dialect.template_labels(manifest, sources, claimed=claimed), **labels}
     return labels
 
 
 def _started(manifest: Manifest, sources: Sources) -> bool:
-    """Whether a workload that is suspended starts all the same. One that was admitted before is so by its user."""
+    """Whether admission resumes a suspended workload.
+
+    A workload that was admitted before is not resumed, because its user has suspended it.
+    """
     at = suspended_at(manifest)
     if not at or at_path(manifest, at) is not True:
         return False
@@ -161,5 +167,5 @@ def _started(manifest: Manifest, sources: Sources) -> bool:
 
 
 def _resumed(part: Mapping[str, Any], way: Sequence[str]) -> dict[str, Any]:
-    """A workload whose suspension, which stands there, is lifted."""
+    """Return the workload with its suspend field, at this way, set to false."""
     return {**part, way[0]: _resumed(part[way[0]], way[1:]) if way[1:] else False}

@@ -1,4 +1,4 @@
-"""What the nodes are arranged in: objects come in, out go the topologies of all dialects, and the one of a gang."""
+"""Topologies of the nodes: all topologies that objects of all dialects describe, and the topology of a gang."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -14,27 +14,27 @@ from kube.topology import Topology
 
 
 def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
-    """All valid topologies, and what is wrong with the others."""
+    """Return all valid topologies, and the faults of the invalid ones."""
     found, faults = described_topologies(sources)
     return [each for each in found if not each.refused], faults
 
 
 def described_topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
-    """All topologies, stand-ins for the refused ones too, and what is wrong with these: what gangs are read with."""
+    """Return the topologies with which gangs are read, and the faults. A refused topology has a stand-in."""
     findings = Findings()
     return checked_topologies(sources, findings, left_to(sources)), list(findings.faults)
 
 
 def known_topologies(sources: Sources) -> list[Topology]:
-    """All valid topologies, without a look at objects that are none."""
+    """Return all valid topologies, without a review of objects that are not topologies."""
     return [each for each in _all_known(sources, Findings(), left_to(sources)) if not each.refused]
 
 
 def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:
-    """The topology that a gang is placed in: the one it names, else the only one of its kind.
+    """Return the topology in which a gang is placed: the topology that it names, else the only one of its kind.
 
-    None where there is none at all, and where the named one does not exist yet (then the gang waits for it). A fault
-    where several exist and none is named, or where the gang names a level that the topology lacks.
+    Return None if there is no topology, or if the named one does not exist yet; the gang then waits for it. Return a
+    fault if several exist and the gang names none, or if the gang names a level that the topology lacks.
     """
     pods = [member.pod for member in gang.members]
     match levels.choose(gang.topology, gang.topology_kind, node_pools.reachable(gang.topology, pods, known)):
@@ -54,7 +54,7 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
 
 
 def checked_topologies(sources: Sources, findings: Findings, left: Container[str] = ()) -> list[Topology]:
-    """All, stand-ins for the refused ones too; what is wrong with them, and beside them, goes to `findings`."""
+    """Return all topologies, with stand-ins for the refused ones. Faults of topologies and queues go to `findings`."""
     for dialect in DIALECTS:
         if isinstance(dialect, Reviewing) and dialect.name not in left:
             dialect.review(sources, findings)
@@ -62,10 +62,10 @@ def checked_topologies(sources: Sources, findings: Findings, left: Container[str
 
 
 def _all_known(sources: Sources, findings: Findings, left: Container[str]) -> list[Topology]:
-    """The topologies that objects of all dialects describe, or should describe; where there are none, the one found
-    on the nodes.
+    """Return the topologies that objects of all dialects describe, with stand-ins for the refused ones.
 
-    What is wrong with objects of a dialect that is `left` to another system is not our business.
+    If there are none, return the topology that was found on the nodes' labels. Objects of a dialect that is ceded to
+    another system (`left`) get no faults.
     """
     described: list[node_pools.Described] = []
     wrong, others = Findings(), Findings()

@@ -1,7 +1,6 @@
-"""Keys by which pods ask for gangs, where they ask for nothing: misspelt, empty, or in the wrong place.
+"""Advice on keys without effect: keys that ask for gangs but are misspelt, empty, or in the wrong place.
 
-No dialect reads them there; whoever wrote them is told at admission, by the dry run, and by the doctor, and so is what
-else is easily overlooked in workloads.
+No dialect reads such keys. Admission, the dry run and the doctor report them, together with the advice of `oversights`.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -24,22 +23,22 @@ from kube.objects import ObjectMeta, Pod
 from kube.scheduling import names_another_scheduler
 
 _ALIKE = 0.75
-"""From here on two words are taken for one: two letters that have changed places in a short one."""
+"""The similarity ratio from which two words count as one with a typo. Two swapped letters in a short word reach it."""
 
 _PLACES = {
     "labels": frozenset(key for each in DIALECTS for key in each.pod_keys.labels) - {WORKLOAD},
     "annotations": frozenset(key for each in DIALECTS for key in each.pod_keys.annotations),
 }
-"""The keys by which pods ask for gangs."""
+"""The keys by which pods ask for gangs, by place."""
 _MORE = {
     "labels": _PLACES["labels"].union(*(each.pod_keys.more_labels for each in DIALECTS)),
     "annotations": _PLACES["annotations"].union(*(each.pod_keys.more_annotations for each in DIALECTS)),
 }
-"""The same, with those by which they say more about them."""
+"""The keys by which pods ask for gangs or describe them further, by place."""
 _OF: dict[str, set[str]] = {
     key: {each.name for each in DIALECTS if key in each.pod_keys.all} for key in frozenset().union(*_MORE.values())
 }
-"""By key: the dialects that have it."""
+"""By key: the dialects that read it."""
 
 
 _KeysOf = tuple[Mapping[str, str], Mapping[str, str]]
@@ -47,21 +46,24 @@ _KeysOf = tuple[Mapping[str, str], Mapping[str, str]]
 
 
 def typos(sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
-    """What pods without a node, and workloads, say that would ask for a gang but for a slip of the pen.
+    """Return advice on keys of unbound pods and of workloads that would ask for a gang without a typo.
 
-    `reported`: what is told already; of no field is anything told twice.
+    `reported`: faults and advice that are reported already. Their fields get no second advice.
     """
     return _new(_all_typos(sources), reported)
 
 
 def typos_of(manifest: Manifest, sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
-    """The same of one object, as far as it is a workload."""
+    """Return the advice on typos and oversights in one object; empty if it is no workload.
+
+    `reported`: faults and advice that are reported already. Their fields get no second advice.
+    """
     theirs = _others(sources)
     return _new((*_of_workload(manifest, theirs), *oversights(manifest, theirs)), reported)
 
 
 def _others(sources: Sources) -> frozenset[str]:
-    """The keys that only systems read which run here themselves: what they are written on is not our business."""
+    """Return the keys that only systems read to which their dialect is ceded. These keys get no advice."""
     theirs = left_to(sources)
     return frozenset(key for key, names in _OF.items() if names <= theirs.keys())
 
@@ -97,7 +99,7 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
         found, metadata, ref = pod_templates.templates(manifest), metadata_of(manifest), ref_of(manifest)
         made = pod_templates.made_by(manifest)
     except MalformedError:
-        return  # the dialects say it
+        return  # the dialects report it
     for each in found:
         by_place = {"labels": each.labels, "annotations": each.annotations}
         if dialect_of(Pod(metadata=ObjectMeta(labels=dict(each.labels), annotations=dict(each.annotations)))) is None:
@@ -115,7 +117,7 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
 
 
 def _key(advice: Advice) -> str:
-    """The key that is spoken of."""
+    """Return the key in the advice's field."""
     return advice.field.partition("[")[2].removesuffix("]")
 
 
@@ -126,7 +128,7 @@ def _misplaced(
     found: tuple[Template, ...],
     shape: WorkloadKind,
 ) -> Iterator[Advice]:
-    """Keys of pods on the workload itself, unless its pods carry them as well."""
+    """Yield advice on pod keys that stand on the workload itself and not on its pods."""
     for place, written in zip(_MORE, metadata, strict=True):
         for key in written:
             right = next((each for each in (place, *_MORE) if key in _MORE[each]), None)
@@ -153,12 +155,12 @@ def _advice(ref: ObjectRef, at: str, by_place: Mapping[str, Mapping[str, str]]) 
 
 @lru_cache(maxsize=1024)
 def _known_key(key: str, place: str) -> str:
-    """The known key that one of a label or annotation is a slip for; "" for any other. Many pods have the same ones."""
+    """Return the known key that a misspelt key resembles; "" if none. It is cached, because many pods share keys."""
     return next((each for each in sorted(_PLACES[place]) if _alike(key, each)), "")
 
 
 def _alike(key: str, known: str) -> bool:
-    """Whether one of the two halves of a key is the same and the other nearly so."""
+    """Whether one half of the key (prefix or name) equals the known key's half, and the other half is similar."""
     (prefix, _, name), (known_prefix, _, known_name) = key.rpartition("/"), known.rpartition("/")
     if name == known_name:
         return _near(prefix, known_prefix)

@@ -1,4 +1,4 @@
-"""Objects that ask to be gangs by our own annotations, of kinds that are neither in the table nor described."""
+"""Objects that ask to be gangs by Phalanx's annotations but whose kind is neither in the table nor user-defined."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ _AGAIN = (
 
 
 def asking_in_vain(manifest: Manifest) -> Advice | None:
-    """What is told of an object whose kind nobody knows; None where it does not ask."""
+    """Return advice on an object of an unknown kind that asks for a gang; None if it does not ask."""
     metadata = manifest.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     written = annotations if isinstance(annotations, Mapping) else {}

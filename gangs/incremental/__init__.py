@@ -1,5 +1,5 @@
-"""All gangs, kept as they were read: changes of pods and objects come in, out go the gangs that read differently.
+"""The incremental reading of all gangs: from changes of pods and objects to the gangs whose reading changes.
 
-Start with `readings`. `pods` finds pods by what they name; `dependencies` holds what a reading looked at, so that it is
-read again when that has changed, and only then.
+Start with `readings`. `pods` indexes pods by the gangs and Jobs that they name. `dependencies` records the inputs of
+each reading, so that a gang is read again only when one of its inputs changes.
 """

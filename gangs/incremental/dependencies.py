@@ -1,7 +1,7 @@
-"""What a reading looked at, so that it is read again when that has changed, and only then.
+"""The recorded inputs of a reading. A gang is read again only when one of its inputs changes.
 
-The idea is that of build systems which record what a task reads ("Build Systems à la Carte", Mokhov, Mitchell and
-Peyton Jones, ICFP 2018, verifying traces): nobody has to say by hand on what a gang depends.
+The idea comes from build systems that record what a task reads: verifying traces in "Build Systems à la Carte"
+(Mokhov, Mitchell and Peyton Jones, ICFP 2018). The dependencies of a gang thus need no declaration.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from gangs.workloads.kind_table import shape_of
 from kube.catalog import Naming, ObjectKey
 
 Look = tuple[Hashable, ...]
-"""One thing that was looked at; the first part says what kind of look it was."""
+"""One input of a reading: the sort of the look-up first, then its arguments."""
 
 OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
     "object",
@@ -29,52 +29,52 @@ OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
 
 
 class Looks:
-    """Notes what is looked at (`gangs.sources.Looked`)."""
+    """A recorder of the inputs of a reading (`gangs.sources.Looked`)."""
 
     def __init__(self) -> None:
         self.all: set[Look] = set()
 
     def at_object(self, key: ObjectKey) -> None:
-        """One object."""
+        """Record a look-up of one object."""
         self.all.add((OBJECT, key))
 
     def at_kind(self, group: str, kind: str) -> None:
-        """All objects of a kind."""
+        """Record a look-up of all objects of a kind."""
         self.all.add((KIND, group, kind))
 
     def whether(self, group: str, kind: str) -> None:
-        """Whether there is an object of a kind."""
+        """Record the question whether there is an object of a kind."""
         self.all.add((EXISTENCE, group, kind))
 
     def at_kinds(self) -> None:
-        """Of which kinds there are objects."""
+        """Record the question which kinds have objects."""
         self.all.add((KINDS,))
 
     def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
-        """The objects that are found by a value."""
+        """Record a look-up of the objects of a kind that the function `by` maps to a value."""
         self.all.add((SOUGHT, group, kind, by, value))
 
     def at_called(self, namespace: str, name: str) -> None:
-        """The objects of a name."""
+        """Record a look-up of the objects of a name, of any kind."""
         self.all.add((CALLED, namespace, name))
 
     def at_labels(self, namespace: str) -> None:
-        """The labels of a namespace."""
+        """Record a look-up of a namespace's labels."""
         self.all.add((LABELS, namespace))
 
     def at_sharing(self, namespace: str) -> None:
-        """With whom a namespace shares its groups."""
+        """Record the question with which namespaces a namespace shares its groups."""
         self.all.add((SHARING, namespace))
 
     def at_scheduler(self, name: str) -> None:
-        """When a scheduler last tried a pod."""
+        """Record the question when a scheduler last tried a pod."""
         self.all.add((SCHEDULER, name))
 
 
 class LookIndex:
-    """Who looked at what, by the name that was asked about; and by what objects are sought at all.
+    """The inputs of each reading, by the name that was read, and the readings of each input.
 
-    `sought_by`: by group and kind. What has been sought by once stays.
+    `sought_by`: by API group and kind, the functions by which objects are looked up. They are never removed.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class LookIndex:
         self._lookers: defaultdict[Look, set[GangKey]] = defaultdict(set)
 
     def put(self, about: GangKey, looks: set[Look]) -> None:
-        """What was looked at when this name was asked about, in the place of what it was before."""
+        """Replace the inputs of the reading of this name."""
         old = self._looks.pop(about, set())
         for look in old - looks:
             self._lookers[look].discard(about)
@@ -96,7 +96,7 @@ class LookIndex:
         self.note_sought(looks - old)
 
     def note_sought(self, looks: Iterable[Look]) -> None:
-        """By what objects were sought in these looks."""
+        """Record the functions by which objects were looked up in these inputs."""
         for look in looks:
             if look[0] == SOUGHT:
                 _, group, kind, by, _ = look
@@ -104,16 +104,16 @@ class LookIndex:
                 self.sought_by[group, kind].add(by)
 
     def who_looked(self, looks: Iterable[Look]) -> set[GangKey]:
-        """The names that somebody looked at one of these for."""
+        """Return the names whose reading has one of these inputs."""
         return {about for look in looks for about in self._lookers.get(look, ())}
 
 
 def looks_at(
     key: ObjectKey, old: Manifest | None, new: Manifest | None, sought_by: Mapping[tuple[str, str], set[Naming]]
 ) -> Iterator[Look]:
-    """Every look that would find something else, now that an object is `new` and was `old` (None: not there).
+    """Yield every input that changes when an object changes from `old` to `new` (None: it does not exist).
 
-    :param sought_by: by what objects of each group and kind have been sought.
+    :param sought_by: by API group and kind, the functions by which objects have been looked up.
     """
     group, kind, namespace, name = key
     yield OBJECT, key
@@ -128,7 +128,10 @@ def looks_at(
 
 
 def says_the_same(kind: tuple[str, str], old: Manifest | None, new: Manifest | None) -> bool:
-    """Whether two versions of an object, of this group and kind, ask for the same: most often its status is new."""
+    """Whether two versions of an object of this kind are equal in all fields that are read.
+
+    Most often only the status differs.
+    """
     if old is None or new is None:
         return old is new
     return _asking(kind, old) == _asking(kind, new)
@@ -137,11 +140,11 @@ def says_the_same(kind: tuple[str, str], old: Manifest | None, new: Manifest | N
 _VERSIONS = ("resourceVersion", "generation", "managedFields")
 _GANG = "phalanx.dev", "Gang"
 _KEPT_OF_GANGS = ("flavors", "topology")
-"""What is read of a Gang's status: the quota that its plan uses, and where an automatic gang was placed first."""
+"""Status fields of a Gang that are read: the quota that its plan uses, and the first placement of an automatic gang."""
 _JOB = "batch", "Job"
 _READ_OF_JOBS = ("succeeded", "completedIndexes", "conditions")
 _READ_OF_WORKLOADS = ("conditions",)
-"""Where a training job says that it has ended."""
+"""Status fields of a training job that report its end."""
 
 
 def _asking(kind: tuple[str, str], manifest: Manifest) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pods by what they name: their gang, the gangs they list, the Job that made them, their company."""
+"""Pods indexed by the gang that they name, the gangs that they list, their Job, and their company (`Grouping`)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Sequence
@@ -19,11 +19,11 @@ _GROUPING = {dialect.name: dialect for dialect in DIALECTS if isinstance(dialect
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A pod and what it names.
+    """A pod with the names in its metadata.
 
-    `claim`: its gang, None for none of ours. `theirs`: its gang that is left to another system. `joined`: gangs that it
-    lists beside. `job`: namespace and name of the Job that controls it. `company`: what it shares with pods of other
-    gangs. `named`: by dialect, what it would be called there.
+    `claim`: its gang; None if it has none or if the gang is ceded. `theirs`: its gang if that is ceded to another
+    system. `joined`: the other gangs that it lists. `job`: namespace and name of the Job that controls it. `company`:
+    the value that it shares with pods of other gangs (`Grouping`). `named`: the gang that it names, by dialect.
     """
 
     pod: Pod
@@ -36,12 +36,12 @@ class _Known:
 
     @property
     def key(self) -> GangKey | None:
-        """Its gang, whosever it is."""
+        """Its gang, ceded or not; None if it names none."""
         return self.claim or self.theirs
 
 
 class _Index(dict[Hashable, dict[str, Pod]]):
-    """Pods by some value, and there by `namespace/name`; values without pods are not kept."""
+    """Pods by a value, and below by `namespace/name`. Values without pods are removed."""
 
     def add(self, value: Hashable, pod: Pod) -> None:
         self.setdefault(value, {})[pod.key] = pod
@@ -69,15 +69,15 @@ class KeptPods:
         self._companies = _Index()
         self._in_dialect: dict[str, dict[str, Pod]] = {dialect.name: {} for dialect in DIALECTS}
         self._lists: defaultdict[GangKey, Counter[GangKey]] = defaultdict(Counter)
-        """How many pods of a gang list another and, within a namespace, the other way round."""
+        """By gang and other gang: how many pods list the other one. Within a namespace, both directions are counted."""
         self._unfinished: Counter[GangKey] = Counter()
         self._succeeded: Counter[GangKey] = Counter()
         self._admitted: defaultdict[str, dict[str, GangKey]] = defaultdict(dict)
-        """By dialect and pod: the gangs of live pods that came in through our webhook."""
+        """By dialect and pod: the gangs of live pods that Phalanx's webhook admitted."""
         self.live: dict[str, tuple[Pod, GangKey]] = {}
-        """Pods that name a gang of ours and have neither finished nor been deleted, by `namespace/name`."""
+        """Pods that name a gang that is not ceded, and are neither finished nor terminating, by `namespace/name`."""
         self.touched: set[GangKey] = set()
-        """Gangs of pods that were changed by the last update, before it or after."""
+        """Gangs, before or after the last update, of the pods that the update changed."""
 
     @staticmethod
     def look_at(key: GangKey) -> Look:
@@ -95,7 +95,7 @@ class KeptPods:
         return _COMPANY, dialect, company
 
     def update(self, pods: Mapping[str, Pod | None], left: Left) -> set[Look]:
-        """Take over pods that are new, changed or (None) gone. Returns the looks that find something else now."""
+        """Take over pods that are new, changed or (None) gone. Return the inputs of readings that change by this."""
         changed: set[Look] = set()
         self.touched = set()
         for key, pod in pods.items():
@@ -111,29 +111,29 @@ class KeptPods:
         return changed
 
     def named(self, key: GangKey) -> Sequence[Pod]:
-        """The pods that name a gang of ours, finished ones too, by their names."""
+        """Return the pods that name a gang that is not ceded, finished pods included, ordered by name."""
         return self._named.of(key)
 
     def theirs(self, key: GangKey) -> Sequence[Pod]:
-        """The pods that name a gang which is left to another system."""
+        """Return the pods that name a gang that is ceded to another system."""
         return self._theirs.of(key)
 
     def finished(self, key: GangKey) -> list[Pod]:
-        """Those of them that have finished and still exist."""
+        """Return the pods that name this gang, have finished and still exist."""
         return [pod for pod in self.named(key) if pod.finished and not pod.terminating]
 
     def made_by(self, key: GangKey) -> Sequence[Pod]:
-        """The pods of the Job of that name."""
+        """Return the pods of the Job of that name."""
         return self._made.of((key.namespace, key.name))
 
     def company(self, dialect: str, company: Hashable) -> Sequence[Pod]:
-        """The pods of a dialect that have this in common."""
+        """Return the pods of a dialect that share this `company` value."""
         return self._companies.of((dialect, company))
 
     def linked(self, key: GangKey) -> Iterable[GangKey]:
-        """The gangs next to one by the lists of pods: those that it lists, and those of its namespace that list it.
+        """Return the gangs that pods link to a gang: the gangs that it lists, and gangs of its namespace that list it.
 
-        What pods of another namespace list concerns nobody there (docs/decisions/0013).
+        Lists in pods of another namespace have no effect on a gang (docs/decisions/0013).
         """
         return self._lists.get(key, Counter()).keys()
 
@@ -148,29 +148,29 @@ class KeptPods:
         return None if known is None else known.claim
 
     def left_key(self, key: str) -> GangKey | None:
-        """The gang of that pod which is left to another system."""
+        """Return the gang of that pod if it is ceded to another system; else None."""
         known = self._known.get(key)
         return None if known is None else known.theirs
 
     @property
     def waited_for(self) -> KeysView[GangKey]:
-        """Gangs that pods name which have not finished."""
+        """Gangs with unfinished pods."""
         return self._unfinished.keys()
 
     def succeeded(self, key: GangKey) -> int:
-        """How many pods that name the gang have ended well and are counted by nobody else."""
+        """Return how many pods that name the gang have succeeded. Pods that a Job counts are left out."""
         return self._succeeded[key]
 
     def carried(self, to: Container[str]) -> frozenset[GangKey]:
-        """Of the dialects that are left to others: the gangs with a live pod that came in through our webhook."""
+        """Return the gangs, in ceded dialects, with a live pod that Phalanx's webhook admitted."""
         return frozenset(key for name, keys in self._admitted.items() if name in to for key in keys.values())
 
     def dialects(self) -> frozenset[str]:
-        """The dialects in whose words some pod names a gang."""
+        """Return the dialects in which some pod names a gang."""
         return frozenset(name for name, pods in self._in_dialect.items() if pods)
 
     def examples(self) -> list[Pod]:
-        """One such pod of each."""
+        """Return one pod of each dialect in which some pod names a gang."""
         return [next(iter(pods.values())) for pods in self._in_dialect.values() if pods]
 
     def _put(self, key: str, known: _Known) -> None:
@@ -239,7 +239,7 @@ def _known(pod: Pod, left: Left) -> _Known:
 
 
 def _ended_well(pod: Pod) -> bool:
-    """Whether nobody waits for the pod any more, and no Job keeps count of it."""
+    """Whether the pod has succeeded and is not counted by a Job, so that its gang needs one member less."""
     return pod.status.phase == "Succeeded" and not pod.terminating and not counted_by_job(pod)
 
 

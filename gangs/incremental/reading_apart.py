@@ -1,7 +1,7 @@
-"""Every gang in one go, where one that cannot be read keeps no other from being read.
+"""The reading of every gang at once, in which an internal error on one gang does not affect other gangs.
 
-That an object makes a reader of ours fail is an error of ours. Whoever asks about his own gangs must not get it for
-what somebody else wrote.
+If an object makes the reading fail, that is an internal error of Phalanx. Users must not get this error for objects of
+other users.
 """
 
 import logging
@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 def read_apart(sources: Sources) -> Reading:
-    """`read_all`; where that fails, each gang by itself, with a fault for those that fail."""
+    """Return the result of `read_all`. If it fails, read each gang by itself, with a fault for each failing gang."""
     try:
         return read_all(sources)
     except Exception:

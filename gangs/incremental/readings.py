@@ -1,8 +1,8 @@
-"""Every gang, kept as it was read: what changes is read again, and nothing else.
+"""The cached readings of every gang. A gang is read again only when one of its inputs changes.
 
-`read_all` is what it comes to, at any moment; the tests compare the two. A gang is read by the name it goes by
-(`about`), from its own pods and all objects. What it looked at meanwhile is noted, and once any of that changes the
-gang is read again.
+At any moment the cache equals the result of `read_all`; the tests compare the two. A gang is read by its name
+(`about`), from its own pods and all objects. The inputs of the reading are recorded, and the gang is read again when
+any of them changes.
 """
 
 import logging
@@ -38,7 +38,7 @@ _Sorted = tuple[int, str, str]
 
 
 def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
-    """The dialects that read objects of each kind by their names."""
+    """Return, by API group and kind, the dialects that read objects of this kind by their names."""
     found = {kind: tuple(_ORDER) for kind in WORKLOADS}
     for dialect in DIALECTS:
         for each in dialect.group_kinds:
@@ -52,13 +52,13 @@ _ROOTS = _roots_by_kind()
 
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
-    """The dialects that read an object by its name."""
+    """Return the dialects that read an object by its name."""
     return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and shape_of(manifest) is not None else ())
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What is different after an update. `gangs`: those that are new, other than they were, or gone."""
+    """The result of an update. `gangs`: gangs that are new, changed or gone. The flags: whether these changed."""
 
     gangs: frozenset[GangKey] = frozenset()
     topologies: bool = False
@@ -66,9 +66,9 @@ class Changed:
 
 
 class KeptReadings:
-    """All gangs and topologies. Not safe for use from several threads at once; what it hands out never changes.
+    """All gangs and topologies. It is not thread-safe. The objects that it returns never change.
 
-    :param sources: all there is at first.
+    :param sources: the initial pods and objects.
     """
 
     def __init__(self, sources: Sources) -> None:
@@ -76,21 +76,21 @@ class KeptReadings:
         self._pods = KeptPods()
         self._left = left_alone(sources)
         self._topologies: list[Topology] = []
-        """Stand-ins for refused ones are among them."""
+        """All topologies, with stand-ins for the refused ones."""
         self._topology_faults: list[Fault] = []
         self._topology_looks: set[Look] = set()
         self._topologies_by: tuple[frozenset[str], Topology | None] = (frozenset(), None)
         self._readings: dict[GangKey, Reading] = {}
-        """By the name that was asked about: what was read then."""
+        """The readings, by the name that was read (`about`)."""
         self._faulty: set[GangKey] = set()
         self._looks = LookIndex()
         self._gangs: dict[GangKey, Gang] = {}
         self._readers: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
-        """By gang: the names that were asked about when it was read."""
+        """By gang: the names whose reading contains the gang."""
         self._names: Counter[GangKey] = Counter()
-        """The names of all gangs, each as often as there are gangs that it is a name of."""
+        """By name: the number of gangs that have this name among theirs."""
         self._members: Counter[str] = Counter()
-        """By `namespace/name`: of how many gangs a pod is a member."""
+        """By a pod's `namespace/name`: the number of gangs of which it is a member."""
         self._order: list[_Sorted] = []
         self._merged: Reading | None = None
         self._unreadable: frozenset[GangKey] | None = None
@@ -100,7 +100,7 @@ class KeptReadings:
 
     @property
     def left(self) -> Left:
-        """What is left to other systems."""
+        """The dialects that are ceded to other systems."""
         return self._left
 
     @property
@@ -110,16 +110,16 @@ class KeptReadings:
 
     @property
     def topology_faults(self) -> Sequence[Fault]:
-        """What is wrong with the others."""
+        """The faults of the invalid topologies."""
         return self._topology_faults
 
     @property
     def pods(self) -> KeptPods:
-        """The pods, by what they name."""
+        """The pods, indexed by the names in their metadata."""
         return self._pods
 
     def gang(self, key: GangKey) -> Gang | None:
-        """One gang."""
+        """Return the gang with this key; None if there is none."""
         return self._gangs.get(key)
 
     def gangs(self) -> tuple[Gang, ...]:
@@ -128,19 +128,19 @@ class KeptReadings:
         return tuple(self._gangs[GangKey(names[at], namespace, name)] for at, namespace, name in self._order)
 
     def read_as(self, name: GangKey) -> tuple[Gang, ...]:
-        """The gangs that were read when this name was asked about."""
+        """Return the gangs in the reading of this name."""
         return self._readings.get(name, Reading()).gangs
 
     def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
-        """What was wrong then."""
+        """Return the faults in the reading of this name."""
         return self._readings.get(name, Reading()).faults
 
     def faulty(self) -> Collection[GangKey]:
-        """The names that something was wrong with."""
+        """Return the names whose reading has faults."""
         return self._faulty
 
     def reading(self) -> Reading:
-        """Every gang, with all that is wrong."""
+        """Return every gang, with all faults and advice."""
         if self._merged is None:
             self._merged = self._put_together()
         return self._merged
@@ -162,7 +162,7 @@ class KeptReadings:
         )
 
     def unreadable(self) -> frozenset[GangKey]:
-        """Gangs that pods name and that could not be read."""
+        """Return the gangs that unfinished pods name but that could not be read."""
         if self._unreadable is None:
             self._unreadable = frozenset(name for name in self._pods.waited_for if name not in self._names)
         return self._unreadable
@@ -170,11 +170,13 @@ class KeptReadings:
     def update(
         self, sources: Sources, pods: Mapping[str, Pod | None], objects: Collection[ObjectKey]
     ) -> Changed | None:
-        """Take over what has changed; None where that concerns every gang, so that all have to be read anew.
+        """Take over changes of pods and objects.
 
-        :param sources: all there is now.
-        :param pods: those that are new, changed or (None) gone, by `namespace/name`.
-        :param objects: keys of the objects that are.
+        Return None if the ceded dialects change. Then every gang must be read again, with a new `KeptReadings`.
+
+        :param sources: all pods and objects after the change.
+        :param pods: pods that are new, changed or (None) gone, by `namespace/name`.
+        :param objects: keys of objects that are new, changed or gone.
         """
         if pods:
             self._unreadable = None
@@ -189,7 +191,7 @@ class KeptReadings:
         return replace(self._read_all(asked | self._roots_of(objects) | self._pods.touched), topologies=known)
 
     def _left_now(self) -> Left:
-        """What is left: by the signs of other systems, but for the gangs that have come in through us."""
+        """Return the ceded dialects, by the evidence of other systems, and the gangs that stay with Phalanx."""
         to = left_to(self._sources)
         return Left(to, self._pods.carried(to)) if to else Left()
 
@@ -220,7 +222,7 @@ class KeptReadings:
         return {(SCHEDULER, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
 
     def _roots_of(self, objects: Iterable[ObjectKey]) -> set[GangKey]:
-        """The names under which objects are read, of those that have not been yet."""
+        """Return the names under which these objects are read, without the names that have a reading already."""
         found = set()
         for key in objects:
             for dialect in _roots(key, self._sources.objects.get(key)):
@@ -228,7 +230,7 @@ class KeptReadings:
         return {name for name in found if name not in self._readings}
 
     def _read_topologies(self, changed: Collection[Look] | None) -> bool:
-        """Read them again where that may come to something else; whether it does."""
+        """Read the topologies again if an input has changed. Return whether the topologies or their faults changed."""
         by = self._pods.dialects(), self._sources.found
         if changed is not None and by == self._topologies_by and self._topology_looks.isdisjoint(changed):
             return False
@@ -259,7 +261,7 @@ class KeptReadings:
         return Changed(changed, faults=faults)
 
     def _asks(self, about: GangKey) -> bool:
-        """Whether something goes by this name."""
+        """Whether a pod or an object has this name in the dialect."""
         if self._pods.named(about) or self._pods.theirs(about):
             return True
         called = self._sources.catalog.called(about.namespace, about.name)
@@ -270,7 +272,7 @@ class KeptReadings:
         try:
             reading = self._read_by(dialect, about, looks)
         except Exception:
-            # An error of ours on what one tenant wrote must not stop what everybody else waits for.
+            # An internal error on one tenant's object must not stop the gangs of other tenants.
             LOG.exception("gang %s cannot be read", about)
             reading = Reading(faults=(_our_error(about),))
         self._looks.put(about, looks.all)
@@ -291,8 +293,10 @@ class KeptReadings:
     def _pods_for(
         self, dialect: Dialect, about: GangKey, sources: Sources, looks: set[Look]
     ) -> tuple[list[Pod], list[Pod]]:
-        """The pods of a gang, of those that it is grouped with, and others that its own look at: ours, and those that
-        are left to another system.
+        """Return the pods that the reading of a name needs: pods that the dialect may read, and ceded pods.
+
+        They are the pods of the gang, of gangs that are grouped with it, and of gangs in the same company
+        (`Grouping.company`).
         """
         keys = {about}
         if isinstance(dialect, Grouping):
@@ -315,7 +319,7 @@ class KeptReadings:
         return key is not None and key.dialect == dialect.name
 
     def _seen_by(self, dialect: Dialect, pod: Pod) -> bool:
-        """Whether the dialect may look at a pod that does not name the gang itself."""
+        """Whether the dialect may read a pod: it claims the pod, or no dialect does and the dialect is not ceded."""
         claim = self._pods.claim(pod.key)
         return claim.dialect == dialect.name if claim is not None else dialect.name not in self._left.to
 
@@ -325,7 +329,7 @@ class KeptReadings:
         return replace(gang, succeeded=sum(self._pods.succeeded(name) for name in names))
 
     def _take(self, about: GangKey, reading: Reading | None) -> None:
-        """Put a reading in the place of the one before (None: there is nothing to be read any more)."""
+        """Replace the reading of a name (None: no pod or object has this name any more)."""
         before = {gang.key for gang in self._readings.get(about, Reading()).gangs}
         after = {gang.key: gang for gang in reading.gangs} if reading is not None else {}
         for key in before - after.keys():
@@ -354,7 +358,7 @@ class KeptReadings:
         self._members.update(member.pod.key for member in gang.members)
 
     def _leave(self, about: GangKey, key: GangKey) -> None:
-        """The gang was not read any more when this name was asked about: it is gone if nobody else has read it."""
+        """Remove a gang from the reading of a name. The gang is deleted if no other name's reading contains it."""
         readers = self._readers[key]
         readers.discard(about)
         if not readers:
@@ -372,7 +376,7 @@ _Counted = TypeVar("_Counted")
 
 
 def _subtract(counter: Counter[_Counted], values: Collection[_Counted]) -> None:
-    """Count each once less; what is at nothing is not kept."""
+    """Decrement the count of each value, and remove values whose count is 0."""
     counter.subtract(values)
     for value in values:
         if not counter[value]:

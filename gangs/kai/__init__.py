@@ -1,7 +1,7 @@
-"""KAI Scheduler's way of asking: PodGroups with a topology policy, pods that name a policy, the policies' ConfigMap.
+"""The dialect of KAI Scheduler: PodGroups with a topology policy, pods that name a policy, and the policies' ConfigMap.
 
-As the guide to topology-aware scheduling has it whose manifests are in examples/kai, and as KAI Scheduler itself writes
-PodGroups. Where the two differ: docs/reference/keys/kai.md.
+It follows the guide to topology-aware scheduling, whose manifests are in examples/kai, and the PodGroups that KAI
+Scheduler itself writes. docs/reference/keys/kai.md lists the differences between the two.
 """
 
 NAME = "kai"

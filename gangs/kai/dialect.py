@@ -38,15 +38,15 @@ class KaiDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """By its PodGroup; where it only names a policy, by its Job, or alone."""
+        """Return the gang of the pod's PodGroup, or, if it only names a policy, its workload's gang or its own."""
         return members.gang_of(pod)
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """The guide protects no pod."""
+        """Return "": the guide protects no pod."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """One gang to each PodGroup, to each Job whose pods only name a policy, and to each such pod without a Job."""
+        """Return one gang for each PodGroup, each Job whose pods only name a policy, and each other such pod."""
         findings, gangs = Findings(), list[Gang]()
         settings = settings_of(sources, Findings())
         own = topology_of(settings)
@@ -60,12 +60,12 @@ class KaiDialect:
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """The levels of the ConfigMap, once anybody uses this dialect."""
+        """Return the topology of the ConfigMap's levels, if the ConfigMap, a PodGroup or a pod uses this dialect."""
         settings = settings_of(sources, findings)
         return (topology_of(settings),) if _used(sources) else ()
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
-        """Of its PodGroup."""
+        """Yield the status of the gang's PodGroup."""
         return status.group_statuses(key, view)
 
     def template_labels(  # noqa: D102 -- the protocol says it; workloads of this dialect carry their keys themselves
@@ -82,7 +82,7 @@ def _used(sources: Sources) -> bool:
 
 
 def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | None, Findings]]:
-    """Every unit with what is wrong with it; None for one that is malformed or over."""
+    """Return every unit with its faults; None in place of a unit that is malformed or has ended."""
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in sources.pods:
         if key := members.gang_of(pod):
@@ -100,7 +100,10 @@ def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | 
 
 
 def _check_jobs(about: GangKey | None, sources: Sources, settings: Settings, findings: Findings) -> None:
-    """What is wrong with Jobs, of the one that is asked about more: it is said before its pods are refused."""
+    """Report the faults of Jobs.
+
+    With `about`, the Job of this name also gets faults for which its pods would be refused.
+    """
     for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
         try:
             groups.check_placement(manifest, findings)
@@ -111,7 +114,7 @@ def _check_jobs(about: GangKey | None, sources: Sources, settings: Settings, fin
 
 
 def _check_others(about: GangKey | None, sources: Sources, findings: Findings) -> None:
-    """What is wrong with other workloads."""
+    """Report the faults of workloads other than Jobs."""
     for manifest in sources.called(about):
         if shape_of(manifest) is not None and not is_job(manifest):
             try:

@@ -1,4 +1,4 @@
-"""How many whole GPUs pods ask for: scopes and NVLink domains are counted in them."""
+"""The number of whole GPUs that pods request. Scopes and NVLink domains are measured in GPUs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +22,7 @@ def gpus_together(pods: Sequence[Pod], count: int) -> int:
 
 
 def check_gpu_scope(pods: Iterable[Pod], group: ObjectRef, findings: Findings) -> None:
-    """Note the pods by which a gang of scope gpu asks for more than the one GPU that it may have."""
+    """Report the pods by which a gang of scope gpu requests more than the single GPU that it may have."""
     total = 0
     for pod in sorted(pods, key=lambda each: age(each.metadata)):
         total += gpus_of(pod)

@@ -38,9 +38,9 @@ class Unit:
     jobs: tuple[ObjectRef, ...] = ()
     """The Jobs that make its pods."""
     made: Mapping[str, int] = field(default_factory=dict)
-    """By subgroup: pods that Jobs keep for it."""
+    """By subgroup: the number of pods that Jobs should run for it now."""
     ended: Mapping[str, int] = field(default_factory=dict)
-    """By subgroup: pods of it that Jobs have seen to their end."""
+    """By subgroup: the number of its pods that have completed in Jobs."""
     waiting_for: tuple[str, ...] = ()
 
     @property
@@ -50,9 +50,9 @@ class Unit:
 
 
 def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
-    """The unit of a PodGroup; None once the Jobs that made its pods have completed. Raises `MalformedError`.
+    """Return the unit of a PodGroup; None once the Jobs of its pods have completed. Raises `MalformedError`.
 
-    Pods that a Job has seen to their end are not waited for again.
+    Completed pods of a Job reduce the minimum.
     """
     ref = ref_of(manifest)
     spec = spec_of(manifest, ref, findings)
@@ -88,7 +88,10 @@ def _by_part(jobs: Iterable[tuple[Job, int]]) -> Mapping[str, int]:
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources) -> Unit | None:
-    """The unit of pods without a PodGroup object: those of one Job, else as if each were alone; None without one."""
+    """Return the unit of pods without a PodGroup object; None if no pod is live.
+
+    The pods belong to one Job, or the unit is read as if each pod were alone.
+    """
     live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not live_pods:
         return None
@@ -115,7 +118,7 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources) -> Unit | 
 def read_unit(
     unit: Unit, settings: Settings, own: Topology, topologies: Sequence[Topology], findings: Findings
 ) -> Gang | None:
-    """The gang of a unit, None where something is wrong. `own`: the topology that the settings make."""
+    """Return the gang of a unit; None if it has faults. `own`: the topology of the settings' levels."""
     wrong = Findings()
     members.check_annotations(unit.pods, wrong)
     check_priorities(unit.pods, unit.ref, wrong)
@@ -159,7 +162,7 @@ def read_unit(
 
 
 def check_placement(manifest: Manifest, findings: Findings) -> None:
-    """Note annotations on a Job that count only on its pods. Raises `MalformedError`."""
+    """Report annotations on a Job that have an effect only on its pods. Raises `MalformedError`."""
     annotations = metadata_of(manifest).annotations
     misplaced = [key for key in keys.ON_PODS if key in annotations]
     for key in misplaced:
@@ -169,7 +172,7 @@ def check_placement(manifest: Manifest, findings: Findings) -> None:
 
 
 def check_template(manifest: Manifest, settings: Settings, findings: Findings) -> None:
-    """Note what is wrong with the annotations that a Job gives its pods. Raises `MalformedError`."""
+    """Report faults of the annotations on a Job's pod template. Raises `MalformedError`."""
     job, ref = job_of(manifest), ref_of(manifest)
     name = job.pod_annotations.get(keys.POLICY)
     if name is None or not settings.there or settings.policy(name) is not None:
@@ -179,7 +182,7 @@ def check_template(manifest: Manifest, settings: Settings, findings: Findings) -
 
 
 def _constrained(gang: Gang, spec: PodGroupSpec, settled: Settled) -> Gang:
-    """The gang in the topology that KAI Scheduler's own field names, where it does."""
+    """Return the gang with topology and levels of KAI Scheduler's own fields, if these are set; else unchanged."""
     if not _names_a_place(spec):
         return gang
     constraint = spec.topology_constraint or TopologyConstraint()
@@ -220,7 +223,10 @@ def _wish(field: str, level: str | None) -> LevelWish | None:
 
 
 def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topology, findings: Findings) -> None:
-    """A scope that nobody knows is wrong; one inside the node, and what is switched off, is said."""
+    """Report an unknown scope as a fault, and a scope or policy that has another effect than expected as advice.
+
+    A scope inside the node places all pods on one node. A scope has no effect if topology awareness is disabled.
+    """
     scope = unit.spec.scope
     known = wishes.scopes(settings, own)
     if scope is not None and scope not in known:
@@ -241,7 +247,10 @@ def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topolo
 
 
 def _pod_sets(unit: Unit, roles: Sequence[str], topology: Topology | None) -> tuple[PodSet, ...]:
-    """One set for each subgroup, else for each role; every role takes part. Pods still to come may have any role."""
+    """Return one pod set for each subgroup, else one for each role. Every role takes part.
+
+    Expected pods may have any role.
+    """
     if (parts := unit.parts) is not None:
         return subgroups.pod_sets(parts, unit.pods, unit.made, unit.ended, topology)
     existing = Counter(map(members.role_of, unit.pods))
@@ -252,7 +261,7 @@ def _pod_sets(unit: Unit, roles: Sequence[str], topology: Topology | None) -> tu
 
 
 def _jobs_naming(group: ObjectRef, sources: Sources) -> list[tuple[ObjectRef, Job]]:
-    """The Jobs whose pods name the PodGroup, by name; a malformed one says itself what is wrong."""
+    """Return the Jobs whose pods name the PodGroup. Faults of malformed Jobs are reported on these Jobs."""
     found = []
     for manifest in sources.sought(JOB_GROUP, JOB_KIND, _group_in, (group.namespace, group.name)):
         with suppress(MalformedError):

@@ -8,7 +8,7 @@ POD_GROUPS = "podgroups"
 POD_GROUP = "scheduling.run.ai/pod-group"
 """Pod annotation: name of a PodGroup in the pod's namespace."""
 POD_GROUP_NAME = "pod-group-name"
-"""The same, as KAI Scheduler itself writes it."""
+"""Pod annotation that KAI Scheduler itself writes: name of a PodGroup in the pod's namespace."""
 POLICY = "scheduling.run.ai/topology-policy"
 """Pod annotation: a policy of the ConfigMap. Alone it asks for a gang, too: of the pods of the pod's Job."""
 ROLE = "scheduling.run.ai/topology-role"
@@ -43,7 +43,7 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 RACK_LABELS = ("topology.kubernetes.io/rack", "cloud.provider.com/topology-rack")
 
 GPU = "nvidia.com/gpu"
-"""The resource."""
+"""The name of the GPU resource."""
 SCHEDULER = "kai-scheduler"
 
 SPEC_FIELDS = ("minMember", "queue", "topologyPolicy", "topologyConstraint", "minSubGroup", "subGroups")

@@ -1,4 +1,4 @@
-"""Which gang a pod names, which part it plays there, and what its annotations may say."""
+"""The gang and the role that a pod names, and the checks of its annotations."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,10 @@ def group_of(pod: Pod) -> str:
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """By its PodGroup; where it only names a policy, by the workload whose pods belong together, or alone."""
+    """Return the gang of the pod's PodGroup. If the pod only names a policy, return its workload's gang, or its own.
+
+    Return None if the pod names neither.
+    """
     meta = pod.metadata
     if not meta.annotations:
         return None
@@ -63,7 +66,10 @@ def roles_of(pods: Sequence[Pod]) -> tuple[str, ...]:
 
 
 def policy_of(pods: Sequence[Pod], settings: Settings, findings: Findings) -> tuple[str | None, tuple[str, ...]]:
-    """The policy that the pods name, and what they wait for because of it. All speakers must name the same."""
+    """Return the policy that the pods name, and what they wait for because of it.
+
+    All decisive pods (`speakers`) must name the same policy.
+    """
     naming = [
         pod for pod in sorted(pods, key=lambda each: age(each.metadata)) if keys.POLICY in pod.metadata.annotations
     ]
@@ -85,7 +91,7 @@ def policy_of(pods: Sequence[Pod], settings: Settings, findings: Findings) -> tu
 
 
 def known_policies(settings: Settings) -> str:
-    """What to write instead of a policy that is not there."""
+    """Return the remedy for an unknown policy: the list of known ones."""
     return f"its policies are {', '.join(each.name for each in settings.policies) or 'none'}"
 
 
@@ -95,7 +101,7 @@ def seats_of(pods: Sequence[Pod], set_of: Callable[[Pod], str], findings: Findin
 
 
 def check_annotations(pods: Sequence[Pod], findings: Findings) -> None:
-    """Note roles that cannot be and groups that disagree; warn of what nobody reads."""
+    """Report invalid roles and contradicting PodGroups as faults, and unknown annotations as advice."""
     for pod in pods:
         ref, annotations = pod_ref(pod), pod.metadata.annotations
         role = annotations.get(keys.ROLE)

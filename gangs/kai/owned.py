@@ -1,6 +1,6 @@
-"""Pods that only name a policy, of workloads that are no Jobs: which are one gang, and what is told of the others.
+"""Pods of workloads other than Jobs that only name a policy: their gangs, and the reports on pods that form none.
 
-KAI Scheduler makes one group of a StatefulSet's or a training job's pods, and one group of each pod of a Deployment.
+KAI Scheduler groups all pods of a StatefulSet or a training job. For a Deployment it makes each pod a group of its own.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ TO_GROUP = (
     f"make a {keys.POD_GROUP_KIND} with minMember, and write {keys.POD_GROUP}: <its name> on all its pod templates "
     "instead"
 )
-"""What makes pods of several templates one gang, whatever makes them."""
+"""The remedy that makes the pods of several templates one gang, for every kind of workload."""
 
 
 def asks(template: Template) -> bool:
@@ -32,9 +32,9 @@ def asks(template: Template) -> bool:
 
 
 def unit_of_workload(unit: Unit, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
-    """The unit of pods that some workload made, or that stand alone; None where they are refused.
+    """Return the unit of pods with or without a workload; None if they are refused. Raises `MalformedError`.
 
-    :param unit: of these pods, as if each stood alone. Raises `MalformedError`.
+    :param unit: the unit of these pods, read as if each were alone.
     """
     maker = pod_templates.maker_of(pods[0])
     if maker is None:
@@ -62,9 +62,9 @@ def unit_of_workload(unit: Unit, pods: Sequence[Pod], sources: Sources, findings
 
 
 def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
-    """Note where a workload that is no Job asks for what it does not get. Raises `MalformedError`.
+    """Report requests of a workload other than a Job that it cannot get. Raises `MalformedError`.
 
-    :param pods: all that there are.
+    :param pods: all existing pods.
     """
     made, ref, found = pod_templates.made_by(manifest), ref_of(manifest), pod_templates.templates(manifest)
     if made is None or pod_templates.controlled(manifest) or hands_labels_down(manifest):
@@ -87,6 +87,6 @@ def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
 
 
 def _alone(kind: str) -> str:
-    """What becomes of pods of which each is a group, and how to get a gang."""
+    """Return the advice for pods that each are a group of their own, with the way to get a gang."""
     own_group = f"as in KAI Scheduler each pod of {with_article(kind)} is its own group"
     return f"places each pod alone: {own_group}; for one gang {TO_GROUP}"

@@ -42,7 +42,7 @@ class _Section(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the ConfigMap says. `there`: whether it exists and can be read; else these are the defaults."""
+    """The content of the ConfigMap. `there`: whether it exists and is readable; otherwise these are the defaults."""
 
     there: bool = False
     enabled: bool = True
@@ -55,7 +55,7 @@ class Settings:
 
     @property
     def below_the_node(self) -> frozenset[str]:
-        """Names of levels that lie inside a node: all that are listed before it, but for NVLink domains."""
+        """Names of levels inside a node: all levels listed before the node, except NVLink domains."""
         names = [each.name for each in self.levels]
         node = next((at for at, each in enumerate(self.levels) if _is_node(each)), 0)
         return frozenset((keys.GPU_SCOPE, keys.NUMA_LEVEL, *names[:node])) - {keys.NVLINK_LEVEL}
@@ -74,7 +74,10 @@ DEFAULTS = Settings()
 
 
 def settings_of(sources: Sources, findings: Findings) -> Settings:
-    """What the cluster's ConfigMap says; the defaults where there is none, or where it is wrong (noted)."""
+    """Return the settings of the cluster's ConfigMap.
+
+    Return the defaults if the ConfigMap does not exist or is invalid. Faults go to `findings`.
+    """
     manifest = sources.get("", keys.CONFIG_KIND, keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)
     if manifest is None:
         return DEFAULTS
@@ -125,7 +128,7 @@ def _check_policies(settings: Settings, ref: ObjectRef, at: str, findings: Findi
 
 
 def _targets(settings: Settings) -> tuple[str, ...]:
-    """What a policy may be about: the three words of the guide, and every level."""
+    """Return the values that a policy's `topology` may have: the three words of the guide, and every level."""
     levels = (keys.NVLINK_LEVEL, keys.NODE_LEVEL, keys.RACK_LEVEL, keys.ZONE_LEVEL)
     return tuple(dict.fromkeys((NVLINK, NUMA, NVSWITCH, *levels, *(each.name for each in settings.levels))))
 

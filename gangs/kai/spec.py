@@ -39,7 +39,7 @@ class TopologyPolicy(msgspec.Struct, frozen=True):
 
 
 class TopologyConstraint(msgspec.Struct, frozen=True, rename="camel"):
-    """The wish as KAI Scheduler's own version has it."""
+    """The placement request of a group or subgroup in KAI Scheduler's own version of the kind."""
 
     topology: str | None = None
     required_topology_level: str | None = None
@@ -47,7 +47,7 @@ class TopologyConstraint(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SubGroup(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of a PodGroup. `parent`: the subgroup that it is in; pods join those that no other is in."""
+    """A part of a PodGroup. `parent`: the subgroup that contains it. Pods join subgroups without children."""
 
     name: str
     min_member: int | None = None
@@ -74,7 +74,7 @@ class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def required_labels(self) -> tuple[Requirement, ...]:
-        """What every node must carry, wherever it is written."""
+        """The requirements on the labels of every node, from both fields in which they may be written."""
         inner = self.topology_policy.affinity if self.topology_policy else None
         return tuple(each for part in (inner, self.affinity) if part for each in part.required or ())
 

@@ -14,7 +14,7 @@ from kube.quantities import written
 from kube.requests import all_requests
 
 NODE_POOL = "default"
-"""KAI Scheduler speaks of one condition for each of its node pools; here there is one scheduler for all nodes."""
+"""KAI Scheduler writes one condition for each of its node pools. Phalanx has one scheduler for all nodes."""
 
 
 def group_statuses(key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
@@ -37,9 +37,9 @@ def group_status(
     """The status of the PodGroup that asked for the gang.
 
     :param finished: its pods that have ended; they are no members any more.
-    :param gang_object: what its Gang object says.
-    :param previous: as it is.
-    :param now: RFC 3339.
+    :param gang_object: the status of its Gang object.
+    :param previous: the current status of the PodGroup.
+    :param now: RFC 3339 time.
     """
     counts = _counts([*(member.pod for member in gang.members), *finished])
     return {
@@ -80,7 +80,7 @@ def _phase(minimum: int, counts: Mapping[str, int]) -> str:
 
 
 def _placed(gang_object: GangObjectStatus) -> list[Status]:
-    """What the Gang object says of its members' nodes."""
+    """Return the `Placed` condition of the gang's Gang object."""
     fields = ("type", "status", "reason", "message")
     return [
         {key: each.get(key, "") for key in fields} for each in gang_object.conditions if each.get("type") == "Placed"
@@ -88,7 +88,7 @@ def _placed(gang_object: GangObjectStatus) -> list[Status]:
 
 
 def _unschedulable(gang_object: GangObjectStatus, previous: Mapping[str, Any]) -> list[Status]:
-    """True while there is no room for the gang; False once there is; nothing where there always was."""
+    """Return the condition: True while the gang lacks capacity, False after that, none if it never lacked capacity."""
     if not gang_object.no_room and not previous.get("schedulingConditions"):
         return []
     condition = {
@@ -103,6 +103,6 @@ def _unschedulable(gang_object: GangObjectStatus, previous: Mapping[str, Any]) -
 
 
 def _amounts(gang: Gang, *, all_of_them: bool) -> dict[str, str]:
-    """What the members ask for: all of them, or those that have nodes."""
+    """Return the requests of the members by resource, of all members or of bound members only."""
     requests = all_requests(member.pod for member in gang.members if all_of_them or member.pod.bound)
     return {resource: written(resource, amount) for resource, amount in sorted(requests.items())}

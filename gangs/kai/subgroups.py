@@ -1,7 +1,7 @@
-"""Subgroups of a PodGroup: parts with minimums and places of their own, perhaps inside wider ones.
+"""Subgroups of a PodGroup: parts with minimums and placement requests of their own, which may be nested.
 
-Pods join leaves, by label. Each leaf is a pod set; what a wider subgroup requires holds its leaves together. Rules of
-KAI Scheduler's definition of the kind and of the webhook that guards it (v2alpha2, v0.17).
+Pods join leaves, by label. Each leaf is a pod set. The required level of a wider subgroup applies to all its leaves
+together. The rules are those of KAI Scheduler's CRD and of its validating webhook (v2alpha2, v0.17).
 """
 
 import re
@@ -24,13 +24,13 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The leaves of a PodGroup in the order in which they are written, and what stands above them."""
+    """The subgroups of a PodGroup: its leaves in the order in which they are written, and their ancestors."""
 
     groups: tuple[SubGroup, ...]
 
     @property
     def leaves(self) -> tuple[SubGroup, ...]:
-        """Those that pods join."""
+        """The subgroups without children. Pods join only these."""
         parents = {each.parent for each in self.groups}
         return tuple(each for each in self.groups if each.name not in parents)
 
@@ -65,7 +65,7 @@ def set_of(pod: Pod) -> str:
 
 
 def check(spec: PodGroupSpec, ref: ObjectRef, findings: Findings) -> None:
-    """Note what is wrong with the subgroups by themselves."""
+    """Report faults of the subgroups, without regard to pods and topologies."""
     groups = spec.sub_groups
     if spec.min_sub_group is not None and spec.min_member is not None:
         findings.fault(ref, "spec.minSubGroup", "is given beside spec.minMember", "keep one of the two")
@@ -88,7 +88,7 @@ def check(spec: PodGroupSpec, ref: ObjectRef, findings: Findings) -> None:
 
 
 def check_members(pods: Sequence[Pod], parts: Parts, ref: ObjectRef, findings: Findings) -> None:
-    """Note pods that name no leaf, and roles, which count for nothing here."""
+    """Report pods that name no leaf as faults, and roles, which have no effect with subgroups, as advice."""
     for pod in pods:
         at, name = f"metadata.labels[{keys.SUB_GROUP}]", set_of(pod)
         if name not in parts.names:
@@ -104,7 +104,10 @@ def check_members(pods: Sequence[Pod], parts: Parts, ref: ObjectRef, findings: F
 def pod_sets(
     parts: Parts, pods: Sequence[Pod], made: Mapping[str, int], ended: Mapping[str, int], topology: Topology | None
 ) -> tuple[PodSet, ...]:
-    """One set for each leaf. `made`: pods that Jobs keep for a leaf; `ended`: those that they saw to their end."""
+    """Return one pod set for each leaf.
+
+    `made`: by leaf, the pods that Jobs should run now. `ended`: by leaf, the pods that have completed in Jobs.
+    """
     existing = Counter(map(set_of, pods))
     known = {each.name: each for each in parts.groups}
     sets = []
@@ -126,7 +129,7 @@ def pod_sets(
 
 
 def together(parts: Parts) -> tuple[TogetherRule, ...]:
-    """What subgroups of several leaves require."""
+    """Return the rules of subgroups with several leaves: the leaves share one domain of the required level."""
     return tuple(
         TogetherRule(parts.under(each.name), level)
         for each in _placed(parts.groups)
@@ -235,7 +238,10 @@ def _placed(groups: Sequence[SubGroup]) -> list[_Place]:
 
 
 def _narrowest(levels: Sequence[str | None], topology: Topology | None) -> str | None:
-    """Of several required levels the narrowest implies the others; without a topology the gang waits anyway."""
+    """Return the narrowest of several required levels, which implies the others.
+
+    Without a topology the order is unknown, and the first level is returned. The gang waits for the topology anyway.
+    """
     named = [each for each in levels if each is not None]
     if topology is None or not named:
         return named[0] if named else None

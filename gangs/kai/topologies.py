@@ -1,7 +1,7 @@
-"""The topology that the ConfigMap's levels make, widest first, with sensible ones where its list lacks them.
+"""The topology of the ConfigMap's levels, widest first, completed with default levels.
 
-A node that lacks the label of a wide level is in that level's default domain: only a gang whose own scope is that level
-needs nodes that carry it (`gangs.kai.wishes`). A node without a label for NVLink domains is a domain of its own.
+A node that lacks the label of a wide level is in that level's default domain. Only a gang with that level as its scope
+needs nodes with the label (`gangs.kai.wishes`). A node without a label for NVLink domains is a domain of its own.
 """
 
 from gangs.kai import keys
@@ -10,7 +10,7 @@ from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
 
 
 def topology_of(settings: Settings) -> Topology:
-    """The levels zone, rack, nvlink-domain and node, with the ConfigMap's own where it lists them."""
+    """Return the topology with the levels zone, rack, nvlink-domain and node, and the levels of the ConfigMap."""
     listed = [Level(each.name, (each.label,), Unlabelled.DEFAULT_DOMAIN) for each in settings.above_the_node()]
     names = {each.name for each in listed}
     taken = {key for each in listed for key in each.label_keys}
@@ -24,6 +24,6 @@ def topology_of(settings: Settings) -> Topology:
 
 
 def _default(name: str, labels: tuple[str, ...], taken: set[str]) -> list[Level]:
-    """The level by the labels that no level of the ConfigMap uses."""
+    """Return a default level with those of the labels that no level of the ConfigMap uses; none if all are used."""
     free = tuple(each for each in labels if each not in taken)
     return [Level(name, free, Unlabelled.DEFAULT_DOMAIN)] if free else []

@@ -1,4 +1,4 @@
-"""What scopes and policies ask of the placement: levels, and node affinities with their weights."""
+"""The placement requests of scopes and policies: levels, and node affinities with their weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,13 +26,13 @@ _OPPOSITE = {"Exists": "DoesNotExist", "In": "NotIn"}
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """Levels by name, and what the nodes must or should be like. `of_size`: wishes that depend on the gang's size."""
+    """Levels by name, and requirements and preferences on nodes. `of_size`: preferences that depend on gang size."""
 
     required: str | None = None
     preferred: str | None = None
     affinity: NodeAffinity | None = None
     rules: tuple[NodeRule, ...] = ()
-    """What the required part of `affinity` comes from."""
+    """The rules from which the required part of `affinity` is made, each with its reason."""
     of_size: tuple[NodeWish, ...] = ()
 
 
@@ -42,13 +42,13 @@ def scopes(settings: Settings, topology: Topology) -> tuple[str, ...]:
 
 
 def level_of(scope: str, settings: Settings) -> str:
-    """The level that a scope means: the node for everything inside it."""
+    """Return the level that a scope means; the node level for a scope inside a node."""
     return keys.NODE_LEVEL if scope in settings.below_the_node else scope
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a gang says: its PodGroup's scope and labels, the policy that its pods name, the GPUs of its minimum."""
+    """A gang's request: scope and labels of its PodGroup, the policy of its pods, and the GPUs of its minimum."""
 
     scope: str | None
     labels: tuple[Requirement, ...]
@@ -57,10 +57,10 @@ class Asked:
 
 
 def wishes_of(asked: Asked, settings: Settings, topology: Topology) -> Wishes:
-    """What a gang asks of its placement.
+    """Return the placement request of a gang.
 
-    What the named policy packs into is preferred, else what the weightiest one packs into. All policies weigh on the
-    choice of nodes.
+    The preferred level is the one that the named policy packs into. Without a named policy, the policy with the
+    greatest weight decides. All policies influence the choice of nodes by their weights.
     """
     if not settings.enabled:
         asked = replace(asked, scope=None)
@@ -91,7 +91,7 @@ def _node_if(name: str, inside: frozenset[str] | set[str]) -> str:
 
 
 def _preferred(name: str | None, required: str | None, settings: Settings, topology: Topology) -> str | None:
-    """The level to pack into, where it is narrower than the required one."""
+    """Return the level to pack into, if it exists and is narrower than the required one; else None."""
     packing = [each for each in settings.policies if packs_into(each, settings)]
     named = settings.policy(name) if name else max(packing, key=lambda each: each.weight, default=None)
     level = packs_into(named, settings) if named else None
@@ -103,9 +103,10 @@ def _preferred(name: str | None, required: str | None, settings: Settings, topol
 
 
 def _terms(asked: Asked, topology: Topology) -> tuple[NodeSelectorTerm, ...]:
-    """What every node must carry: the labels asked for, and that of a scope's level, one of them where it has several.
+    """Return the required terms on nodes: the requested labels, and a label of the scope's level.
 
-    In an NVLink domain the GPUs are connected by NVLink; one that says how many there are must have enough of them.
+    If the level has several labels, one of them suffices. For an NVLink domain, NVLink must connect the GPUs. If the
+    domain's size is labelled, it must be large enough.
     """
     choices: list[tuple[Requirement, ...]] = [()]
     if asked.scope == keys.NVLINK_LEVEL:
@@ -117,7 +118,7 @@ def _terms(asked: Asked, topology: Topology) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _rules(asked: Asked, topology: Topology) -> tuple[NodeRule, ...]:
-    """The same, each part with its reason."""
+    """Return the required terms on nodes as rules, each with its reason."""
     rules = []
     if asked.labels:
         where = f"{keys.POD_GROUP_KIND}'s topologyPolicy.affinity"
@@ -136,7 +137,7 @@ def _rules(asked: Asked, topology: Topology) -> tuple[NodeRule, ...]:
 
 
 def _big_enough(asked: Asked) -> tuple[Requirement, Requirement]:
-    """Of which a node must fulfil one, to be in an NVLink domain that can hold the gang."""
+    """Return two requirements; a node must meet one of them to be in an NVLink domain that can hold the gang."""
     size = keys.NVLINK_DOMAIN_SIZE
     big = Requirement(key=size, operator="Gt", values=(str(asked.gpus - 1),))
     return big, Requirement(key=size, operator="DoesNotExist")
@@ -158,7 +159,7 @@ def _affinity(
 
 
 def _always(policy: Policy, topology: Topology) -> tuple[PreferredSchedulingTerm, ...]:
-    """Nodes that a policy favours, whatever the gang's size."""
+    """Return the terms for nodes that a policy prefers, independent of the gang's size."""
     if policy.topology == NVLINK:
         return _weighted(policy.weight, _NVLINK_NODES)
     at = None if policy.strategy == PACK else topology.find(policy.topology)
@@ -168,7 +169,9 @@ def _always(policy: Policy, topology: Topology) -> tuple[PreferredSchedulingTerm
 
 
 def _by_size(policy: Policy) -> tuple[NodeWish, ...]:
-    """NVSwitch is for gangs of several nodes; the others leave those nodes to them."""
+    """Return the preferences of an NVSwitch policy: gangs that need several nodes prefer NVSwitch nodes, others avoid
+    them.
+    """
     if policy.topology != NVSWITCH or policy.strategy == PACK:
         return ()
     without = NodeSelectorTerm(match_expressions=tuple(map(_opposite, _NVSWITCH_NODES)))
@@ -178,7 +181,7 @@ def _by_size(policy: Policy) -> tuple[NodeWish, ...]:
 
 
 def _weighted(weight: int, any_of: Sequence[Requirement]) -> tuple[PreferredSchedulingTerm, ...]:
-    """Terms of which a node fulfils exactly one if it meets any of the requirements, so that none counts twice."""
+    """Return terms of which a node meets exactly one if it meets any of the requirements, so no weight counts twice."""
     return tuple(
         PreferredSchedulingTerm(
             weight=weight,

@@ -1,8 +1,8 @@
-"""GangGroups over several namespaces: units join only where all of them, and their namespaces, say so.
+"""GangGroups across namespaces: units join only if all of them list each other and their namespaces share groups.
 
-Whoever lists a gang of another namespace claims something of it. Until that one says the same, and both namespaces
-share their groups, the claim is its author's business alone: his units wait and say for what, the others' are read as
-if nobody had named them (docs/decisions/0013).
+A unit that lists a gang of another namespace waits until that gang lists the same gangs and both namespaces share their
+groups. The unit reports what it waits for. Until then, the listed gang is read as if no other namespace listed it
+(docs/decisions/0013).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,9 @@ Shares = Callable[[str, str], bool]
 
 
 def agreed(units: Mapping[GangKey, Unit], shares: Shares) -> dict[GangKey, Unit]:
-    """The units, of which those that list others of other namespaces without their agreement are left to their own."""
+    """Return the units. Units that list gangs of other namespaces without agreement are grouped only with their own
+    namespace.
+    """
     verdicts: dict[frozenset[GangKey], bool] = {}
     found = {}
     for key, unit in units.items():
@@ -41,7 +43,7 @@ def parted(group: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def _agrees(listed: frozenset[GangKey], units: Mapping[GangKey, Unit], shares: Shares) -> bool:
-    """Whether all units of a list are there, write the same list, and may join each other."""
+    """Whether all units of a list exist, list the same gangs, and may join each other."""
     spaces = {each.namespace for each in listed}
     return all(each in units and units[each].listed == listed for each in listed) and all(
         shares(one, other) for one in spaces for other in spaces
@@ -49,7 +51,10 @@ def _agrees(listed: frozenset[GangKey], units: Mapping[GangKey, Unit], shares: S
 
 
 def _lacking(unit: Unit, shares: Shares) -> Iterable[str]:
-    """What a unit waits for. Of a namespace that shares nothing with its own it does not learn even what is there."""
+    """Yield what a unit waits for before it joins its group.
+
+    If a namespace does not share its groups with the unit's namespace, the text does not reveal which gangs it has.
+    """
     own = unit.key.namespace
     for each in sorted(unit.listed):
         if each.namespace == own:

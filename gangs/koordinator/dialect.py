@@ -59,7 +59,7 @@ class KoordinatorDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """One gang to each GangGroup whose units agree."""
+        """Return one gang for each GangGroup whose units agree."""
         known, faulty = _units(sources, about)
         known = agreed(known, sources.shares)
         configured = settings_of(sources, Findings())
@@ -104,11 +104,11 @@ class KoordinatorDialect:
         return groups.selector_of(pod)
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
-        """Of its PodGroups."""
+        """Return the statuses of the gang's PodGroups."""
         return status.group_statuses(key, view)
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Of the ClusterNetworkTopology."""
+        """Return the status of the ClusterNetworkTopology."""
         return status.topology_status(view)
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str]:
@@ -132,7 +132,7 @@ def _read(
     configured: Settings,
     pods: Sequence[Pod],
 ) -> _Outcome:
-    """The gang of units that belong together, None where something is wrong, and all that was found."""
+    """Return the gang of units that belong together, None if they have faults, and all findings."""
     findings = Findings()
     for unit in group:
         findings.take(faulty[unit.key].faults, faulty[unit.key].advice)
@@ -143,7 +143,9 @@ def _read(
 def _apart(
     group: Sequence[units.Unit], together: _Outcome, read: Callable[[Sequence[units.Unit]], _Outcome]
 ) -> Iterator[tuple[Sequence[units.Unit], _Outcome]]:
-    """A group with something wrong in it, namespace by namespace: what one has written is no fault of another."""
+    """Yield the units of a faulty group, read again namespace by namespace. Faults of one namespace do not affect
+    another.
+    """
     parts = parted(group)
     if len(parts) == 1:
         yield group, together
@@ -152,9 +154,9 @@ def _apart(
 
 
 def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
-    """Every unit, and what is wrong with each; one whose object is malformed is only in the second.
+    """Return every unit, and the faults of each. A unit with a malformed object is only in the faults.
 
-    With `about`, only that one and those that are grouped with it.
+    With `about`, the result is limited to this unit and the units that are grouped with it.
     """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in sources.pods:
@@ -202,10 +204,10 @@ def _links(pods: Mapping[GangKey, Sequence[Pod]]) -> defaultdict[GangKey, set[Ga
 
 
 def _linked(about: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-    """The gangs that may be grouped with this one, itself among them, by their lists, directly or through others.
+    """Return the gangs that may be grouped with this one, which is included, by their lists, directly or indirectly.
 
-    One of another namespace is looked at where it is listed, and only where it lists in turn what lies beyond it: what
-    others write about a gang costs it nothing.
+    A gang of another namespace is included if it is listed. The search continues from it only if it lists a gang in
+    return. Lists that other users write thus add no cost to a gang.
     """
     linked, todo, followed = {about}, [about], {about}
     while todo:
@@ -219,7 +221,7 @@ def _linked(about: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sourc
 
 
 def _near(key: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-    """The gangs that one lists, and those of its namespace that list it."""
+    """Return the gangs that a gang lists, and the gangs of its namespace that list it."""
     near = set(links(key))
     group = sources.get(*_GROUP_KIND, key.namespace, key.name)
     near.update(() if group is None else _listed_in(group))
@@ -241,6 +243,6 @@ def _listed_in(group: Manifest) -> frozenset[GangKey]:
 
 
 def _listed_beside(group: Manifest) -> frozenset[GangKey]:
-    """Those of them that are in its own namespace."""
+    """Return the gangs that a PodGroup lists and that are in its own namespace."""
     namespace = key_of(group)[2]
     return frozenset(each for each in _listed_in(group) if each.namespace == namespace)

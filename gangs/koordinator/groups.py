@@ -46,9 +46,10 @@ def _reached(start: GangKey, links: Mapping[GangKey, set[GangKey]]) -> set[GangK
 
 
 def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
-    """Note units that contradict an older one of their GangGroup: in its list or in what they ask of the network.
+    """Report units that contradict the oldest unit of their GangGroup, in the list of gangs or in the network
+    strategy.
 
-    A unit whose PodGroup is missing, or has come too lately to be seen, says nothing that others could contradict.
+    A unit whose PodGroup is missing, or is too new to be in the snapshot, is not compared.
     """
     complete = [unit for unit in units if not unit.waiting_for]
     in_order = sorted(complete, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
@@ -73,9 +74,10 @@ def read_group(
     settings: Settings = DEFAULTS,
     everybody: Sequence[Pod] = (),
 ) -> Gang | None:
-    """The gang of a GangGroup, None where something is wrong. `units` are sorted by key; at least one.
+    """Return the gang of a GangGroup; None if it has faults.
 
-    `everybody`: the pods among which its members' topology selectors look for others.
+    `units`: sorted by key, at least one. `everybody`: the pods among which the topology selectors of its members
+    search.
     """
     first = units[0]
     own = Findings()
@@ -119,13 +121,13 @@ def read_group(
 
 
 def _pod_sets(units: Sequence[Unit], names: Mapping[GangKey, str], strategy: Strategy) -> tuple[PodSet, ...]:
-    """One of each unit; what is said of multiples holds for the set where there is but one."""
+    """Return one pod set for each unit. With only one unit, the rules on multiples apply to its set."""
     multiples = strategy.multiples if len(units) == 1 else ()
     return tuple(PodSet(names[each.key], expected(each), needed(each, units), multiples=multiples) for each in units)
 
 
 def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
-    """What the gang lacks before it can be planned: of its units, units themselves, its topology, members."""
+    """Return what the gang waits for before it can be planned: objects of its units, units, its topology, members."""
     lacks = dict.fromkeys(what for unit in units for what in (*unit.waiting_for, *unit.lacks))
     absent = sorted(units[0].groups - {unit.key for unit in units})
     named = (f"{keys.POD_GROUP_KIND} {key}" for key in absent)
@@ -133,7 +135,7 @@ def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
 
 
 def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
-    """The unit's strategy, unless the cluster's settings say that the network does not count."""
+    """Return the unit's strategy; `NO_WISH` if the cluster's settings disable the network topology."""
     if settings.topology or not unit.strategy.gathers:
         return unit.strategy
     findings.advise(unit.ref, FIELD, f"is not honoured: awareNetworkTopology is not true in {TITLE}")
@@ -141,10 +143,10 @@ def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
 
 
 def needed(unit: Unit, group: Sequence[Unit]) -> int:
-    """Pods of the unit that must run together.
+    """Return the number of the unit's pods that must run together.
 
-    With the policy once-satisfied a gang of which a member runs already has started once, as members only ever start
-    together: whoever comes later, in place of one that has gone, does not wait for others.
+    With the policy once-satisfied, a gang with a running member has started once, because members always start
+    together. A later pod, which replaces a lost one, then does not wait for others.
     """
     started = any(pod.bound for each in group for pod in each.pods)
     coming = any(not pod.bound for each in group for pod in each.pods)
@@ -154,7 +156,7 @@ def needed(unit: Unit, group: Sequence[Unit]) -> int:
 
 
 def _only_waiting(units: Sequence[Unit]) -> tuple[str, ...]:
-    """What a unit lacks whose policy does not count the pods that have a node already."""
+    """Return the pods that units still need if their policy does not count pods that have a node already."""
     found = []
     for unit in units:
         waiting = sum(not pod.bound for pod in unit.pods)
@@ -166,19 +168,24 @@ def _only_waiting(units: Sequence[Unit]) -> tuple[str, ...]:
 
 
 def _topology(settled: Settled, topologies: Sequence[Topology]) -> tuple[str | None, str | None]:
-    """Name and kind of the topology. A gang without a wish also does well by the only one there is, of any kind."""
+    """Return name and kind of the topology. A gang without a strategy uses the only existing topology, of any kind."""
     if settled.topology is None and not settled.waiting_for and len(topologies) == 1:
         return topologies[0].name or None, topologies[0].kind
     return keys.TOPOLOGY_NAME if settled.topology or settled.waiting_for else None, keys.TOPOLOGY_KIND
 
 
 def expected(unit: Unit) -> int:
-    """Pods there should be: the declared number; where more exist, they are members beyond the minimum."""
+    """Return the declared number of pods, or the minimum if none is declared. If more pods exist, return their
+    number.
+    """
     return max(unit.declared or unit.minimum, len(unit.pods))
 
 
 def set_names(units: Sequence[Unit]) -> dict[GangKey, str]:
-    """The pod set of each unit: main where there is one, else the unit's name, with its namespace if need be."""
+    """Return the pod set's name for each unit: `main` for a single unit, else the unit's name.
+
+    The namespace is added if two units have the same name.
+    """
     if len(units) == 1 and len(units[0].groups) == 1:
         return {units[0].key: _MAIN}
     names = [unit.key.name for unit in units]
@@ -196,7 +203,7 @@ def named_by_set(gang: GangKey, pod_set: str) -> GangKey:
 
 
 def _near(members: Sequence[Pod], everybody: Sequence[Pod]) -> tuple[str, ...]:
-    """Where pods of other gangs run that carry the same topology selector as a member that has no node yet."""
+    """Return the nodes of other gangs' pods that carry the same topology selector as a member without a node."""
     own = {pod.key for pod in members}
     wanted = {selector_of(pod) for pod in members if not pod.bound} - {None}
     if not wanted:
@@ -216,7 +223,9 @@ def _rank(pod: Pod, findings: Findings) -> Promise | None:
 
 
 def _check_multiples(units: Sequence[Unit], findings: Findings) -> None:
-    """Note a group of which no number of pods that may run satisfies its multiples. They count all its pods."""
+    """Report a group if no number of pods that may run satisfies its multiples. The multiples count all pods of the
+    group.
+    """
     unit = units[0]
     rules = unit.strategy.multiples
     if not rules or unit.groups - {each.key for each in units}:

@@ -35,7 +35,7 @@ WAITING_TIME = GANG_PREFIX + "waiting-time"
 TOPOLOGY_SPEC = GANG_PREFIX + "network-topology-spec"
 INDEX = GANG_PREFIX + "network-topology-index"
 TIMEOUT = GANG_PREFIX + "timeout"
-"""Documented as written by Koordinator; nobody reads it."""
+"""Annotation that Koordinator writes, according to its documentation. Phalanx does not read it."""
 
 ON_GROUPS = (TOTAL_NUMBER, MODE, MATCH_POLICY, GROUPS, TOPOLOGY_SPEC, TIMEOUT)
 """Annotations that a PodGroup may carry."""

@@ -42,7 +42,7 @@ def preempted(waiting: int, desired: int) -> str:
 
 
 def not_helpful(nodes: int) -> str:
-    """No eviction that is allowed would make room."""
+    """Return the message that no allowed eviction would free enough capacity."""
     return f"0/{nodes} nodes are available: {nodes} Preemption is not helpful for scheduling."
 
 
@@ -75,10 +75,11 @@ def first_member_message(
 
 
 def follower_message(group: str, first_pod: str, reason: str, preemption: str = "", waiting: int = 0) -> str:
-    """The message of every other member.
+    """Return the message of every member except the first.
 
-    `group`: the gangs of the group as `namespace/name`, comma joined; `first_pod`: `namespace/name` of the member that
-    was tried; `reason`: why it failed, without the count of nodes before it; `waiting`: members that have a node.
+    `group`: the gangs of the group as `namespace/name`, joined by commas. `first_pod`: `namespace/name` of the member
+    that was tried. `reason`: the cause of its failure, without the count of nodes before it. `waiting`: the number of
+    members that have a node.
     """
     text = (
         f'GangGroup "{group}" gets rejected due to member Pod "{first_pod}" is unschedulable with reason "{reason}", '

@@ -1,7 +1,7 @@
-"""The ConfigMap koord-scheduler-config: whether Koordinator's scheduler would look at the network, and preempt.
+"""The ConfigMap koord-scheduler-config: whether Koordinator's scheduler respects the network topology, and preempts.
 
-Read live where it exists; Phalanx needs none. What its document says of a key that is missing holds here too: in a
-ConfigMap that is there, awareNetworkTopology and enablePreemption are off unless they are true.
+Phalanx reads the ConfigMap live if it exists, but does not need it. Missing keys mean what Koordinator's documentation
+says: in an existing ConfigMap, awareNetworkTopology and enablePreemption are off unless they are true.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,10 @@ DEFAULTS = Settings()
 
 
 def settings_of(sources: Sources, findings: Findings) -> Settings:
-    """What the cluster's ConfigMap says; the defaults where there is none, or where it is wrong (noted)."""
+    """Return the settings of the cluster's ConfigMap.
+
+    Return the defaults if the ConfigMap does not exist or is malformed. The fault goes to `findings`.
+    """
     manifest = sources.get("", keys.CONFIG_KIND, keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)
     if manifest is None:
         return DEFAULTS

@@ -1,7 +1,7 @@
-"""What Koordinator's users see on their objects: phases and counts of PodGroups, the tree of the network's topology.
+"""The statuses of Koordinator's objects: phases and counts of PodGroups, and the tree of the network topology.
 
-Koordinator moves a PodGroup from phase to phase; here the phase follows from what is there, which comes to the same
-phases and needs no memory (its rules: pkg/scheduler/plugins/coscheduling/controller/podgroup.go).
+Koordinator moves a PodGroup from phase to phase. Phalanx computes the phase from the existing pods. The phases are the
+same, and no state is needed (Koordinator's rules: pkg/scheduler/plugins/coscheduling/controller/podgroup.go).
 """
 
 from collections import Counter

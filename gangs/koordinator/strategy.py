@@ -16,7 +16,7 @@ _KEYS = ("layer", "strategy", "podCountMultiple")
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What a gang's network-topology-spec asks. Entries of the root layer ask for nothing and are left out."""
+    """The request of a gang's network-topology-spec. Entries of the root layer request nothing and are left out."""
 
     gathers: tuple[Gather, ...] = ()
 
@@ -26,16 +26,16 @@ class Strategy:
         return tuple(MultipleRule(each.layer, each.multiple) for each in self.gathers if each.multiple > 1)
 
     def stated(self) -> frozenset[tuple[str, bool, int]]:
-        """What it says, the order aside: what the groups of one gang must agree on."""
+        """Return the strategy without the order of its entries. The groups of one gang must agree on it."""
         return frozenset((each.layer, each.must, each.multiple) for each in self.gathers)
 
 
 NO_WISH = Strategy()
-"""What a gang without the annotation asks."""
+"""The strategy of a gang without the annotation."""
 
 
 def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:
-    """Read the annotation's text; what is wrong goes to `findings` and is left out."""
+    """Read the annotation's text. Faults go to `findings`, and faulty parts are left out."""
     value, problem = json_of(text)
     if problem:
         findings.fault(ref, FIELD, problem, f'write {{"gatherStrategy": [{{"layer": "…", "strategy": "{MUST}"}}]}}')

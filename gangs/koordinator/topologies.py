@@ -31,10 +31,10 @@ class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
-    """The topology that a manifest describes; None where it is wrong, or where Koordinator would not read it.
+    """Return the topology that a manifest describes; None if it is invalid, or if Koordinator would not read it.
 
-    A node without the label of the lowest layer above it is a domain of its own there; one that lacks a higher
-    layer's label is outside. Of ACK Lingjun's layers all nodes without the label share one domain.
+    A node without the label of the lowest layer above it is a domain of its own. A node without the label of a higher
+    layer is outside the topology. In ACK Lingjun's layers, all nodes without the label share one domain.
     """
     ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
     if spec is None:
@@ -61,7 +61,10 @@ def _levels(chain: list[Layer]) -> tuple[Level, ...]:
 
 
 def _unlabelled(layer: Layer, *, lowest: bool) -> Unlabelled:
-    """What becomes of nodes without the layer's label. Lingjun's layers are known by their names or their labels."""
+    """Return how nodes without the layer's label are treated.
+
+    Layers of ACK Lingjun, which have a rule of their own, are recognised by their names or labels.
+    """
     if layer.topology_layer in keys.LINGJUN_LAYERS or any(
         key.startswith(keys.LINGJUN_LABELS) for key in layer.label_key or ()
     ):

@@ -1,4 +1,4 @@
-"""The single gangs that GangGroups are made of: one to a PodGroup, or to a gang name on pods alone."""
+"""Units: the single gangs of a GangGroup, one for each PodGroup, or for each gang name on pods without a PodGroup."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,11 +38,12 @@ _SPEC_FIELDS = ("minMember", "minResources", "scheduleTimeoutSeconds")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One gang in Koordinator's sense. `ref` is its PodGroup, or its first pod where it has none.
+    """A gang in Koordinator's sense, which may be one part of a GangGroup.
 
-    `groups`: the units of its GangGroup, itself among them; `listed`: those that it lists itself, of which those of
-    other namespaces may not have agreed. `declared`: its total-number, where it says one.
-    `named`: whether the object or setting that describes it is there; else `waiting_for` names what is missing.
+    `ref`: its PodGroup, or its first pod if it has none. `groups`: the units of its GangGroup, this unit included.
+    `listed`: the units that it lists itself; units of other namespaces among them may not have agreed. `declared`:
+    its total-number; None if it states none. `named`: whether the object or setting that describes it exists.
+    Otherwise `waiting_for` names the missing object.
     """
 
     key: GangKey
@@ -59,7 +60,7 @@ class Unit:
     mode: str = STRICT
     waiting_for: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
-    """What other namespaces have not agreed to of what it lists; it waits for that, too."""
+    """Agreements of other namespaces that are missing for the gangs that the unit lists; the unit waits for these."""
 
 
 def annotation(key: str) -> str:
@@ -110,7 +111,9 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
-    """The unit of a gang name without a PodGroup: its first speaker says what it is like; None without a live pod."""
+    """Return the unit of a gang name without a PodGroup, described by its first decisive pod; None without a live
+    pod.
+    """
     live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not live_pods:
         return None
@@ -161,7 +164,9 @@ def _min_place(pod: Pod) -> tuple[str, str] | None:
 
 
 def _minimum(pods: Sequence[Pod], findings: Findings) -> tuple[int, str]:
-    """The number that the pods say must start together, and the field of the first that says it."""
+    """Return the number of pods that must start together, from the pods, and the field of the first pod that states
+    it.
+    """
     stated: tuple[int, Pod, str] | None = None
     for pod in pods:
         place = _min_place(pod)
@@ -196,7 +201,7 @@ def _total(
 
 
 def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findings: Findings) -> frozenset[GangKey]:
-    """The GangGroup that the annotation lists; itself alone where there is none."""
+    """Return the GangGroup that the annotation lists; only the gang itself if there is no list."""
     alone = frozenset({key})
     text, at = annotations.get(keys.GROUPS), annotation(keys.GROUPS)
     if text is None:
@@ -216,7 +221,7 @@ def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findin
 
 
 def listed(annotations: Mapping[str, Any]) -> frozenset[GangKey]:
-    """The gangs that the annotation of a GangGroup lists; none where there is no such list."""
+    """Return the gangs that the annotation of a GangGroup lists; empty if there is no such list."""
     text = annotations.get(keys.GROUPS)
     return (_keys_of(json_of(text)[0]) if isinstance(text, str) else None) or frozenset()
 
@@ -274,7 +279,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def _check_member_keys(pod: Pod, findings: Findings) -> None:
-    """Warn of a pod's gang annotations that nobody reads."""
+    """Warn of a pod's gang annotations and labels that are not read."""
     ref, annotations = pod_ref(pod), pod.metadata.annotations
     _advise_annotations(annotations, keys.ON_PODS, ref, findings)
     for key in pod.metadata.labels:

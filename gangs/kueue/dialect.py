@@ -57,7 +57,7 @@ class KueueDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """By its group, by the Job that controls it, or by itself."""
+        """Return the gang of the pod's group, else of the Job or workload that controls it, else of the pod itself."""
         return units.gang_of(pod)
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -65,7 +65,7 @@ class KueueDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Gangs of workloads, of groups of pods, and of pods alone."""
+        """Return the gangs of workloads, of groups of pods, and of single pods."""
         findings, gangs = Findings(), dict[GangKey, Gang]()
         around = units.Surroundings(sources, topologies, _used(sources, about))
         pods = _by_gang(sources.pods)
@@ -99,24 +99,27 @@ class KueueDialect:
         queues.review(sources, findings)
 
     def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
-        """By the LocalQueue of that name in the namespace."""
+        """Return what the LocalQueue of this name in the namespace charges a gang to."""
         return queues.account_of(namespace, queue, sources)
 
     def queue_named(self, pod: Pod) -> QueueNamed | None:
-        """By the label, or the annotation in its place."""
+        """Return the queue in the pod's label, or in the annotation that replaces the label."""
         return units.queue_named(pod.metadata)
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
-        """Of ClusterQueues and LocalQueues."""
+        """Return the statuses of ClusterQueues and LocalQueues."""
         return status.queue_statuses(view, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """The queue's name, so that the pods of a workload are known by it."""
+        """Return the label with the queue's name, by which the pods of a workload are identified."""
         del sources, claimed
         return owned.template_labels(manifest)
 
     def resumes(self, manifest: Manifest) -> bool:
-        """What is in a queue is suspended for Kueue to resume it. Here the gates of its pods hold it back instead."""
+        """Whether admission resumes the workload: it is in a queue and suspended, as Kueue expects.
+
+        Here the gates of its pods hold it back instead.
+        """
         return owned.started(manifest)
 
 
@@ -134,7 +137,7 @@ def _by_gang(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
 
 
 def _by_workload(pods: Sequence[Pod]) -> dict[tuple[str, str, str], list[Pod]]:
-    """The pods that are known by a mark, by kind, namespace and name of their workloads."""
+    """Return the pods with a mark, by kind, namespace and name of their workloads."""
     found: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         if (workload := marks.workload_of(pod)) is not None:
@@ -202,7 +205,7 @@ def _rest(
 
 
 def _used(sources: Sources, about: GangKey | None) -> units.Used:
-    """The flavors of plans in force, as the Gang objects tell that show this dialect's gangs."""
+    """Return the flavors of plans in force, from the Gang objects that show this dialect's gangs."""
     if about is None:
         gangs = tuple(sources.of_kind(own.GROUP, "Gang"))
     else:

@@ -12,7 +12,7 @@ CLUSTER_QUEUES = "clusterqueues"
 LOCAL_QUEUES = "localqueues"
 COHORT = "Cohort"
 TOPOLOGY_KIND = f"{TOPOLOGY}.{GROUP}"
-"""What tells Kueue's topologies from those of others, who call theirs Topology, too."""
+"""The kind with its group. It distinguishes Kueue's topologies from other systems' objects of the kind Topology."""
 
 QUEUE_NAME = f"{GROUP}/queue-name"
 """Label of a Job, and of the pods of a gang: the LocalQueue in their namespace."""
@@ -21,7 +21,8 @@ PRIORITY_CLASS = f"{GROUP}/priority-class"
 MAX_EXEC_TIME = f"{GROUP}/max-exec-time-seconds"
 PREBUILT = f"{GROUP}/prebuilt-workload-name"
 ELASTIC = f"{GROUP}/elastic-job"
-"""Annotation of a Job whose parallelism may be changed while it runs: so may everybody's here."""
+"""Annotation of a Job whose parallelism may change while it runs. In Phalanx the parallelism of every Job may change.
+"""
 COMPLETIONS_FOLLOW = f"{GROUP}/job-completions-equal-parallelism"
 
 POD_GROUP = f"{GROUP}/pod-group-name"
@@ -42,14 +43,14 @@ SET_GROUP = f"{GROUP}/podset-group-name"
 SPREADING = f"{GROUP}/podset-topology-spreading"
 
 WISHES = (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL, SLICE_SIZE, SLICE_CONSTRAINTS, SET_GROUP)
-"""Annotations of a pod template that ask for a place; any of them makes its pods a gang."""
+"""Annotations of a pod template that request a placement. Each of them makes its pods a gang."""
 
 OF_JOBS = (MIN_PARALLELISM, ELASTIC)
-"""Annotations that count on Jobs alone."""
+"""Annotations that have an effect only on Jobs."""
 REFUSED = (PREBUILT,)
-"""Of a Job, label or annotation: asks for something whose meaning is not built, so it is refused by name."""
+"""Labels or annotations of a Job whose meaning is not implemented. They are refused by name."""
 IGNORED = (PRIORITY_CLASS, MAX_EXEC_TIME, COMPLETIONS_FOLLOW)
-"""Of a Job, label or annotation: has no effect here, and a warning says so."""
+"""Labels or annotations of a Job that have no effect in Phalanx. A warning reports them."""
 WRITTEN_BY_KUEUE = (
     f"{GROUP}/workload",
     f"{GROUP}/podset",
@@ -58,7 +59,7 @@ WRITTEN_BY_KUEUE = (
     f"{GROUP}/managed",
     f"{GROUP}/tas",
 )
-"""Written by Kueue's own controllers; without meaning to anybody else."""
+"""Keys that Kueue's own controllers write. They have no meaning outside Kueue."""
 
 LABELS_AND_ANNOTATIONS: tuple[str, ...] = (
     QUEUE_NAME,

@@ -1,7 +1,7 @@
-"""Workloads whose pods others make for them, in a queue as a whole: known by a mark on their templates.
+"""Marks on the templates of workloads that are in a queue as a whole and whose pods other objects create.
 
-A JobSet's pods are made by its Jobs, which could be gangs each for itself. Where the JobSet itself names a queue, its
-templates get a mark beside the queue's name at its admission, and a pod with it is one of the JobSet's gang.
+The Jobs of a JobSet create its pods, and each Job could be a gang of its own. If the JobSet itself names a queue,
+admission puts the queue's name and a mark on its templates. A pod with the mark belongs to the JobSet's gang.
 """
 
 from gangs.kueue import NAME
@@ -20,18 +20,18 @@ QUEUED = tuple(
     for each in WATCHED
     if (shape := WORKLOADS[each.group, each.kind]).made is Made.TOGETHER or (shape.queued and shape.made is Made.UNREAD)
 )
-"""Kinds besides the Job that are read as gangs, where a queue's name reaches their pods or their templates have it."""
+"""Kinds, except the Job, that are read as gangs if a queue's name reaches their pods or stands on their templates."""
 _OWN = (own.GANG, own.REQUIRED, own.PREFERRED, own.MIN_MEMBER, own.TOPOLOGY)
 
 
 def needs_mark(manifest: Manifest) -> bool:
-    """Whether the pods of a queued workload are known by a mark."""
+    """Whether the pods of a queued workload are identified by a mark."""
     shape = shape_of(manifest)
     return shape is not None and shape.queued and shape.made is Made.UNREAD
 
 
 def mark_of(manifest: Manifest) -> dict[str, str]:
-    """The mark for the templates of a workload that names a queue; nothing where it is a gang by our own annotations.
+    """Return the mark for a queued workload's templates; empty if Phalanx's own annotations make it a gang.
 
     Raises `MalformedError`.
     """
@@ -49,7 +49,7 @@ def marked(template: Template) -> bool:
 
 
 def marked_otherwise(template: Template) -> bool:
-    """Whether a template has the mark of a gang in another system's words, or in ours."""
+    """Whether a template has the mark of a gang in another dialect, Phalanx's own included."""
     return own.WORKLOAD in template.labels and not marked(template)
 
 
@@ -59,7 +59,7 @@ def workload_of(pod: Pod) -> ObjectRef | None:
 
 
 def made_by(pod: Pod, manifest: Manifest, sources: Sources) -> bool:
-    """Whether the workload, or a Job of it, made the pod, and not one that had its name before."""
+    """Whether the workload, or a Job of it, created the pod, and not an earlier workload of the same name."""
     ref, workload = ref_of(manifest), workload_of(pod)
     if workload is None or (workload.kind, workload.name) != (ref.kind, ref.name):
         return False

@@ -19,10 +19,10 @@ def in_a_gang(template: Template) -> bool:
 
 
 def check_queues(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Note every queue on the templates of such a workload other than that of their Gang, as on the pods made of them.
+    """Report every queue on the templates of such a workload that differs from the queue of the template's Gang.
 
-    Of a Gang that is not there yet nothing is known: its pods are compared with it once it is. A queue that the
-    workload names on itself is on its templates by then.
+    A Gang that does not exist yet is not compared; its pods are compared with it later. A queue that the workload names
+    on itself is already on its templates at this point.
     """
     ref = ref_of(manifest)
     for template in filter(in_a_gang, templates(manifest)):

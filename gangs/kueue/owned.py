@@ -1,7 +1,8 @@
-"""Gangs of workloads that are no Jobs: of a StatefulSet's or a PyTorchJob's pods, as Kueue groups them by their kind.
+"""Gangs of workloads other than Jobs, such as a StatefulSet or a PyTorchJob, whose pods Kueue groups by their kind.
 
-Kueue makes one group of the pods of a StatefulSet or of a training job, whose replica specs are pod sets with a place
-each. It admits those of a Deployment one by one. Groups of other kinds are refused: their size is not read here.
+Kueue makes one group of the pods of a StatefulSet or of a training job. The replica specs of a training job are pod
+sets with a placement request each. Kueue admits the pods of a Deployment one by one. Groups of other kinds are
+refused, because their size is not read here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ from kube.objects import Pod
 from kube.text import with_article
 
 _HANDED = (keys.QUEUE_NAME,)
-"""Labels that workloads of some kinds hand down to the objects made of them."""
+"""Labels that workloads of some kinds propagate to their child workloads."""
 _RIVALS = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
 
 
@@ -42,7 +43,8 @@ def asks(template: Template) -> bool:
 
 
 def queued(manifest: Manifest, queue: str) -> bool:
-    """Whether the queue that a workload names on itself reaches its pods: none of its templates says anything else.
+    """Whether the queue that a workload names on itself reaches its pods: no template names another queue or a pod
+    group.
 
     Raises `MalformedError`.
     """
@@ -77,11 +79,11 @@ def started(manifest: Manifest) -> bool:
 
 
 def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> list[Gang]:
-    """The gangs of a workload whose templates ask: one, or one of each part of which a pod is there.
+    """Return the gangs of a workload whose templates ask: one gang, or one for each part with a pod.
 
-    None where no template asks, or where something is wrong.
+    The result is empty if no template asks, or if there are faults. Raises `MalformedError`.
 
-    :param pods: those of the workload that name no group, those that have ended too. Raises `MalformedError`.
+    :param pods: the workload's pods that name no group, ended pods included.
     """
     shape, by_mark = shape_of(manifest), marks.needs_mark(manifest)
     asking = [each for each in pod_templates.of_a_part(manifest) if asks(each) and each.count]
@@ -91,14 +93,14 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
     if shape is None or not shape.part_by:
         found = [_read(Marked(manifest, "", asking, pods), around, findings)]
     else:
-        _read(Marked(manifest, "", asking), around, findings)  # what is wrong is told without any pod, too
+        _read(Marked(manifest, "", asking), around, findings)  # faults are reported even without pods
         parts = members.by_part(pods, partial(makers.part_of, system=NAME))
         found = [_read(Marked(manifest, part, asking, own_pods), around, findings) for part, own_pods in parts.items()]
     return [each for each in found if each is not None]
 
 
 def _read(marked: Marked, around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of a workload or of a part of it; None where it is over or where something is wrong."""
+    """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
     manifest, asking, found = marked.manifest, marked.gated, Findings()
@@ -146,7 +148,7 @@ def _wish(ref: ObjectRef, template: Template, findings: Findings, *, several: bo
 
 
 def _queue(ref: ObjectRef, asking: Sequence[Template], findings: Findings) -> str:
-    """The queue that all templates name, "" where none does: a gang is in one queue."""
+    """Return the queue that all templates name; "" if none names one. A gang is in one queue."""
     first = asking[0].labels.get(keys.QUEUE_NAME, "")
     for each in asking[1:]:
         if (other := each.labels.get(keys.QUEUE_NAME, "")) != first:
@@ -163,7 +165,7 @@ def _quoted_value(value: str) -> str:
 def _together(
     ref: ObjectRef, asking: Sequence[Template], sets: Sequence[SetAsked], findings: Findings
 ) -> tuple[TogetherRule, ...]:
-    """What `podset-group-name` asks: the sets of one name share a domain of the level that they require."""
+    """Return the rules of `podset-group-name`: pod sets of one name share a domain of the level that they require."""
     groups: dict[str, list[tuple[Template, SetAsked]]] = {}
     for template, pod_set in zip(asking, sets, strict=True):
         if name := template.annotations.get(keys.SET_GROUP):
@@ -198,9 +200,9 @@ def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> Non
 
 
 def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Note where a workload that is no Job asks for what it does not get. Raises `MalformedError`.
+    """Report requests of a workload other than a Job that it cannot get. Raises `MalformedError`.
 
-    One that another object has made says what that one says, and is told nothing.
+    A child workload inherits its parent's request. Its faults are reported on the parent only.
     """
     made, ref, metadata = pod_templates.made_by(manifest), ref_of(manifest), metadata_of(manifest)
     if made is None or pod_templates.controlled(manifest):
@@ -270,14 +272,17 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
 
 
 def _check_heir(sources: Sources, manifest: Manifest, findings: Findings) -> None:
-    """What is wrong with a queue's name on the object made of a workload. Jobs are checked where they are read."""
+    """Report faults of a queue's name on a child workload. Jobs are checked where they are read."""
     if not is_job(manifest):
         labels = template_labels(manifest)
         check(with_labels(manifest, labels) if labels else manifest, sources, findings)
 
 
 def _check_queued(ref: ObjectRef, at: str, queue: str, templates: Sequence[Template], findings: Findings) -> None:
-    """A queue's name on a workload that hands it to its templates at its admission, and has not."""
+    """Report a queued workload onto whose templates admission has not propagated the queue's name.
+
+    The cause is a fault of a template, or a workload that was created before the queue's name or Phalanx.
+    """
     for each in templates:
         there = f"{each.metadata_at}.labels"
         if keys.POD_GROUP in each.labels:
@@ -300,7 +305,7 @@ def _first(template: Template) -> str:
 
 
 def alone(kind: str, annotations: Mapping[str, str]) -> str:
-    """What becomes of the pods of a kind that Kueue admits one by one, and how to get a gang."""
+    """Return the advice for pods of a kind that Kueue admits one by one, with the way to get a gang."""
     level = annotations.get(keys.REQUIRED, "")
     wish = f"required: {level} and " if level else ""
     held = "holds for each pod alone, not for all together" if wishes.asks(annotations) else "queues each pod alone"
@@ -311,7 +316,7 @@ def alone(kind: str, annotations: Mapping[str, str]) -> str:
 
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of pods without a group whose workload is not there or not read, or of one pod for itself."""
+    """Return the gang of pods without a group whose workload does not exist or is not read, or of one pod alone."""
     live_pods = live(pods)
     maker = pod_templates.maker_of(live_pods[0]) if live_pods else None
     if live_pods and (workload := marks.workload_of(live_pods[0])) is not None:
@@ -329,12 +334,12 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
             findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, TO_GROUP)
         return None
     if around.sources.get(group_of(maker.api_version), maker.kind, key.namespace, maker.name) is not None:
-        return None  # what is wrong with it, or that it needs no more pods, has been said
+        return None  # the reading of the workload has reported its faults, or it needs no more pods
     return _awaiting(key, ObjectRef(maker.api_version, maker.kind, key.namespace, maker.name), live_pods, findings)
 
 
 def _awaiting(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang:
-    """The gang of pods whose workload is not there (yet): it waits for that."""
+    """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
     return Gang(
         key=key,
         source=ref,

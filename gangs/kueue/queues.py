@@ -1,4 +1,4 @@
-"""Flavors, cluster queues and local queues: what they say, and what a gang of a queue is charged to."""
+"""Flavors, cluster queues and local queues: their specs, their checks, and the account of a gang in a queue."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -119,13 +119,13 @@ def account_of(namespace: str, name: str, sources: Sources) -> Charged:
         )
         if stopped(policy)
     ]
-    # What runs stays charged while the queue is stopped: others may not borrow it.
+    # Running pods stay charged while the queue is stopped, so other queues cannot borrow their quota.
     found = _with_flavors(queue_of(manifest, spec), sources)
     return Charged(found.account, (*held, *found.waiting_for))
 
 
 def missing_of(manifest: Manifest, spec: ClusterQueueSpec, sources: Sources) -> tuple[str, ...]:
-    """Flavors of a ClusterQueue, and topologies of those, that do not exist (or are wrong), as `Kind name`."""
+    """Return missing or invalid flavors of a ClusterQueue, and topologies of its flavors, as `Kind name`."""
     return _with_flavors(queue_of(manifest, spec), sources).waiting_for
 
 
@@ -182,7 +182,7 @@ def _cohorts(sources: Sources) -> dict[str, Cohort]:
 
 
 def cohort_circle(name: str, cohorts: Mapping[str, Cohort]) -> str:
-    """A cohort above this one, or itself, that stands under itself; "" where there is none."""
+    """Return a cohort, this one or an ancestor, that is its own ancestor; "" if there is no such cycle."""
     seen: list[str] = []
     while name in cohorts and name not in seen:
         seen.append(name)
@@ -254,7 +254,7 @@ def stopped(policy: str | None) -> bool:
 
 
 def valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
-    """The spec of an object, None where it is not there or wrong (its own review says what is)."""
+    """Return the spec of an object; None if it is missing or invalid. The object's own review reports its faults."""
     if manifest is None:
         return None
     findings = Findings()
@@ -263,7 +263,7 @@ def valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
 
 
 def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Findings) -> Any:
-    """The spec of a flavor or queue; what is wrong goes to `findings`, and then None may come back."""
+    """Return the spec of a flavor or queue; None if it is malformed. Faults go to `findings`."""
     ref = ref_of(manifest)
     try:
         spec = decode(section(manifest, "spec"), type_, ref, "spec")
@@ -279,7 +279,7 @@ def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Finding
 
 
 def review(sources: Sources, findings: Findings) -> None:
-    """Check every flavor and queue; what is wrong, and what has no effect, goes to `findings`."""
+    """Check every flavor and queue. Faults, and advice on settings without effect, go to `findings`."""
     for kind, type_, known in (
         (keys.FLAVOR, FlavorSpec, _FLAVOR_FIELDS),
         (keys.CLUSTER_QUEUE, ClusterQueueSpec, _QUEUE_FIELDS),

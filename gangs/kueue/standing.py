@@ -24,7 +24,7 @@ class Standing:
 
 
 def of_cluster_queue(manifest: Manifest, sources: Sources) -> Standing:
-    """How a ClusterQueue stands: wrong, stopped, without one of its flavors or topologies, or ready."""
+    """Return the state of a ClusterQueue: invalid, stopped, without one of its flavors or topologies, or ready."""
     spec = queues.valid(manifest, queues.ClusterQueueSpec)
     if spec is None:
         return Standing("Invalid", "cannot admit gangs: its spec is wrong")
@@ -39,7 +39,7 @@ def of_cluster_queue(manifest: Manifest, sources: Sources) -> Standing:
 
 
 def of_local_queue(manifest: Manifest, sources: Sources) -> Standing:
-    """How a LocalQueue stands: wrong, stopped, or as the ClusterQueue that it leads to."""
+    """Return the state of a LocalQueue: invalid, stopped, or the state of its ClusterQueue."""
     spec = queues.valid(manifest, queues.LocalQueueSpec)
     if spec is None:
         return Standing("Invalid", "cannot take gangs: its spec is wrong")

@@ -1,7 +1,7 @@
-"""What Kueue's users look for on their queues: gangs that wait and run, use of each flavor, whether a queue is open.
+"""The statuses of Kueue's queues: waiting and running gangs, the use of each flavor, and whether a queue is active.
 
-A gang that holds room (nominated, released or bound members) has its quota reserved, as Kueue calls it; once its
-members are let go it is admitted. Everything is counted anew from the cluster: it is right after any restart.
+A gang with nominated, released or bound members has its quota reserved, in Kueue's terms. A gang whose members are
+released is admitted. All numbers are counted from the cluster each time, so they are correct after a restart.
 """
 
 from collections import Counter, defaultdict
@@ -22,7 +22,7 @@ from kube.quantities import amount, written
 
 @dataclass(frozen=True, slots=True)
 class _InQueue:
-    """The gangs of one queue by how far they are, and what those use that hold room and those that are let go."""
+    """The gangs of one queue by state, the quota use of gangs with reserved quota, and that of admitted gangs."""
 
     pending: Sequence[Gang]
     reserving: Sequence[Gang]
@@ -32,7 +32,7 @@ class _InQueue:
 
     @property
     def counts(self) -> Status:
-        """How many gangs wait, hold room, and are let go (these hold room as well)."""
+        """The numbers of gangs that wait, have quota reserved (admitted gangs included), and are admitted."""
         return {
             "pendingWorkloads": len(self.pending),
             "reservingWorkloads": len(self.reserving),
@@ -91,7 +91,10 @@ def _together(gangs: Iterable[Gang], used: Mapping[GangKey, QuotaUse]) -> QuotaU
 def _status(
     manifest: Manifest, above: Manifest | None, gangs: _InQueue, state: Standing, now: str, *, borrowed: bool
 ) -> Status:
-    """The status of one queue. `above`: its ClusterQueue, which may be itself. `borrowed`: whether to tell what is."""
+    """Return the status of one queue.
+
+    `above`: its ClusterQueue, which may be the queue itself. `borrowed`: whether the status reports borrowed quota.
+    """
     active = {
         "type": "Active",
         "status": "True" if state.active else "False",

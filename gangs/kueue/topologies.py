@@ -23,9 +23,9 @@ class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
-    """The topology that a manifest describes, None where it is wrong; what is wrong goes to `findings`.
+    """Return the topology that a manifest describes; None if it is invalid. Faults go to `findings`.
 
-    A level goes by its node label. The node is the last level, whether or not it is listed.
+    A level's name is its node label. The node is the last level, whether or not it is listed.
     """
     ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
     if spec is None:

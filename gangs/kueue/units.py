@@ -1,6 +1,6 @@
-"""The gangs of Kueue: a Job that names a queue or a place, a group of plain pods, a plain pod of its own.
+"""Gangs of Kueue's dialect: a Job that names a queue or a level, a group of plain pods, a single plain pod.
 
-Those of other workloads are read in `owned`.
+The module `owned` reads the gangs of other workloads.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ TO_GROUP = (
     f"group its pods: write the label {keys.POD_GROUP}: <a name>, the annotation {keys.POD_GROUP_TOTAL}: <all its "
     f"pods, in quotes> and the same {keys.GROUP} keys on all its pod templates"
 )
-"""What makes pods of several templates one gang, whatever makes them."""
+"""The remedy that makes the pods of several templates one gang, for every kind of workload."""
 
 Used = Mapping[str, tuple[str, ...]]
 """The flavors that plans in force use, by the gang as its mirror names it."""
@@ -40,7 +40,7 @@ Used = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a gang is read among."""
+    """The inputs of a gang's reading besides its pods: sources, topologies, and flavors that plans in force use."""
 
     sources: Sources
     topologies: Sequence[Topology]
@@ -48,7 +48,7 @@ class Surroundings:
     _charged: dict[tuple[str, str], Charged] = field(default_factory=dict)
 
     def charged(self, namespace: str, queue: str) -> Charged:
-        """What a queue's name comes to; looked up once for all its gangs."""
+        """Return what a queue's name charges a gang to. It is looked up once for all gangs of the queue."""
         if (namespace, queue) not in self._charged:
             self._charged[namespace, queue] = account_of(namespace, queue, self.sources)
         return self._charged[namespace, queue]
@@ -56,7 +56,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class SetAsked:
-    """A pod set of a workload that has several: as many pods as there are must start."""
+    """A pod set of a workload with several pod sets. All `count` pods of it must start together."""
 
     name: str
     count: int
@@ -65,9 +65,9 @@ class SetAsked:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a workload or a pod group asks, before its queue and its levels are looked up.
+    """The request of a workload or a pod group, before its queue and its levels are looked up.
 
-    `sets`: where it has several pod sets, each with a place of its own; then `wish` says nothing.
+    `sets`: the pod sets, if there are several, each with a placement request of its own. Then `wish` is empty.
     """
 
     key: GangKey
@@ -84,7 +84,7 @@ class Asked:
     only_set: str = SET
     """The name of its pod set, where it has one."""
     part: str = ""
-    """The part of the workload that it is, where each is a gang."""
+    """The part of the workload that the gang is, if each part is a gang; "" otherwise."""
 
     @property
     def wishes(self) -> tuple[Wish, ...]:
@@ -130,7 +130,7 @@ def queue_named(meta: ObjectMeta) -> QueueNamed | None:
 
 
 def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of a Job; None where it asks Kueue for nothing or is wrong. Raises `MalformedError`."""
+    """Return the gang of a Job; None if it does not use Kueue or has faults. Raises `MalformedError`."""
     job, ref = job_of(manifest), ref_of(manifest)
     queue = queue_of(job.metadata.labels, job.metadata.annotations)
     if not queue and gang_of(example_pod(manifest)) is None:
@@ -170,7 +170,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
 
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of plain pods that name a group, or of one that names none; None where they are wrong."""
+    """Return the gang of plain pods that name a group, or of a single pod without a group; None if they have faults."""
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not own_pods:
         return None
@@ -197,7 +197,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
 
 
 def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
-    """The gang, in its queue and its place; None where anything is wrong. `found` goes to `findings`."""
+    """Return the gang with its queue and its levels; None if there are faults. `found` goes to `findings`."""
     charged, wish = around.charged(asked.key.namespace, asked.queue) if asked.queue else None, asked.wish
     account, waiting = (charged.account, charged.waiting_for) if charged else (None, ())
     lowest: str | None = None
@@ -258,7 +258,7 @@ def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:
 
 
 def _lowest(topology: str, around: Surroundings) -> str | None:
-    """What a gang that names no level prefers, as Kueue does: the narrowest level that the topology lists."""
+    """Return the preferred level of a gang that names none: as in Kueue, the narrowest listed level of the topology."""
     manifest = around.sources.get(keys.GROUP, keys.TOPOLOGY, "", topology)
     return None if manifest is None else lowest_level(manifest)
 
@@ -277,7 +277,7 @@ def _promise(pod: Pod, findings: Findings) -> Promise | None:
 
 
 def _total(pods: Sequence[Pod], findings: Findings) -> int:
-    """How many pods a group has: every pod must say the same."""
+    """Return the number of pods in a group. Every pod must state the same number."""
     at = f"metadata.annotations[{keys.POD_GROUP_TOTAL}]"
     totals = [pod.metadata.annotations.get(keys.POD_GROUP_TOTAL) for pod in pods]
     for pod, text in zip(pods, totals, strict=True):
@@ -318,7 +318,7 @@ def _check_job(job: Job, ref: ObjectRef, findings: Findings) -> None:
 
 
 def check_named(ref: ObjectRef, named: Mapping[str, str], findings: Findings) -> None:
-    """Note what a workload in a queue says besides that is not kept. `named`: its labels and annotations."""
+    """Report settings of a workload in a queue that are not honoured. `named`: its labels and annotations."""
     for key in keys.REFUSED:
         if key in named:
             findings.fault(ref, f"metadata[{key}]", "is not read: there are no Workload objects here", "leave it out")
@@ -326,7 +326,7 @@ def check_named(ref: ObjectRef, named: Mapping[str, str], findings: Findings) ->
 
 
 def _check_reach(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    """Note wishes on the Job that count only on its pods."""
+    """Report placement annotations on the Job that have an effect only on its pods."""
     for key in keys.WISHES:
         if key in job.metadata.annotations and key not in job.pod_annotations:
             remedy = f"write it at spec.template.metadata.annotations[{key}]"
@@ -344,7 +344,7 @@ _IGNORED = {
 
 
 def advise_ignored(ref: ObjectRef, at: str, named: Mapping[str, str], findings: Findings) -> None:
-    """Warn of keys that are known to have no effect here, and of those that nobody knows. `at`: where they stand."""
+    """Warn of keys that have no effect in Phalanx, and of unknown keys. `at`: the path of the labels or annotations."""
     for key, text in _IGNORED.items():
         if key in named:
             findings.advise(ref, f"{at}[{key}]", text)

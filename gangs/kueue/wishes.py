@@ -1,8 +1,8 @@
 """The annotations of a pod template that ask for a place: which levels, and slices of which size.
 
-Rules as Kueue documents them for topology aware scheduling. What Kueue leaves to chance (a level that no topology has,
-slices that do not cover all pods) is refused here; what it refuses without need (required and preferred together) is
-not.
+The rules are those that Kueue documents for topology-aware scheduling, with two differences. Phalanx refuses requests
+for which Kueue defines no result: a level that no topology has, slices that do not cover all pods. Phalanx accepts
+required and preferred levels together, which Kueue refuses without need.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,10 @@ _DIVIDE = "choose a size that does"
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The annotations of one object, and where in it they stand. `count`: pods in the set they speak of.
+    """The annotations of one object, and their path in it.
 
-    `several`: whether the pods may be of several kinds, a leader and its workers, say: those of a group of plain pods.
+    `count`: the number of pods in the set to which they apply. `several`: whether the pods may be of several kinds,
+    such as a leader and workers. This is so for a group of plain pods.
     """
 
     ref: ObjectRef
@@ -65,7 +66,7 @@ def asks(annotations: Mapping[str, str]) -> bool:
 
 
 def read_wish(of: Annotated, findings: Findings) -> Wish:
-    """What the annotations ask; what is wrong goes to `findings`."""
+    """Return the placement request of the annotations. Faults go to `findings`."""
     unconstrained = _unconstrained(of, findings)
     if keys.SET_GROUP in of.annotations:
         _check_set_group(of, findings)
@@ -155,7 +156,9 @@ def _layer(entry: Any, at: str, of: Annotated, findings: Findings) -> tuple[Leve
 
 
 def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings) -> None:
-    """Note what the wish contradicts in a topology: levels that it lacks, narrower ones named as the wider."""
+    """Report contradictions between the request and a topology: missing levels, and narrower levels in place of wider
+    ones.
+    """
     check_levels(ref, wish.levels, topology, findings)
     check_span(ref, Span(wish.required, wish.preferred), topology, findings)
     outer = wish.required or wish.preferred
@@ -166,7 +169,7 @@ def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a wish is meant: in a topology, if one applies, or in what it waits for."""
+    """The topology to which a request applies, None if there is none, and what the gang waits for."""
 
     topology: str | None = None
     waiting_for: tuple[str, ...] = ()
@@ -175,9 +178,10 @@ class Place:
 def place_in_queue(
     asked: Sequence[Wish], account: Account, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
 ) -> None:
-    """Check the wishes of a gang's sets against the topologies of a queue's flavors: one that takes all is enough.
+    """Check the requests of a gang's sets against the topologies of a queue's flavors. One topology with all levels
+    suffices.
 
-    A flavor that does not exist yet may be the one.
+    While a flavor does not exist yet, nothing is checked, because its topology may have the levels.
     """
     flavors = {each.flavor for group in account.queue.groups for each in group.flavors}
     named = {each.topology for each in account.flavors if each.topology}
@@ -194,9 +198,10 @@ def place_in_queue(
 
 
 def place_alone(asked: Sequence[Wish], topologies: Sequence[Topology], ref: ObjectRef, findings: Findings) -> Place:
-    """The topology of a gang without a queue: the one that has all its sets' levels, or the only one there is.
+    """Return the topology of a gang without a queue: the topology that has the levels of all its sets, or the only
+    one.
 
-    With several topologies and no level named there is no telling which is meant, and none applies.
+    With several topologies and no named level, the topology is ambiguous, and none applies.
     """
     known, levels = [each for each in topologies if each.kind == keys.TOPOLOGY_KIND], levels_of(asked)
     if not known:
@@ -229,7 +234,7 @@ def _check_all(asked: Sequence[Wish], topology: Topology, ref: ObjectRef, findin
 
 
 def _check_in_one(asked: Sequence[Wish], known: Sequence[Topology], ref: ObjectRef, findings: Findings) -> None:
-    """Note what is wrong with the wishes in each topology, if it is in all of them; then that of the nearest one."""
+    """Report faults if the requests have faults in every topology: the faults in the topology with the fewest."""
     tried = []
     for topology in known:
         found = Findings()

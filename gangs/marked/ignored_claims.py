@@ -23,7 +23,9 @@ _GENERATIONS = 4
 
 
 def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
-    """The reading with `Gang.ignores_claims` set. A gang with a wrong value of the annotation becomes faults."""
+    """Return the reading with `Gang.ignores_claims` set. A gang with an invalid value of the annotation is only a
+    fault.
+    """
     if not any(needs_devices(member.pod.spec) for gang in reading.gangs for member in gang.members):
         return reading
     gangs, faults = list[Gang](), list(reading.faults)
@@ -41,8 +43,9 @@ def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
 
 
 def _on_every_pod(gang: Gang) -> bool:
-    """Whether each pod that waits and has resource claims is annotated itself. Without such pods: each that asks for
-    extended resources.
+    """Whether each waiting pod with resource claims carries the annotation itself.
+
+    If there are no such pods, the pods that request extended resources must carry it.
     """
     pods = [member.pod for member in gang.members if not member.pod.bound and needs_devices(member.pod.spec)]
     pods = [pod for pod in pods if pod.spec.resource_claims] or pods
@@ -50,7 +53,7 @@ def _on_every_pod(gang: Gang) -> bool:
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Note a wrong value of the annotation on a workload or a group object."""
+    """Report an invalid value of the annotation on a workload or a group object."""
     value = annotations.get(IGNORE_CLAIMS, "false")
     if value not in ("true", "false"):
         findings.take([_fault(ref, value)])

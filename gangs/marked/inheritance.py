@@ -1,6 +1,6 @@
-"""Workloads of which another object is made that is the gang: what is told of them, whichever system's words they use.
+"""Reports on workloads whose child workload is the gang, for all dialects.
 
-What would be wrong with that object is told of the workload itself, before its operator has made anything.
+Faults that the child would have are reported on the parent, before the operator creates the child.
 """
 
 from collections.abc import Callable, Collection
@@ -23,7 +23,7 @@ _AGAIN = {"CronJob": "apply it again"}
 _SUSPENDED = "suspends the {kind}: nothing is made of it before that is lifted, and nothing of it is planned"
 
 Read = Callable[[Manifest, Findings], object]
-"""Reads the object that will be the gang, as it is admitted, and notes what is wrong with it."""
+"""A function that reads the child workload as it is after admission, and reports its faults."""
 
 
 def check(
@@ -35,12 +35,12 @@ def check(
     *,
     labels: Collection[str] = (),
 ) -> None:
-    """Note what is wrong with what a workload hands down by these keys, and what it does not hand down.
+    """Report faults of the annotations that a workload propagates, and annotations that it does not propagate.
 
     Raises `MalformedError`.
 
-    :param keys: annotations.
-    :param find: finds the object that describes its pods, where it does not do so itself.
+    :param keys: annotation keys that are propagated.
+    :param find: finds the object that describes the workload's pods, if the workload does not describe them itself.
     """
     ref = ref_of(manifest)
     if handed_down.not_written_down(manifest, keys, labels) and ref.uid:

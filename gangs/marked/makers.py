@@ -1,4 +1,4 @@
-"""Whose a pod with a mark is: the workload, no Job, whose gang it belongs to, and the part of it."""
+"""The workload of a marked pod: the workload, other than a Job, whose gang the pod belongs to, and the part of it."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from kube.objects import OwnerReference, Pod
 
 
 def mark(kind: str, system: str = "") -> str:
-    """The mark of a kind's pods in the words of a system, "" being our own."""
+    """Return the mark of a kind's pods in the dialect of a system; "" means Phalanx's own dialect."""
     return f"{system}.{kind}" if system else kind
 
 
@@ -40,7 +40,7 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
 
 
 def _described(pod: Pod, owner: OwnerReference, at: tuple[str, str]) -> ObjectRef | None:
-    """The workload of a pod that says all there is to know of its kind. `at`: group and kind."""
+    """Return the workload of a pod whose mark has group and kind. `at`: group and kind."""
     (group, kind), namespace = at, pod.metadata.namespace
     if (group_of(owner.api_version), owner.kind) == at:
         return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)
@@ -58,9 +58,9 @@ def _named(pod: Pod, owner: str, shape: WorkloadKind) -> str:
 
 
 def part_of(pod: Pod, system: str = "") -> str:
-    """Which part of its workload the pod belongs to, where each is a gang; "" where the whole is one.
+    """Return the part of its workload that the pod belongs to, if each part is a gang; "" if the whole workload is one.
 
-    A leader that nobody has labelled yet is known by its number.
+    A leader without the label of its part is identified by its pod index.
     """
     labels = pod.metadata.labels
     kind = labels.get(keys.WORKLOAD, "").removeprefix(mark("", system))
@@ -84,7 +84,7 @@ def workloads(kind: ResourceKind, sources: Sources, about: GangKey | None) -> It
 
 
 def of_kind(group: str, kind: str, shape: WorkloadKind, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
-    """The same of a kind that need not be in the table."""
+    """Yield the workloads of a kind, which need not be in the table of kinds; with `about`, only those of its gang."""
     yield from sources.of_kind(group, kind, about)
     if about is not None and shape.part_by:
         workload_name, _, part = about.name.rpartition("-")
@@ -93,7 +93,7 @@ def of_kind(group: str, kind: str, shape: WorkloadKind, sources: Sources, about:
 
 
 def made_by(pod: Pod, ref: ObjectRef, sources: Sources) -> bool:
-    """Whether a workload, or a Job of it, made the pod, and not one that had its name before."""
+    """Whether a workload, or a Job of it, created the pod, and not an earlier workload of the same name."""
     owner = controller_of(pod)
     if owner is None:
         return True

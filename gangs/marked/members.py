@@ -1,4 +1,4 @@
-"""The members of a gang that is a marked workload: one pod set of each role, as large as its template says."""
+"""The members of a marked workload's gang: one pod set for each role, with the count of its template."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,9 @@ from kube.placeholders import role_of_seat
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A marked workload, or the part of it that is one gang. `gated`: its templates with the mark; `made`: the
-    pods that it has made, those that have ended too.
+    """A marked workload, or the part of it that is one gang.
+
+    `gated`: its templates with the mark. `made`: its existing pods, ended ones included.
     """
 
     manifest: Manifest
@@ -41,9 +42,9 @@ class Marked:
         return not self.live and (not any(each.count for each in self.gated) or pod_templates.ended(self.manifest))
 
     def examples(self) -> list[Pod]:
-        """One pod of each template that has the mark. Raises `MalformedError`, also for an amount that is none.
+        """Return one pod for each template with the mark. Raises `MalformedError`, also for an unreadable quantity.
 
-        So no pod to come is read that asks for what nobody can count (`kube.requests.pod_requests`).
+        Expected pods therefore never have requests that `kube.requests.pod_requests` cannot count.
         """
         declared, gated = pod_templates.of_a_part(self.manifest), {each.way for each in self.gated}
         made = list(zip(example_pods(self.manifest), declared, strict=True))
@@ -52,9 +53,9 @@ class Marked:
         return [pod for pod, template in made if template.way in gated]
 
     def seats(self, seat: Callable[[Pod, str], Seat] = Seat) -> list[Seat]:
-        """The seats of the pods that are there, and of those that the workload makes only when these run.
+        """Return the seats of the existing pods, and of the pods that the workload creates only when these run.
 
-        Raises `MalformedError` for a workload with too many pods to come.
+        Raises `MalformedError` for a workload with too many expected pods.
 
         :param seat: of a pod in a pod set.
         """
@@ -66,17 +67,17 @@ class Marked:
         return [*there, *(seat(pod, role_of_seat(pod.metadata.uid)) for pod in coming)]
 
     def settled(self, gang: Gang) -> Gang:
-        """The gang, with what there is to say of the pods that the workload makes later. Raises `MalformedError`."""
+        """Return the gang with the state of the pods that the workload creates later. Raises `MalformedError`."""
         gang = replace(gang, later=held_room.later_of(self.manifest))
         return gang if held_room.wanted(self.manifest) else held_room.without_room(gang, held_room.BY_ANNOTATION)
 
     def _role(self, pod: Pod) -> str:
-        """The pod set of a pod: leaders that are made of the workers' template are workers."""
+        """Return the pod set of a pod. Leaders that are created from the worker template are workers."""
         role = pod_templates.role_of(pod)
         return pod_templates.WORKER if role == pod_templates.LEADER and role not in self.roles else role
 
     def check_sets(self, findings: Findings) -> None:
-        """Note pods that say themselves of which pod set they are, where the workload has none such (any more)."""
+        """Report pods that name a pod set that the workload does not have (any more)."""
         roles, ref, shape = set(self.roles), ref_of(self.manifest), shape_of(self.manifest)
         strange = {self._role(pod): pod for pod in reversed(self.live) if self._role(pod) not in roles}
         for role, pod in sorted(strange.items()) if shape is not None and shape.fields else ():
@@ -92,7 +93,7 @@ class Marked:
         return tuple(each.role for each in self.gated)
 
     def pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
-        """One of each role, as large as its template says, or as the pods that are there are many."""
+        """Return one pod set for each role. Its count is the template's, or the number of existing pods if higher."""
         existing = Counter(member.pod_set for member in members)
         least: Mapping[str, int] = minimum_pods.by_role(self.gated, minimum)
         return tuple(PodSet(each.role, max(each.count, existing[each.role]), least[each.role]) for each in self.gated)
@@ -104,7 +105,7 @@ def gated_by(manifest: Manifest, mark: str) -> list[Template]:
 
 
 def by_part(pods: Sequence[Pod], part_of: Callable[[Pod], str]) -> dict[str, list[Pod]]:
-    """The pods of each part of a workload, in the order of their names; those of none are left out."""
+    """Return the pods of each part of a workload, ordered by the parts' names. Pods without a part are left out."""
     parts: dict[str, list[Pod]] = {}
     for pod in pods:
         parts.setdefault(part_of(pod), []).append(pod)

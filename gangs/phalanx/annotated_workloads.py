@@ -1,7 +1,7 @@
 """Workloads of other kinds than Job that ask to be gangs by annotations on themselves.
 
-As with Jobs, every pod template of such a workload gets a label at the workload's admission, and a pod with that label
-belongs to the gang of the workload that made it. Each role (a Master, the Workers) is a pod set of its own.
+As with Jobs, admission puts a label on every pod template of such a workload. A pod with that label belongs to the gang
+of the workload that created it. Each role (a Master, the Workers) is a pod set of its own.
 """
 
 from collections import Counter
@@ -29,13 +29,13 @@ from kube.text import with_article
 from kube.topology import Topology
 
 MOST_SETS = 64
-"""As the definition of the Gang object says: one with more could not be written, and nobody told of it."""
+"""The limit of the Gang's CRD. With more pod sets, the mirror could not be written, and no user would see the gang."""
 
 
 def template_labels(manifest: Manifest) -> Mapping[str, str]:
-    """The label for all pod templates of a workload that is to be a gang, nothing for any other object.
+    """Return the label for all pod templates of a workload that asks to be a gang; empty for any other object.
 
-    Raises `MalformedError` where a template's metadata are such that no label can be put on it.
+    Raises `MalformedError` if a template's metadata are malformed, so that no label can be added.
     """
     if not pod_templates.gang_by_annotation(manifest) or not gang_annotations.opted_in(
         metadata_of(manifest).annotations
@@ -48,15 +48,15 @@ def template_labels(manifest: Manifest) -> Mapping[str, str]:
 def read_parts(
     pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> list[Gang]:
-    """The gangs of a workload: one, or one of each part of which a pod is there. Raises `MalformedError`.
+    """Return the gangs of a workload: one gang, or one for each part with a pod. Raises `MalformedError`.
 
-    :param pods: those that are marked as pods of a workload of its kind and name.
+    :param pods: pods whose mark names a workload of this kind and name.
     """
     shape = shape_of(manifest)
     if shape is None or not shape.part_by:
         found = [_read(manifest, sources, topologies, findings, pods=pods)]
         return [each for each in found if each is not None]
-    _read(manifest, sources, topologies, findings)  # what is wrong is told without any pod, too
+    _read(manifest, sources, topologies, findings)  # faults are reported even without pods
     parts = members.by_part(pods, makers.part_of)
     gangs = (_read(manifest, sources, topologies, findings, pods=own, part=each) for each, own in parts.items())
     return [each for each in gangs if each is not None]
@@ -71,7 +71,7 @@ def _read(
     pods: Sequence[Pod] = (),
     part: str = "",
 ) -> Gang | None:
-    """The gang of a workload or of a part of it; None where it is no gang or where it is wrong."""
+    """Return the gang of a workload or of a part of it; None if it is no gang or has faults."""
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     annotations, gated = metadata.annotations, members.gated_by(manifest, mark_of(manifest))
     if not gated:
@@ -115,7 +115,9 @@ def _read(
 
 
 def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Where a member's rank is looked for: our own keys go before that of the workload's kind, `rank` if it has any."""
+    """Return the places of a member's rank: Phalanx's own keys first, then the key of the workload's kind (`rank`),
+    if any.
+    """
     own, meta = gang_objects.rank_places(pod), pod.metadata
     if not rank or any(name in there for _, there, name in own):
         return own
@@ -123,7 +125,9 @@ def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str
 
 
 def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping[str, str], findings: Findings) -> int:
-    """Pods that must start together: as annotated, else as the kind's own fields say, else all."""
+    """Return the number of pods that must start together: the annotation's, else that of the kind's own fields, else
+    all.
+    """
     ref, total = ref_of(manifest), sum(each.count for each in gated)
     written = annotations.get(keys.MIN_MEMBER)
     if written is None:
@@ -152,7 +156,7 @@ def _check_templates(ref: ObjectRef, templates: Sequence[Template], findings: Fi
 def _advise_ungated(
     manifest: Manifest, annotations: Mapping[str, str], templates: Sequence[Template], findings: Findings
 ) -> None:
-    """What is told of a workload whose pods are not gated: it asks for a gang too late, or in a wrong way."""
+    """Report a workload without gated pods that asks for a gang too late or in a wrong way."""
     ref, shape = ref_of(manifest), shape_of(manifest)
     if not pod_templates.gang_by_annotation(manifest):
         return
@@ -173,7 +177,7 @@ def _advise_ungated(
 def advise_misplaced(
     ref: ObjectRef, annotations: Mapping[str, str], templates: Sequence[Template], findings: Findings
 ) -> None:
-    """Warn of wishes on templates, which ask for nothing there."""
+    """Warn of placement annotations on templates, where they have no effect."""
     for each in templates if annotations.get(keys.GANG) != "false" else ():
         for key in KNOWN if not each.labels.get(keys.GANG) else ():
             if key in each.annotations:
@@ -182,9 +186,9 @@ def advise_misplaced(
 
 
 def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Refuse a workload of a kind that cannot opt in yet; in an automatic namespace only say so.
+    """Refuse a workload that asks for a gang but whose kind cannot opt in. In an automatic namespace, only advise.
 
-    One that another object has made says what that one says, and is told nothing. Raises `MalformedError`.
+    A child workload inherits its parent's request. Its faults are reported on the parent only. Raises `MalformedError`.
     """
     annotations = other_workload(manifest, findings)
     if annotations is None or hands_down(manifest):
@@ -200,7 +204,10 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
 
 
 def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findings) -> bool:
-    """Refuse annotations on a workload that cannot be made a gang by them; on its templates they are told."""
+    """Refuse annotations on a workload that they cannot make a gang. On its templates they only get advice.
+
+    Return whether the workload is refused.
+    """
     ref, opted_out, templates = (
         ref_of(manifest),
         annotations.get(keys.GANG) == "false",
@@ -217,7 +224,7 @@ def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findi
 
 
 def _instead(manifest: Manifest, templates: Sequence[Template]) -> str:
-    """How a workload of a kind that cannot opt in is made a gang."""
+    """Return the remedy: the way to make a gang of a workload whose kind cannot opt in."""
     if pod_templates.made_by(manifest) is Made.IN_JOBS and templates:
         return f"write it at {pod_templates.job_metadata(templates[0])}.annotations, so that each Job is a gang"
     if templates and all(each.labels.get(keys.GANG) for each in templates):

@@ -1,4 +1,4 @@
-"""What can be wrong with the spec of a Gang, by itself and against its topology."""
+"""Checks of a Gang's spec, by itself and against its topology."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 MAX_RESTARTS = 6
-"""Where a Gang that restarts does not say how often: as often as a Job tries again (batch/v1, `backoffLimit`)."""
+"""The default limit of a Gang's restarts, which equals a Job's default number of retries (batch/v1, `backoffLimit`)."""
 
 
 def max_restarts(spec: GangSpec) -> int:
@@ -28,7 +28,7 @@ def max_restarts(spec: GangSpec) -> int:
 
 
 def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
-    """Note what contradicts itself in a Gang, whatever its topology."""
+    """Report contradictions in a Gang's spec that do not depend on its topology."""
     _check_restarts(ref, spec, findings)
     if spec.schedule_timeout_seconds is not None and spec.schedule_timeout_seconds < 1:
         problem = f"{spec.schedule_timeout_seconds} is less than 1"
@@ -124,9 +124,11 @@ def _check_slices(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findin
 def _check_multiples(
     ref: ObjectRef, at: str, rules: Sequence[MultipleSpec], members: tuple[int, int], findings: Findings
 ) -> None:
-    """In every used domain the members are a multiple, so the placed members together are one, too.
+    """Report rules on multiples that no possible number of members meets.
 
-    :param members: the least and the greatest number that may be placed; (0, 0) where nobody knows it yet.
+    Each used domain holds a multiple, so the number of all placed members is a multiple, too.
+
+    :param members: the least and the greatest number of members that may be placed; (0, 0) if still unknown.
     """
     least, most = members
     if not rules or not most or any(each.of < 1 for each in rules):

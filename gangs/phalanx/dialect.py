@@ -26,7 +26,7 @@ from kube.topology import Topology
 _ANNOTATED = {
     (each.group, each.kind): shape for each in WATCHED if (shape := WORKLOADS[each.group, each.kind]).by_annotation
 }
-"""Kinds besides the Job whose annotations make gangs."""
+"""Kinds, except the Job, whose annotations make gangs."""
 
 
 class PhalanxDialect:
@@ -58,7 +58,7 @@ class PhalanxDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """By the workload that made the pod, where its template says so; else by the label."""
+        """Return the gang of the pod's workload, if the mark names it; else the gang in the pod's label."""
         maker = _maker_of(pod)
         name = makers.named(maker.name, makers.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
@@ -111,7 +111,7 @@ class PhalanxDialect:
         return opted_in(annotations)
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Of a Topology object."""
+        """Return the status of a Topology object."""
         return status.topology_status(view)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""The annotations by which workloads of any kind ask to be gangs: what they mean, and what is wrong with them."""
+"""The annotations by which workloads of any kind ask to be gangs: their meaning and their checks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +16,7 @@ from kube.objects import Pod
 
 WISHES = keys.ASKING
 KNOWN = (*WISHES, keys.PLACEHOLDERS, keys.IGNORE_CLAIMS)
-"""Annotations that a workload may have. The last two say more about its gang, and make none."""
+"""Annotations that a workload may carry. The last two only describe its gang further."""
 _NOTED = (keys.CREATED_SUSPENDED,)
 """Annotations that admission writes on workloads itself."""
 _PREFIX = f"{keys.GROUP}/"
@@ -33,7 +33,7 @@ def automatic(manifest: Manifest, sources: Sources) -> bool:
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Note what is wrong with a workload's annotations by themselves."""
+    """Report faults of a workload's annotations that do not depend on other objects."""
     if annotations.get(keys.GANG, "true") not in ("true", "false"):
         problem = f'"{annotations[keys.GANG]}" is neither "true" nor "false"'
         findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')
@@ -43,14 +43,14 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
 
 
 def advise_unknown(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Warn of annotations of ours that nobody knows."""
+    """Warn of unknown annotations with Phalanx's prefix."""
     for key in annotations:
         if key.startswith(_PREFIX) and key not in (*KNOWN, *_NOTED):
             findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(KNOWN)}")
 
 
 def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str) -> None:
-    """One gang to a name: note a Gang object of the name that the workload's gang has."""
+    """Report a Gang object that has the name of the workload's gang. A name belongs to one gang."""
     rival = sources.get(keys.GROUP, gang_objects.KIND, ref.namespace, name)
     if rival is not None and not gang_objects.is_mirror(rival):
         remedy = f"label the pod template {keys.GANG}: {name} instead of annotating the {ref.kind}, or rename one"
@@ -58,7 +58,10 @@ def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str)
 
 
 def request_of(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], chosen: str | None) -> Request:
-    """What a workload asks of a topology. `pods`: examples of its own; `chosen`: where it names no topology."""
+    """Return a workload's request for topology and levels.
+
+    `pods`: examples of its pods. `chosen`: the topology if the annotations name none.
+    """
 
     def wish(key: str) -> LevelWish | None:
         return LevelWish(annotation(key), annotations[key]) if key in annotations else None

@@ -37,22 +37,22 @@ _WISHES = {
     keys.MIN_MEMBER: "minMember",
     keys.TOPOLOGY: "topology",
 }
-"""What Jobs write as annotations stands in a Gang's spec."""
+"""By annotation of a Job: the field of a Gang's spec with the same meaning."""
 _ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX, keys.IGNORE_CLAIMS)
 _MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
-"""Written on pods by Phalanx itself."""
+"""Labels and annotations that Phalanx itself writes on pods."""
 _PREFIX = f"{keys.GROUP}/"
 MAIN = "main"
-"""The pod set that holds every member where no sets are told apart."""
+"""The pod set of every member if the gang defines no pod sets."""
 
 
 def is_mirror(manifest: Manifest) -> bool:
-    """Whether this Gang only shows a gang that another object asked for; only the controller writes such ones."""
+    """Whether this Gang carries the annotation of a mirror, which the controller creates for another object's gang."""
     return keys.MIRRORS in ((manifest.get("metadata") or {}).get("annotations") or {})
 
 
 def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Where our own dialect looks for a member's rank."""
+    """Return the places in which Phalanx's own dialect looks for a member's rank: field, mapping and key."""
     meta = pod.metadata
     return (
         ("metadata.annotations", meta.annotations, keys.INDEX),
@@ -63,7 +63,7 @@ def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
 def read_gang(
     manifest: Manifest, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> Gang | None:
-    """The gang that a Gang object asks for, with those of `pods` that count; None where something is wrong."""
+    """Return the gang of a Gang object, with those of `pods` that count as members; None if it has faults."""
     ref, own = ref_of(manifest), Findings()
     try:
         meta = metadata_of(manifest)
@@ -118,7 +118,7 @@ def _pod_sets(sets: Sequence[PodSetSpec], members: Sequence[Member]) -> tuple[Po
 
 
 def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], findings: Findings) -> None:
-    """Warn of what nobody reads on the Gang or on its pods."""
+    """Warn of annotations that are not read on the Gang or on its pods."""
     for key in _WISHES.keys() & annotations.keys():
         text = f"is ignored on a Gang: write spec.{_WISHES[key]}"
         findings.take((), [Misplaced(ref, f"metadata.annotations[{key}]", text)])
@@ -129,7 +129,7 @@ def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod],
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
-    """Warn of what nobody reads on a pod: a wish that its Gang should say, or a slip of the pen."""
+    """Warn of keys that are not read on a pod: a request that belongs into its Gang's spec, or a typo."""
     for pod in pods:
         meta = pod.metadata
         for at, written in (("metadata.labels", meta.labels), ("metadata.annotations", meta.annotations)):
@@ -164,7 +164,7 @@ def _gang_in(job: Manifest) -> tuple[tuple[str, str], ...]:
 
 
 def _made_by(manifest: Manifest, ref: ObjectRef) -> int:
-    """Members of the Gang that a Job makes; 0 for a malformed Job, whose own reading says what is wrong."""
+    """Return how many members of the Gang a Job creates; 0 for a malformed Job, whose own reading reports the fault."""
     try:
         job = job_of(manifest)
     except MalformedError:
@@ -210,9 +210,10 @@ def ref_of_key(key: GangKey) -> ObjectRef:
 
 
 def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings, part: str = "") -> Gang | None:
-    """The gang of pods that name an object, `ref`, which is not there (yet): it waits for that. None without pods.
+    """Return the gang of pods that name an object, `ref`, that does not exist (yet). The gang waits for it. None
+    without pods.
 
-    :param part: which part of it the gang is, where it asks for several.
+    :param part: the part of the object that the gang is, if the object asks for several gangs.
     """
     live_pods, own = live(pods), Findings()
     members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in live_pods], (MAIN,), own)

@@ -1,6 +1,6 @@
-"""Annotations on workloads of which another object is made that is the gang (`gangs.workloads.handed_down`).
+"""Annotations on workloads whose child workload is the gang (`gangs.workloads.handed_down`).
 
-What would be wrong with that object is told of the workload itself, before its operator has made anything.
+Faults that the child would have are reported on the parent, before the operator creates the child.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ from kube.topology import Topology
 
 
 def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Note what is wrong with what a workload hands down, and what it does not hand down. Raises `MalformedError`.
+    """Report faults of the annotations that a workload propagates, and annotations that it does not propagate.
 
-    One that another object has made says what that one says, and is told nothing.
+    A child workload inherits its parent's request. Its faults are reported on the parent only. Raises `MalformedError`.
     """
     annotations = other_workload(manifest, findings) if handed_down.hands_down(manifest) else None
     if annotations is None or pod_templates.controlled(manifest):
@@ -46,7 +46,7 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
 
 
 def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Read the heir as it is admitted. Raises `MalformedError`."""
+    """Read the child workload as it is after admission. Raises `MalformedError`."""
     if is_job(heir):
         marked = with_labels(heir, {keys.WORKLOAD: JOB_KIND})
         jobs.read_job(marked, sources, topologies, findings)
@@ -56,7 +56,10 @@ def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], find
 
 
 def _advise_automatic(manifest: Manifest, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
-    """Jobs in an automatic namespace are gangs, whoever makes them; nothing else is."""
+    """Advise that a workload in an automatic namespace is no gang, unless its child is a Job.
+
+    In such a namespace every Job is a gang, even if another object created it. Other workloads are not.
+    """
     if inheritance.made_of(manifest) != JOB_KIND and gang_annotations.automatic(manifest, sources):
         text = f"{with_article(ref.kind)} is not made a gang yet: its pods start one by one"
         findings.advise(ref, "kind", f"the namespace is automatic, but {text}")

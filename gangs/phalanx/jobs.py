@@ -1,7 +1,7 @@
-"""Jobs that ask to be gangs by annotations on themselves, or that a namespace makes gangs.
+"""Jobs that ask to be gangs by annotations on themselves, or that are gangs because their namespace is automatic.
 
-Such a Job's pod template gets a label at the Job's admission; a pod with that label belongs to the gang of the Job
-that controls it. A Job without the label is no gang, whatever it says: its pods were never gated.
+Admission puts a label on the pod template of such a Job. A pod with that label belongs to the gang of the Job that
+controls it. A Job without the label is no gang, whatever its annotations: its pods were never gated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ def owner_of(pod: Pod) -> str | None:
 
 
 def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
-    """The gang of a Job; None where it is no gang or where it is wrong."""
+    """Return the gang of a Job; None if it is no gang or has faults."""
     job, ref = job_of(manifest), ref_of(manifest)
     asks = opted_in(job.metadata.annotations)
     if not annotated_jobs.is_marked(job, ref, JOB_KIND, findings, asks=asks):
@@ -98,7 +98,9 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
 
 
 def _advise_misplaced(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    """Warn of what would ask for a gang elsewhere, or is a slip of the pen: wishes on a template, the pods' label."""
+    """Warn of keys that ask for a gang elsewhere, or are typos: placement annotations on a template, the label of
+    pods.
+    """
     gang_annotations.advise_unknown(ref, job.metadata.annotations, findings)
     if keys.GANG in job.metadata.labels and keys.GANG not in job.pod_labels:
         at = f"metadata.labels[{keys.GANG}]"
@@ -118,7 +120,9 @@ def _check_annotations(job: Job, ref: ObjectRef, findings: Findings) -> None:
 
 
 def _recorded(job: Job, sources: Sources) -> str | None:
-    """The topology that an automatic gang was given first: it keeps that one, even where others come or it goes."""
+    """Return the topology in which an automatic gang was placed first. The gang keeps it, even if topologies come or
+    go.
+    """
     mirrored = f"{NAME}/{job.metadata.namespace}/{job.name}"
     for name in (job.name, f"{JOB_KIND.lower()}-{job.name}"):
         shown = sources.get(keys.GROUP, gang_objects.KIND, job.metadata.namespace, name) or {}

@@ -1,4 +1,6 @@
-"""The keys of our own dialect that users write; the strings stand in `kube.keys`, because every room knows them."""
+"""The keys of Phalanx's own dialect that users write. The strings are in `kube.keys`, because every package needs
+them.
+"""
 
 from kube import keys
 

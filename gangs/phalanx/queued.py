@@ -20,7 +20,10 @@ _FIELD = "spec.queue"
 
 
 def charged(manifest: Manifest, spec: GangSpec, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Charged:
-    """What the queue of a Gang comes to. `pods`: its live ones; where they name a queue, too, it has to be the same."""
+    """Return what the queue of a Gang charges it to.
+
+    `pods`: the live pods of the gang. If they name a queue, too, it must be the same.
+    """
     if sources.queues is None:
         return Charged()
     for pod in pods:
@@ -40,9 +43,10 @@ def charged(manifest: Manifest, spec: GangSpec, pods: Sequence[Pod], sources: So
 
 
 def _check_same(manifest: Manifest, queue: str | None, pod: Pod, sources: Sources, findings: Findings) -> None:
-    """Tell of a pod in another queue than its gang, or in one where its gang is in none.
+    """Report a pod that names another queue than its gang, or a queue although its gang names none.
 
-    One that has been let go makes the gang no worse: whoever may label it would give back a quota that is in use.
+    A released pod only gets advice. A fault would make the gang invalid, and a user who may label the pod could thus
+    return quota that is in use.
     """
     named = sources.queues.named_on(pod) if sources.queues is not None else None
     if named is None or named.queue == queue:
@@ -59,7 +63,7 @@ def _check_same(manifest: Manifest, queue: str | None, pod: Pod, sources: Source
 
 
 def topology_kind(to: Charged) -> str | None:
-    """The kind of topology of a Gang that names none: any, or with a queue whose flavors have some only theirs."""
+    """Return the topology kind for a Gang without one: None (any), or `NO_TOPOLOGY` if its flavors decide it."""
     return NO_TOPOLOGY if to.account is not None and to.account.only_theirs else None
 
 
@@ -68,11 +72,12 @@ def settle_in(
 ) -> Settled:
     """Choose the topology and check the levels and slices against it; faults go to `findings`.
 
-    Where the Gang names none and flavors of its queue do, it is one of these, and the flavor will tell which; one that
-    has all levels is enough. A gang that runs keeps its place in the accounts whatever becomes of the topologies.
+    If the Gang names no topology and flavors of its queue do, the topology is one of theirs. The flavor that planning
+    chooses decides which one. It suffices that one of them has all levels. A running gang stays charged, even if the
+    topologies change.
     """
     if request.topology is None and to.dialect and to.account is None:
-        return Settled()  # what the queue leads to may tell the topology
+        return Settled()  # the queue's flavors, which are not known yet, may decide the topology
     if to.account is None or not to.account.only_theirs:
         return _settled(request, spec, topologies, findings)
     named, kind = _named_by_flavors(to.account), to.account.topology_kind

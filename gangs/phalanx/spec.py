@@ -1,4 +1,4 @@
-"""The specs of our own objects as they are written, strictly: a field that is not known is an error."""
+"""The specs of Phalanx's own objects. Decoding is strict: an unknown field is an error."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from kube.objects import NodeAffinity
 
 
 class Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """Base of our own specs."""
+    """The base class of the specs of Phalanx's own objects."""
 
 
 class LevelSpec(Strict, frozen=True):
@@ -95,7 +95,9 @@ class WeightedTermSpec(Strict, frozen=True):
 
 
 class NodeAffinitySpec(Strict, frozen=True):
-    """A NodeAffinity, strictly: a slip in one of its long names would otherwise drop the wish without a word."""
+    """A NodeAffinity with strict decoding. Otherwise a typo in one of its long field names would silently drop the
+    request.
+    """
 
     required: SelectorSpec | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[WeightedTermSpec, ...] | None = msgspec.field(
@@ -103,7 +105,7 @@ class NodeAffinitySpec(Strict, frozen=True):
     )
 
     def value(self) -> NodeAffinity | None:
-        """The affinity as rooms pass it on; None where nothing is asked."""
+        """Return the affinity as a Kubernetes object; None if nothing is requested."""
         written = msgspec.to_builtins(self)
         affinity = msgspec.convert(without_nulls(written), NodeAffinity)
         return affinity if affinity.required or affinity.preferred else None

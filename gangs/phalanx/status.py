@@ -1,4 +1,4 @@
-"""What our own Topology objects show of the cluster: its domains, their nodes and the room that is free."""
+"""The status of Phalanx's own Topology objects: the domains of the cluster, their nodes and their free capacity."""
 
 from collections import Counter
 from typing import Any
@@ -13,7 +13,7 @@ MAX_DOMAINS = 500
 """Entries in one status: some 100 KB. Levels that would go beyond are left out whole, narrowest first."""
 
 _DIGITS, _BITS = 3, 10
-"""How exactly amounts are told: what changes less than that is not worth a write of the whole status."""
+"""Precision of amounts: decimal digits, and bits for bytes. A smaller change does not justify a write of the status."""
 
 
 def topology_status(view: TopologyView) -> ObjectStatus:
@@ -22,10 +22,10 @@ def topology_status(view: TopologyView) -> ObjectStatus:
 
 
 def domains_status(view: TopologyView, *, max_domains: int = MAX_DOMAINS) -> Status:
-    """The fields of the status.
+    """Return the fields of the status.
 
-    `domains` lists every domain from the widest level to the node, each domain before those inside it, with its path,
-    the nodes in it and the room that is free there, rounded down to three digits. `omitted` says what did not fit in.
+    `domains` lists every domain from the widest level to the node, each domain before the domains inside it. An entry
+    has the path, the nodes, and the free capacity, rounded down to three digits. `omitted` names the levels left out.
     """
     levels, free = view.topology.levels, view.free_under()
     depth = _depth(view, max_domains)
@@ -57,7 +57,7 @@ def _paths(view: TopologyView, depth: int) -> list[DomainPath]:
 
 
 def _depth(view: TopologyView, max_domains: int) -> int:
-    """How many levels fit, counted from the widest."""
+    """Return how many levels fit into the status, counted from the widest."""
     total = 0
     for position in range(len(view.topology.levels)):
         total += _width(view, position)

@@ -14,7 +14,7 @@ NODE_LEVEL = "node"
 
 
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
-    """The topology that a manifest describes, None where it is wrong; what is wrong goes to `findings`."""
+    """Return the topology that a manifest describes; None if it is invalid. Faults go to `findings`."""
     ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
     if spec is None:
         return None

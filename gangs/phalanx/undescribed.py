@@ -1,6 +1,6 @@
-"""Gangs of workloads whose kind nobody describes (any more), or that cannot be read: only their pods are seen.
+"""Gangs of workloads that are unreadable or whose kind has no WorkloadKind (any more). Only their pods are read.
 
-They stay as their mirror shows them, so that a gang that runs keeps its minimum, and wait for what describes them.
+Such a gang stays as its mirror shows it, so that a running gang keeps its minimum. It waits for the WorkloadKind.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from kube.objects import Pod
 
 
 def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
-    """The gang of pods whose workload is not to be seen, as it was while that could be read; any other as it is."""
+    """Return the gang of pods with an unreadable workload as its mirror shows it; any other gang unchanged."""
     group, kind = group_of(gang.source.api_version), gang.source.kind
     if (group, kind) in WORKLOADS or group == keys.GROUP:
         return gang
@@ -34,7 +34,7 @@ def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
         return gang
     names = [each.name for each in before.pod_sets]
     roles = {pod.key: role if (role := role_of(pod)) in names else names[0] for pod in live(pods)}
-    found = Findings()  # told already
+    found = Findings()  # discarded: these faults are reported already
     seats = [Seat(pod, roles[pod.key], promised(pod, rank_places(pod), found)) for pod in live(pods)]
     there = list(roles.values())
     sets = tuple(
@@ -55,7 +55,7 @@ def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
 
 
 def _awaited(group: str, kind: str, sources: Sources) -> str:
-    """What describes the kind, where that is not there or not in force; "" where it is."""
+    """Return the WorkloadKind that the gang waits for because it is missing or not in force; "" if it is in force."""
     for manifest in sources.of_kind(keys.GROUP, taught_kinds.KIND):
         spec = manifest.get("spec") or {}
         if (spec.get("group"), spec.get("kind")) == (group, kind):
@@ -66,7 +66,7 @@ def _awaited(group: str, kind: str, sources: Sources) -> str:
 
 
 def _shown(key: GangKey, sources: Sources) -> GangSpec | None:
-    """What the mirror of a gang says of it."""
+    """Return the spec of a gang's mirror; None if there is no mirror, or if it is malformed."""
     for manifest in sources.sought(keys.GROUP, KIND, _mirrored_in, key):
         try:
             return decode(manifest.get("spec") or {}, GangSpec, ref_of(manifest), "spec")

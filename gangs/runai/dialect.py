@@ -18,7 +18,7 @@ from kube.objects import Pod
 from kube.topology import Topology
 
 _ANNOTATED = tuple(each for each in WATCHED if WORKLOADS[each.group, each.kind].by_annotation)
-"""Kinds besides the Job whose annotations make gangs."""
+"""Kinds, except the Job, whose annotations make gangs."""
 
 
 class RunaiDialect:
@@ -47,16 +47,18 @@ class RunaiDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """By the workload that made the pod, where its template says so; else by its controller, or by itself."""
+        """Return the gang of the pod's workload, if the mark names it; else the gang of its controller, or of the pod
+        itself.
+        """
         name = _marked_for(pod) or owned_pods.owner_of(pod)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Run:ai protects no pod: priority classes say who may be a victim."""
+        """Return "": Run:ai protects no pod. Priority classes decide which pods may be victims."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """One gang to each Job that asks for it, and one to each other controller whose pods do."""
+        """Return one gang for each Job that asks, and one for each other controller whose pods ask."""
         findings, gangs = Findings(), list[Gang]()
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
             gang = _read_job(manifest, sources, topologies, findings)
@@ -74,7 +76,7 @@ class RunaiDialect:
     def _read_workloads(
         self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None, findings: Findings
     ) -> list[Gang]:
-        """One gang to each workload of another kind that asks, and to each whose pods are there without it."""
+        """Read one gang for each workload of another kind that asks, and for each missing workload whose pods exist."""
         made, gangs = _by_maker(sources.pods), list[Gang]()
         for kind in _ANNOTATED:
             for manifest in makers.workloads(kind, sources, about):

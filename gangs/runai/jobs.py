@@ -20,7 +20,7 @@ from kube.topology import Topology
 
 SET = "main"
 LABEL_VALUE = f"{NAME}.{JOB_KIND}"
-"""Of the label `phalanx.dev/workload`: Jobs of our own dialect have the bare kind."""
+"""The value of the label `phalanx.dev/workload`. Jobs of Phalanx's own dialect have the kind alone as the value."""
 
 
 def template_labels(manifest: Manifest) -> Mapping[str, str]:
@@ -40,7 +40,7 @@ def owner_of(pod: Pod) -> str | None:
 
 
 def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
-    """The gang of a Job; None where it is no gang or where it is wrong. Raises `MalformedError`."""
+    """Return the gang of a Job; None if it is no gang or has faults. Raises `MalformedError`."""
     job, ref = job_of(manifest), ref_of(manifest)
     asked = wishes.wishes_of(job)
     if _of_a_whole(job):

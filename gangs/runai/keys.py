@@ -6,7 +6,7 @@ GROUP = "kai.scheduler"
 VERSIONS = ("v1alpha1",)
 TOPOLOGY_OBJECT = "Topology"
 TOPOLOGY_KIND = f"{TOPOLOGY_OBJECT}.{GROUP}"
-"""What tells these topologies from those of others, who call theirs Topology, too."""
+"""The kind with its group. It distinguishes these topologies from other systems' objects of the kind Topology."""
 
 PREFIX = f"{GROUP}/"
 TOPOLOGY = f"{PREFIX}topology"
@@ -16,13 +16,13 @@ MIN_MEMBER = f"{PREFIX}batch-min-member"
 SKIP = f"{PREFIX}skip-podgrouper"
 
 WISHES = (TOPOLOGY, REQUIRED, PREFERRED, MIN_MEMBER)
-"""Annotations by which a Job opts in, on itself or on its pod template; any of them does."""
+"""Annotations by which a Job opts in, on itself or on its pod template. A single annotation suffices."""
 
 HANDED = (*WISHES, SKIP)
-"""What a workload hands down to the object made of it that is the gang."""
+"""Annotations that a workload propagates to its child workload, which is the gang."""
 
 GROUPED = ("pod-group-name", "scheduling.run.ai/pod-group")
-"""Annotations of pods that are in a PodGroup of KAI Scheduler: that has their gang then."""
+"""Annotations of pods in a PodGroup of KAI Scheduler. The PodGroup then is their gang."""
 
 SEGMENT_SIZE = f"{PREFIX}segment-size"
 SEGMENT_REQUIRED = f"{PREFIX}segment-topology-required-placement"
@@ -39,7 +39,7 @@ PREEMPTIBILITY = f"{PREFIX}preemptibility"
 TASK_PRIORITY = f"{PREFIX}task-priority"
 
 SCHEDULERS = ("kai-scheduler", "runai-scheduler")
-"""Schedulers that users of Run:ai name and that stand for the stock one."""
+"""Scheduler names that Run:ai's users write. Phalanx replaces them by the stock scheduler."""
 
 KEYS: tuple[str, ...] = (
     *(f"spec.levels[].{field}" for field in ("nodeLabel", "alias")),

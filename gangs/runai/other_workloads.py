@@ -1,7 +1,8 @@
 """Run:ai's annotations on workloads that are no Jobs, and on their pod templates: refused where no gang comes of them.
 
-A workload that carries them itself is one gang (`workloads`); where pods do, those of one controller are one
-(`owned_pods`). What no pod carries, and what several controllers would share out, is told before a pod is refused.
+A workload that carries the annotations itself is one gang (`workloads`). If pods carry them, the pods of one controller
+are one gang (`owned_pods`). Annotations that reach no pod, or that several controllers would divide among their pods,
+are reported on the workload before any pod is refused.
 """
 
 from collections.abc import Sequence
@@ -25,9 +26,8 @@ _COUNTED = (Made.TOGETHER, Made.ALONE)
 
 
 def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Note what is wrong with a workload and its templates; nothing with one that another object has made.
-
-    Raises `MalformedError`.
+    """Report the faults of a workload and its templates, unless a controller owns the workload. Raises
+    `MalformedError`.
     """
     annotations = annotated_jobs.other_workload(manifest, findings)
     if annotations is None or pod_templates.controlled(manifest):

@@ -1,7 +1,9 @@
-"""Pods that carry Run:ai's annotations themselves, of any workload but a Job: those of one controller are one gang.
+"""Pods that carry Run:ai's annotations themselves, of workloads other than Jobs. The pods of one controller are one
+gang.
 
-A PyTorchJob's replica templates or a StatefulSet's template hand the annotations down. How many pods start together
-they say, too (`batch-min-member`), or the workload does where its kind is one whose pods are counted.
+The replica templates of a PyTorchJob, or the template of a StatefulSet, propagate the annotations. The number of pods
+that start together is in the annotation `batch-min-member`. Without it, the number comes from the workload, if the
+number of its pods is read for its kind.
 """
 
 from collections.abc import Sequence
@@ -31,9 +33,10 @@ _INSTEAD = "write those on it, or make a Gang object with slices for these pods"
 
 
 def owner_of(pod: Pod) -> str | None:
-    """The name of the controller whose pods are the gang, the pod's own where it has none; None for no such pod.
+    """Return the name of the pod's controller, whose pods are the gang; the pod's own name if it has no controller.
 
-    Pods of Jobs are known by a label that admission put on their template, pods of a PodGroup by the group.
+    Return None for other pods. Pods of Jobs are identified by the label that admission put on their template, and
+    pods of a PodGroup by the group.
     """
     annotations = pod.metadata.annotations
     if not annotations or not wishes.opted_in(wishes.of_pod(pod)) or any(annotations.get(key) for key in keys.GROUPED):
@@ -46,7 +49,7 @@ def owner_of(pod: Pod) -> str | None:
 
 
 def counted(manifest: Manifest) -> bool:
-    """Whether the pods of a workload need not say how many of them start together: their controller is read."""
+    """Whether the number of a workload's pods is read, so that its pods need not state how many start together."""
     shape = shape_of(manifest)
     if shape is not None and shape.heir[1]:
         shape = WORKLOADS.get((group_of(shape.heir[0]), shape.heir[1]))
@@ -68,7 +71,9 @@ def asks(template: Template) -> bool:
 def read_pods(
     name: str, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings, *, taken: bool
 ) -> Gang | None:
-    """The gang of one controller's pods; None where they are wrong or gone. `taken`: a Job of that name is a gang."""
+    """Return the gang of one controller's pods; None if they have faults or are gone. `taken`: a Job of that name is
+    a gang.
+    """
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not own_pods:
         return None
@@ -114,7 +119,7 @@ def read_pods(
 
 
 def _same(pod: Pod) -> str:
-    """What to do where templates say different things."""
+    """Return the remedy for pod templates with different annotations."""
     same, owner = "write the same on all pod templates", controller_of(pod)
     if owner is None or (group_of(owner.api_version), owner.kind) != RAY_CLUSTER:
         return same
@@ -122,7 +127,7 @@ def _same(pod: Pod) -> str:
 
 
 def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str, ...]]:
-    """The workload that made the pod, where its kind is counted; and that it is waited for where it is not there."""
+    """Return the workload of the pod if its number of pods is read, and what the gang waits for if it is missing."""
     maker = pod_templates.maker_of(pod)
     if maker is None or maker.made is not Made.TOGETHER:
         return None, ()
@@ -133,7 +138,7 @@ def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Pods of a workload that ask: how many of them must start together, and all."""
+    """Counts of a workload's pods that ask for a gang: how many must start together, and how many there are."""
 
     least: int = 0
     total: int = 0
@@ -151,8 +156,10 @@ def _counts(workload: Manifest | None, findings: Findings) -> _Counts | None:
 
 
 def _minimum(pod: Pod, asked: Wishes, counts: _Counts | None, findings: Findings) -> int:
-    """Pods that must start together: as written, else as the workload says. A pod on its own is a gang of one; whoever
-    has a controller that is not counted must say it.
+    """Return the number of pods that must start together: the annotation's value, else the workload's minimum.
+
+    A pod without a controller is a gang of one. If the controller's number of pods is not read, a missing annotation is
+    a fault.
     """
     written, owner = wishes.value_of(asked, keys.MIN_MEMBER), controller_of(pod)
     at, ref = annotation(keys.MIN_MEMBER), pod_ref(pod)
@@ -174,7 +181,7 @@ def _minimum(pod: Pod, asked: Wishes, counts: _Counts | None, findings: Findings
 
 
 def _check_owners(pods: Sequence[Pod], findings: Findings) -> None:
-    """Note pods of a workload of another kind than the oldest one's: they have nothing in common but a name."""
+    """Report pods of a workload of another kind than the oldest pod's. The two workloads share only their name."""
     first = pods[0]
     for pod in pods[1:]:
         if _owner(pod) != _owner(first):

@@ -1,8 +1,8 @@
-"""Levels of one role beside those of its workload: of a group of a RayCluster, or of a replicated job of a JobSet.
+"""Levels of a single role besides those of its workload: of a RayCluster's group, or of a JobSet's replicated job.
 
-KAI Scheduler makes a subgroup of each, with a topology constraint of its own: it reads that from the pod template of a
-Ray group, and from the metadata of a replicated job's Job template, for each Job by itself (pod grouper, v0.17). The
-number of pods that must start together in each Job stands there, too.
+KAI Scheduler makes a subgroup of each role, with a topology constraint of its own (pod grouper, v0.17). For a Ray group
+it reads the constraint from the pod template. For a replicated job it reads the constraint from the metadata of the Job
+template, for each Job by itself. These metadata also hold the number of pods that must start together in each Job.
 """
 
 from collections.abc import Mapping
@@ -25,19 +25,19 @@ JOB_SET = ("jobset.x-k8s.io", "JobSet")
 
 @dataclass(frozen=True, slots=True)
 class RoleLevels:
-    """What is said of one role alone. `in_each`: pods that share the required level; None: all of the role."""
+    """The request for a single role. `in_each`: the number of pods that share the required level; None: all pods."""
 
     said: Wishes
     in_each: int | None = None
 
     @property
     def required(self) -> LevelWish | None:
-        """The level that these pods have in common."""
+        """The level of which one domain must hold these pods."""
         return wishes.level(self.said, keys.REQUIRED)
 
     @property
     def preferred(self) -> LevelWish | None:
-        """The level that they are to have in common where that can be."""
+        """The level of which one domain should hold these pods, if possible."""
         return wishes.level(self.said, keys.PREFERRED)
 
     @property
@@ -46,14 +46,15 @@ class RoleLevels:
         return tuple(each for each in (self.required, self.preferred) if each is not None)
 
     def beside(self, asked: Wishes) -> Wishes:
-        """What is said of the role, with the level that the workload requires where it has none of its own: the
-        preferred one must be below that.
+        """Return the role's request. If it prefers but requires no level, the workload's required level is added.
+
+        The preferred level must be narrower than that required level.
         """
         of_all = {key: wish for key, wish in asked.items() if key == keys.REQUIRED and keys.PREFERRED in self.said}
         return {**of_all, **self.said}
 
     def of(self, pod_set: PodSet) -> PodSet:
-        """The pod set of the role, with its levels."""
+        """Return the pod set of the role with its levels."""
         required = self.required.level if self.required else None
         pod_set = replace(pod_set, preferred=self.preferred.level if self.preferred else None)
         if self.in_each is None or required is None:
@@ -66,7 +67,7 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
 
 
 def of_one_role(manifest: Manifest, template: Template) -> Wishes:
-    """What is said where KAI Scheduler reads it for the pods of this template alone."""
+    """Return the annotations that KAI Scheduler applies only to the pods of this template."""
     if _kind(manifest) == RAY_CLUSTER:
         return wishes.of(template.annotations, f"{template.path}.")
     if _kind(manifest) == JOB_SET:
@@ -76,14 +77,17 @@ def of_one_role(manifest: Manifest, template: Template) -> Wishes:
 
 
 def said_for_all(manifest: Manifest, template: Template) -> Mapping[str, str]:
-    """What a pod template says that holds for all pods, so that it may repeat its workload's words and say no other."""
+    """Return the annotations of a pod template that apply to all pods of the workload.
+
+    They may repeat the workload's own annotations but not contradict them.
+    """
     if _kind(manifest) != RAY_CLUSTER:
         return template.annotations
     return {key: text for key, text in template.annotations.items() if key not in (keys.REQUIRED, keys.PREFERRED)}
 
 
 def check(marked: Marked, ref: ObjectRef, findings: Findings) -> None:
-    """Note what the Jobs of a JobSet say that is wrong, or that holds for all pods."""
+    """Report faulty annotations on a JobSet's Job templates, and annotations there that apply to all pods."""
     own_words = metadata_of(marked.manifest).annotations
     for each in marked.gated if _in_jobs(marked.manifest) else ():
         said = of_one_role(marked.manifest, each)
@@ -104,14 +108,17 @@ def _short(own_words: Mapping[str, str], marked: Marked) -> bool:
 
 
 def least_of_jobs(marked: Marked) -> int:
-    """Pods that must start together where Jobs say so, each for its own: all of the others. 0 where none does."""
+    """Return the number of pods that must start together, if Job templates state minimums; else 0.
+
+    Templates without a minimum count with all their pods.
+    """
     if not _in_jobs(marked.manifest) or all(each.least is None for each in marked.gated):
         return 0
     return sum(each.count if each.least is None else each.least for each in marked.gated)
 
 
 def role_levels(marked: Marked, asked: Wishes, ref: ObjectRef, findings: Findings) -> Mapping[str, RoleLevels]:
-    """The levels of each role that has some of its own. `asked`: what the workload says of all."""
+    """Return the levels of each role with levels of its own. `asked`: the workload's request for all its pods."""
     found = dict[str, RoleLevels]()
     for each in marked.gated:
         said = dict(of_one_role(marked.manifest, each))
@@ -132,7 +139,7 @@ def _in_jobs(manifest: Manifest) -> bool:
 
 
 def with_minimums(marked: Marked, ref: ObjectRef, findings: Findings) -> Marked:
-    """The workload, with the pods that must start together in the Jobs of a template, where that is written there."""
+    """Return the workload with the minimums that are written on its Job templates."""
     return replace(marked, gated=[_with_minimum(marked.manifest, each, ref, findings) for each in marked.gated])
 
 

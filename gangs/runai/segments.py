@@ -1,7 +1,8 @@
-"""Segments: the workers of a PyTorchJob, or the pods of a LeaderWorkerSet's group, in parts that share a domain each.
+"""Segments: parts of a PyTorchJob's workers, or of a LeaderWorkerSet's group, whose pods share a domain.
 
-KAI Scheduler reads them from the pod template of the workers: pod i is in segment i // `segment-size`, and a segment is
-in one domain of `segment-topology-required-placement` (pod grouper, v0.17). Here they are slices of the pod set.
+KAI Scheduler reads them from the pod template of the workers (pod grouper, v0.17). Pod i is in segment
+i // `segment-size`. A segment is in one domain of `segment-topology-required-placement`. In Phalanx, segments are
+slices of the pod set.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ _GANG = "make a Gang object with slices for these pods"
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """How a pod set is divided, and where its level is written."""
+    """The slice rule of a pod set that is divided into segments, and its level with the field that names it."""
 
     rule: SliceRule
     level: LevelWish
@@ -31,7 +32,7 @@ class Segments:
         return (self.level,)
 
     def of(self, pod_set: PodSet) -> PodSet:
-        """The pod set, divided."""
+        """Return the pod set with the slice rule."""
         return replace(pod_set, slices=(self.rule,))
 
 
@@ -42,7 +43,7 @@ def divides(manifest: Manifest, template: Template) -> bool:
 
 
 def segments_of(marked: Marked, template: Template, ref: ObjectRef, findings: Findings) -> Segments | None:
-    """The segments of a template's pods; None where they are not divided, or where something is wrong."""
+    """Return the segments of a template's pods; None if they are not divided or have faults."""
     said = wishes.of(template.annotations, f"{template.path}.")
     size_at, level_at, preferred_at = (said.get(key) for key in keys.SEGMENTS)
     if preferred_at is not None:

@@ -1,5 +1,6 @@
-"""Run:ai's Topology: node labels, widest first, each with an alias if it likes. Its rules are those of KAI Scheduler's
-definition of the kind and of the webhook that guards it.
+"""Run:ai's Topology: node labels, widest first, each with an optional alias.
+
+The rules are those of KAI Scheduler's CRD and of its validating webhook.
 """
 
 from collections import Counter
@@ -31,10 +32,10 @@ class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
-    """The topology that a manifest describes, None where it is wrong; what is wrong goes to `findings`.
+    """Return the topology that a manifest describes; None if it is invalid. Faults go to `findings`.
 
-    A level goes by its label, by its alias, and by the last part of its label: `cloud.provider.com/topology-rack` is
-    also `topology-rack` and `rack`, where no other level has that name. The node is the last level, listed or not.
+    A level has the names label, alias, and last part of the label. `cloud.provider.com/topology-rack` is also
+    `topology-rack` and `rack`, unless another level has that name. The node is the last level, listed or not.
     """
     ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
     if spec is None:
@@ -53,7 +54,10 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
 
 
 def _levels(written: Sequence[LevelSpec]) -> tuple[Level, ...]:
-    """Names that two levels would share are left to nobody; a level without any name goes by its label."""
+    """Return the levels with their names. No level gets a name that two levels would share.
+
+    The main name of a level without another name is its label.
+    """
     offered = [_names(each) for each in written]
     times = Counter(name for names in offered for name in set(names))
     fixed = {name for each in written for name in (each.alias, each.node_label) if name}

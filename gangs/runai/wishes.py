@@ -1,4 +1,4 @@
-"""What workloads and pods say in Run:ai's keys, and what is wrong with that alone."""
+"""The annotations and labels of Run:ai on workloads and pods, and their faults without regard to topologies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _REMEDY = "write it on one of the two, or the same on both"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The value of a key, and the field where it stands."""
+    """The value of a key, and the field that holds it."""
 
     field: str
     value: str
@@ -42,7 +42,7 @@ def wishes_of(job: Job) -> dict[str, Wish]:
 
 
 def of(annotations: Mapping[str, str], at: str = "") -> dict[str, Wish]:
-    """Those of Run:ai among these annotations. `at`: where the metadata stands."""
+    """Return the annotations of Run:ai among these. `at`: the path before `metadata`, ending with a dot."""
     return {key: Wish(annotation(key, at), value) for key, value in annotations.items() if key.startswith(keys.PREFIX)}
 
 
@@ -52,24 +52,24 @@ def of_pod(pod: Pod) -> dict[str, Wish]:
 
 
 def handed_down(manifest: Manifest) -> bool:
-    """Whether all templates of a workload carry what it says itself. Raises `MalformedError`."""
+    """Whether all templates of a workload carry the workload's own annotations. Raises `MalformedError`."""
     own = {key: text for key, text in metadata_of(manifest).annotations.items() if key in keys.WISHES}
     templates = pod_templates.templates(manifest)
     return bool(templates) and all(each.annotations.items() >= own.items() for each in templates)
 
 
 def value_of(wishes: Wishes, key: str) -> str | None:
-    """What a key says, None where it is not there."""
+    """Return the value of a key; None if it is absent."""
     return wishes[key].value if key in wishes else None
 
 
 def level(wishes: Wishes, key: str) -> LevelWish | None:
-    """The level that a key names, None where it is not there."""
+    """Return the level that a key names; None if it is absent."""
     return LevelWish(wishes[key].field, wishes[key].value) if key in wishes else None
 
 
 def span_of(wishes: Wishes) -> Span:
-    """The two levels that must agree."""
+    """Return the required and the preferred level, which must agree."""
     return Span(level(wishes, keys.REQUIRED), level(wishes, keys.PREFERRED))
 
 
@@ -113,7 +113,7 @@ def pool_of(job: Job) -> str | None:
 
 
 def affinity_to(pool: str | None) -> NodeAffinity | None:
-    """What keeps the members to a node pool."""
+    """Return the required node affinity to a node pool; None without a pool."""
     if pool is None:
         return None
     term = NodeSelectorTerm(match_expressions=(Requirement(key=keys.NODE_POOL, operator="In", values=(pool,)),))
@@ -121,7 +121,7 @@ def affinity_to(pool: str | None) -> NodeAffinity | None:
 
 
 def rules_of(pool: str | None) -> tuple[NodeRule, ...]:
-    """The same in words."""
+    """Return the rule of a node pool with its explanation; empty without a pool."""
     if pool is None:
         return ()
     reason = f"node(s) were not in node pool {pool} ({keys.NODE_POOL})"
@@ -129,7 +129,7 @@ def rules_of(pool: str | None) -> tuple[NodeRule, ...]:
 
 
 def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
-    """Note what contradicts itself, whatever the topology, and what is not read."""
+    """Report contradictions that do not depend on the topology, and keys that are not read."""
     check_alike(ref, job.metadata.annotations, job.pod_annotations, _AT_TEMPLATE, findings)
     if (minimum := wishes.get(keys.MIN_MEMBER)) is not None:
         annotated_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)
@@ -143,7 +143,9 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
 def check_alike(
     ref: ObjectRef, own_words: Mapping[str, str], on_pods: Mapping[str, str], at: str, findings: Findings
 ) -> None:
-    """Note what a pod template, `at` a field, says otherwise than its workload, or alone where that is no Job."""
+    """Report annotations of a pod template that differ from the workload's. For a workload other than a Job, also
+    report annotations that only the template has. `at`: the path of the template.
+    """
     for key in keys.WISHES:
         if on_pods.get(key) in (None, own_words.get(key)):
             continue
@@ -156,7 +158,7 @@ def check_alike(
 
 
 def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> bool:
-    """Note annotations of ours beside those of Run:ai; whether there are none."""
+    """Report annotations of Phalanx beside annotations of Run:ai. Return whether there are none."""
     rivals = [key for key in _OWN_WISHES if key in annotations and annotations.get(own.GANG) != "false"]
     for key in rivals:
         problem = "asks for the gang that annotations of kai.scheduler ask for already"
@@ -165,8 +167,9 @@ def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findi
 
 
 def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, findings: Findings) -> None:
-    """Note names that are empty and keys that are not read. `no_segments`, `remedy`: why there are no segments here; ""
-    where there are.
+    """Report empty names and keys that are not read.
+
+    `no_segments`, `remedy`: why the workload cannot have segments, and the remedy; "" if it can.
     """
     for key in (keys.TOPOLOGY, keys.REQUIRED, keys.PREFERRED):
         if key in wishes and not wishes[key].value:
@@ -185,7 +188,7 @@ def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, fi
 
 
 def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Findings) -> None:
-    """Note a preferred level that is the required one: it must be below it. A wider one is noted elsewhere."""
+    """Report a preferred level that equals the required one. It must be narrower. `check_span` reports a wider one."""
     if keys.REQUIRED not in wishes or keys.PREFERRED not in wishes:
         return
     required, preferred = wishes[keys.REQUIRED], wishes[keys.PREFERRED]
@@ -199,7 +202,7 @@ def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Fi
 
 
 def advise_labels(ref: ObjectRef, at: str, labels: Mapping[str, str], findings: Findings) -> None:
-    """Tell of labels that have no effect. `at`: where the metadata stands."""
+    """Warn of labels that have no effect. `at`: the path before `metadata`, ending with a dot."""
     if keys.PREEMPTIBILITY in labels:
         text = "is not honoured: pods of a lower priority class may be victims, others never"
         findings.advise(ref, f"{at}metadata.labels[{keys.PREEMPTIBILITY}]", text)

@@ -61,9 +61,9 @@ def gang_of(pod: Pod) -> str | None:
 def read_parts(
     pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> list[Gang]:
-    """The gangs of a workload: one, or one of each part of which a pod is there. Raises `MalformedError`.
+    """Return the gangs of a workload: one gang, or one for each part with a pod. Raises `MalformedError`.
 
-    :param pods: those that have the label of a workload of its kind and name.
+    :param pods: pods whose label names a workload of this kind and name.
     """
     ref, shape = ref_of(manifest), shape_of(manifest)
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
@@ -75,14 +75,14 @@ def read_parts(
     if shape is None or not shape.part_by:
         found = [read(Marked(manifest, "", gated, own))]
     else:
-        read(Marked(manifest, "", gated))  # what is wrong is told without any pod, too
+        read(Marked(manifest, "", gated))  # faults are reported even without pods
         parts = members.by_part(own, partial(makers.part_of, system=NAME))
         found = [read(Marked(manifest, part, gated, of_it)) for part, of_it in parts.items()]
     return [each for each in found if each is not None]
 
 
 def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
-    """What is told of a workload that asks and has no label; nothing where its pods ask by themselves."""
+    """Advise that a workload without the mark asked too late. If its pods carry the request themselves, do nothing."""
     if not asks(manifest) or not wishes.check_rivals(ref, metadata_of(manifest).annotations, findings):
         return
     if not wishes.handed_down(manifest):
@@ -91,7 +91,7 @@ def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None
 
 
 def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
-    """The gang of a workload or of a part of it; None where it is over or where something is wrong."""
+    """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
     manifest, part, own = marked.manifest, marked.part, Findings()
@@ -141,14 +141,14 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
 
 
 def _segments(marked: Marked, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
-    """How the pods of each role are divided, where they are."""
+    """Return the segments of each role whose pods are divided."""
     divisible = [each for each in marked.gated if segments.divides(marked.manifest, each)]
     found = ((each.role, segments.segments_of(marked, each, ref, findings)) for each in divisible)
     return {role: each for role, each in found if each is not None}
 
 
 def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | None:
-    """The gang of pods whose workload is not there (yet): it waits for that."""
+    """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
     own_pods = live(pods)
     ref = makers.owner_of(own_pods[0], NAME) if own_pods else None
     if ref is None:
@@ -169,7 +169,7 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
 
 
 def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
-    """Note what contradicts itself, whatever the topology, and what is not read."""
+    """Report contradictions that do not depend on the topology, and keys that are not read."""
     metadata = metadata_of(marked.manifest)
     held_room.check(ref, metadata.annotations, findings)
     role_levels.check(marked, ref, findings)
@@ -193,7 +193,9 @@ def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) ->
 
 
 def _minimum(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
-    """Pods that must start together: as written, else as the kind's own fields say, else all."""
+    """Return the number of pods that must start together: the annotation's, else that of the kind's own fields, else
+    all.
+    """
     written, of_jobs = asked.get(keys.MIN_MEMBER), role_levels.least_of_jobs(marked)
     if written is None:
         return minimum_pods.of_kind(marked.manifest, marked.gated, findings)
@@ -233,7 +235,10 @@ def _in_pool(marked: Marked, pool: str | None) -> tuple[Pod, ...]:
 def check_handing_down(
     manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> bool:
-    """Note what is wrong with what a workload hands down; whether it hands anything down. Raises `MalformedError`."""
+    """Report faults of the annotations that a workload propagates; return whether it propagates any.
+
+    Raises `MalformedError`.
+    """
     if not handed_down.hands_down(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
         return False
     alone = replace(sources, pods=())
@@ -246,7 +251,7 @@ def check_handing_down(
 
 
 def _read_heir(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Read the heir as it is admitted. Raises `MalformedError`."""
+    """Read the child workload as it is after admission. Raises `MalformedError`."""
     if is_job(heir):
         marked = with_labels(heir, jobs.template_labels(heir))
         jobs.read_job(marked, sources, topologies, findings)

@@ -1,6 +1,6 @@
-"""What the nodes are arranged in, as objects and gangs say it.
+"""Topologies of the nodes, as objects and gangs name them: from names of topologies and levels to a topology.
 
-In come names of topologies and levels; out go the topology that is meant, and what is wrong with the naming. Start
-with `levels` (which topology a gang means, and whether its levels are there); `node_pools` says which topology
-describes which nodes, `level_labels` which labels a topology may list, `network_layers` what Koordinator and ACK share.
+Start with `levels`, which chooses the topology of a gang and checks its levels. `node_pools` decides which topology
+describes which nodes. `level_labels` checks the labels that a topology lists. `network_layers` is the part that the
+dialects of Koordinator and ACK share.
 """

@@ -15,7 +15,7 @@ _MOST_OF_PREFIX = 253
 
 
 def check_labels(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> None:
-    """Note too few or too many levels, labels that no node can carry, and the node above another level."""
+    """Report too few or too many levels, invalid label keys, and the node level above another level."""
     if not 1 <= len(labels) <= MAX_LEVELS:
         findings.fault(ref, "spec.levels", f"has {len(labels)} levels", f"list 1 to {MAX_LEVELS}, widest first")
     for position, label in enumerate(labels):
@@ -28,7 +28,7 @@ def check_labels(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> N
 
 
 def check_each_once(ref: ObjectRef, field: str, values: Sequence[str | None], findings: Findings) -> None:
-    """Note labels, or aliases, that an earlier level has already; None stands for a level without one."""
+    """Report labels, or aliases, that an earlier level has already. None means that the level has no alias."""
     for position, value in enumerate(values):
         if value is not None and value in values[:position]:
             problem = f'"{value}" is spec.levels[{values.index(value)}] already'

@@ -1,4 +1,4 @@
-"""Which topology a gang means, and whether the levels it names are there."""
+"""The choice of a gang's topology, and the check that the topology has the levels that the gang names."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -33,10 +33,11 @@ Choice = Topology | Missing | Ambiguous | None
 
 
 def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -> Choice:
-    """The topology called `name` of `kind` (None: any); unnamed the only one there is; None where there is none.
+    """Return the topology called `name` of `kind` (None: any kind). Without a name, return the only existing
+    topology.
 
-    Where topologies of two kinds share a name and no kind is given, our own kind is meant. The name may tell the kind
-    itself, as kubectl does: `topologies.kueue.x-k8s.io/default`.
+    Return None if there is none. If topologies of two kinds share a name and no kind is given, Phalanx's own kind is
+    meant. The name may include the kind, as in kubectl: `topologies.kueue.x-k8s.io/default`.
     """
     candidates = [each for each in topologies if each.kind == kind or (kind is None and not each.implicit)]
     if name is not None:
@@ -53,19 +54,19 @@ def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -
 
 
 def _distinct_names(topologies: Sequence[Topology]) -> tuple[str, ...]:
-    """What to write to mean each of them: with its kind where another has the same name."""
+    """Return a distinct name for each topology: its name, with its kind if another topology has the same name."""
     times = Counter(each.name for each in topologies)
     return tuple(sorted(each.name if times[each.name] == 1 else each.full_name for each in topologies))
 
 
 def _valid(topology: Topology) -> Choice:
-    """The topology, or that it has to be put right first."""
+    """Return the topology; if it is refused, the text that the gang waits for its correction."""
     return Missing(f"{topology.title} to be put right ({topology.refused})") if topology.refused else topology
 
 
 @dataclass(frozen=True, slots=True)
 class LevelWish:
-    """A level that a request names, and the field where it does."""
+    """A level that a request names, and the field that names it."""
 
     field: str
     level: str
@@ -81,9 +82,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an object says about its topology and levels, with the fields where it does.
+    """An object's request for a topology and levels, with the fields that name them.
 
-    `pods`: those of the gang, or one like them; their node selectors say which node pools it may use.
+    `pods`: the pods of the gang, or an example. Their node selectors decide which node pools the gang may use.
     """
 
     ref: ObjectRef
@@ -97,7 +98,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The topology that a request is about, None where there is none (yet), and what it waits for."""
+    """The topology that a request refers to, None if there is none (yet), and what the gang waits for."""
 
     topology: Topology | None = None
     waiting_for: tuple[str, ...] = ()
@@ -143,12 +144,12 @@ def unknown_level(ref: ObjectRef, wish: LevelWish, topology: Topology) -> Fault:
 
 
 def check_levels(ref: ObjectRef, wishes: Sequence[LevelWish], topology: Topology, findings: Findings) -> None:
-    """Note every wish for a level that the topology lacks."""
+    """Report every request for a level that the topology lacks."""
     findings.take(unknown_level(ref, wish, topology) for wish in wishes if topology.find(wish.level) is None)
 
 
 def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Findings) -> None:
-    """Note a preferred level that is wider than the required one."""
+    """Report a preferred level that is wider than the required one."""
     if span.required is None or span.preferred is None:
         return
     required, preferred = topology.find(span.required.level), topology.find(span.preferred.level)

@@ -1,4 +1,4 @@
-"""What Koordinator and ACK Lingjun share: the ClusterNetworkTopology, layers to gather in, gang labels on pods."""
+"""The part that Koordinator and ACK Lingjun share: the ClusterNetworkTopology, gather layers, gang labels on pods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ MUST, PREFER = "MustGather", "PreferGather"
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """A layer in which a gang must, or would like to, be gathered, and the field that says so."""
+    """A layer in which a gang must, or prefers to, be gathered, and the field that names the layer."""
 
     layer: str
     must: bool
@@ -50,10 +50,10 @@ def request_of(gathers: Sequence[Gather], ref: ObjectRef, at: str) -> Request:
 
 
 def wanted(gathers: Sequence[Gather], topology: Topology | None, ref: ObjectRef, findings: Findings) -> Wanted:
-    """The narrowest MustGather layer, and the narrowest PreferGather layer where it is narrower than that.
+    """Return the narrowest MustGather layer, and the narrowest PreferGather layer if it is narrower than the former.
 
-    Without a topology the layers' order is not known: the last one written of each kind stands for it, since the gang
-    waits for the topology anyway.
+    Without a topology the order of the layers is unknown. Then the last layer of each sort is returned, because the
+    gang waits for the topology anyway.
     """
     must = _narrowest([each for each in gathers if each.must], topology)
     prefer = _narrowest([each for each in gathers if not each.must], topology)
@@ -65,7 +65,7 @@ def wanted(gathers: Sequence[Gather], topology: Topology | None, ref: ObjectRef,
 
 
 def check_once(gathers: Sequence[Gather], ref: ObjectRef, findings: Findings) -> None:
-    """Note layers that are listed twice."""
+    """Report layers that are listed twice."""
     seen: dict[str, Gather] = {}
     for each in gathers:
         first = seen.setdefault(each.layer, each)

@@ -20,17 +20,20 @@ from kube.topology import NodePool, Topology
 
 FIELD = f"metadata.annotations[{keys.NODE_POOLS}]"
 OUT_OF_REACH = "name the topology of a node pool that the pods may use, or let them use one of its own"
-"""What to do about a topology that is out of reach."""
+"""The remedy for a topology that the gang's pods cannot reach."""
 _POOL = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_./]*)=([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
 
 _Age = tuple[str, str, NaturalKey]
 
 Described = tuple[Sequence[ResourceKind], Topology]
-"""A topology and the kinds of which one describes it."""
+"""A topology, and the candidate kinds of the object that describes it."""
 
 
 def tied(described: Iterable[Described], sources: Sources, findings: Findings) -> list[Topology]:
-    """The topologies with their node pools. One that is tied wrongly, or to the pool of an older one, is left out."""
+    """Return the topologies with their node pools.
+
+    A topology is left out if its annotation is malformed, or if an older topology has one of its pools.
+    """
     found: list[tuple[_Age, Manifest, Topology]] = []
     left: list[Topology] = []
     for kinds, topology in described:
@@ -62,10 +65,10 @@ def refused(kinds: Iterable[ResourceKind], valid: Sequence[Topology], faults: It
 
 
 def reachable(named: str | None, pods: Sequence[Pod], topologies: Sequence[Topology]) -> Sequence[Topology]:
-    """The topologies among which that of a gang is sought: all where it names one, else those that its pods can use.
+    """Return the candidate topologies of a gang: all if it names one, else the topologies that its pods can use.
 
-    Where the pods are limited to nodes with certain labels, these are the topologies of such pools and, where those
-    pools have none, the topologies that are tied to none.
+    If the pods are limited to nodes with certain labels, these are the topologies of such node pools. If these pools
+    have no topology, they are the topologies without node pools.
     """
     limits = _limits(pods, topologies)
     if named is not None or not limits:
@@ -75,7 +78,7 @@ def reachable(named: str | None, pods: Sequence[Pod], topologies: Sequence[Topol
 
 
 def out_of_reach(topology: Topology, pods: Sequence[Pod], topologies: Sequence[Topology]) -> str:
-    """Why the pods can use no node of the topology, as a problem with naming it; "" where they can."""
+    """Return why the pods can use no node of the topology, as the problem of naming it; "" if they can use one."""
     limits = _limits(pods, topologies)
     if _fits(topology, limits):
         return ""
@@ -107,13 +110,13 @@ def _pools_of(manifest: Manifest, findings: Findings) -> tuple[NodePool, ...]:
 
 
 def _age(manifest: Manifest) -> _Age:
-    """Sort key, oldest first; what is not there yet is the youngest."""
+    """Return a sort key, oldest first; objects that do not exist yet come last."""
     ref, metadata = ref_of(manifest), manifest.get("metadata") or {}
     return str(metadata.get("creationTimestamp") or "~"), ref.api_version, natural_key(ref.name)
 
 
 def _rivals(found: Iterable[tuple[_Age, Manifest, Topology]], findings: Findings) -> list[Topology]:
-    """The topologies that are tied to a pool of an older one. Both are told, whichever is looked at."""
+    """Return the topologies with a node pool that an older topology has already. Both objects get a fault."""
     holders: dict[NodePool, tuple[ObjectRef, Topology]] = {}
     refused = []
     for _, manifest, topology in found:
@@ -132,7 +135,7 @@ def _rivals(found: Iterable[tuple[_Age, Manifest, Topology]], findings: Findings
 
 
 def _limits(pods: Sequence[Pod], topologies: Iterable[Topology]) -> dict[str, frozenset[str]]:
-    """For each label by which pools are told apart, the values that the pods' own selectors leave; absent: any."""
+    """Return, by label that distinguishes node pools, the values that the pods' own selectors allow; absent: any."""
     labels = {pool.label for each in topologies for pool in each.pools}
     limits = {}
     for label in labels if pods else ():

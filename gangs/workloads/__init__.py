@@ -1,7 +1,7 @@
-"""What workloads make: Jobs and workloads of other kinds come in, out go their pod templates and the pods to come.
+"""Workloads: from Jobs and workloads of other kinds to their pod templates and expected pods.
 
-Start with `jobs` (the rules of the Job controller) and `kind_table` (every other kind that makes pods, and where its
-templates stand). `pod_templates` reads those templates, `pod_counts` how many pods each of them makes, `minimum_pods`
-how many must start together; `later_pods` is about those that are made only when others run; `annotated_jobs` reads
-Jobs that are gangs by their own annotations.
+Start with `jobs` (the rules of the Job controller) and `kind_table` (every other kind that creates pods, with the
+paths of its templates). `pod_templates` reads the templates. `pod_counts` computes how many pods each template has.
+`minimum_pods` computes how many pods must start together. `later_pods` handles pods that a workload creates only when
+others run. `annotated_jobs` reads Jobs that are gangs by their own annotations.
 """

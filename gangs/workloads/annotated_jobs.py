@@ -1,6 +1,7 @@
-"""Jobs that are gangs by their own annotations: known by a mark that admission puts on their pod template.
+"""Jobs that are gangs by their own annotations. Several dialects share this code.
 
-A Job without the mark is no gang, whatever it says: its pods were never gated. What dialects with such Jobs share.
+Admission puts a mark on the pod template of such a Job. A Job without the mark is no gang, whatever its annotations:
+its pods were never gated.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +18,12 @@ from kube.text import with_article
 
 
 def annotation(key: str, at: str = "") -> str:
-    """The field path of an annotation; `at`: where the metadata stands."""
+    """Return the field path of an annotation; `at`: the path of the object with the metadata, ending with a dot."""
     return f"{at}metadata.annotations[{key}]"
 
 
 def owner_of(pod: Pod, mark: str) -> str | None:
-    """The name of the Job whose gang the pod belongs to by its mark."""
+    """Return the name of the Job whose gang the pod belongs to by this mark; None if there is none."""
     if pod.metadata.labels.get(WORKLOAD) != mark:
         return None
     owner = job_owner(pod)
@@ -30,7 +31,7 @@ def owner_of(pod: Pod, mark: str) -> str | None:
 
 
 def is_marked(job: Job, ref: ObjectRef, mark: str, findings: Findings, *, asks: bool) -> bool:
-    """Whether the Job was admitted as a gang. One that `asks` and was not is told why it is none."""
+    """Whether the Job was admitted as a gang. If it `asks` to be one but was not, advice says why it is none."""
     if job.pod_labels.get(WORKLOAD) == mark:
         return True
     if asks:
@@ -40,7 +41,7 @@ def is_marked(job: Job, ref: ObjectRef, mark: str, findings: Findings, *, asks: 
 
 
 def check_template(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    """One gang to a pod: the template may not name another one."""
+    """Report a Job that is a gang itself but whose template names another gang. A pod has one gang."""
     if named := job.pod_labels.get(GANG):
         at = f"spec.template.metadata.labels[{GANG}]"
         findings.fault(ref, at, f"names Gang {named}, but the Job asks to be a gang itself", "remove one of the two")
@@ -57,7 +58,7 @@ def still_needed(job: Job, minimum: int) -> int:
 
 
 def check_minimum(job: Job, ref: ObjectRef, field: str, written: str | None, findings: Findings) -> None:
-    """Note a minimum that is no number, or more than the Job ever runs."""
+    """Report a minimum that is no number, or more than the pods that the Job runs at a time."""
     if written is not None:
         most = Most(job.size, "that the Job runs at a time", "raise spec.parallelism and spec.completions")
         check_number(ref, field, written, most, findings)
@@ -65,7 +66,7 @@ def check_minimum(job: Job, ref: ObjectRef, field: str, written: str | None, fin
 
 @dataclass(frozen=True, slots=True)
 class Most:
-    """How many pods there are at most, in words too; `more`: what makes them more."""
+    """The most pods that there can be. `which`: these pods in words; `more`: the remedy that raises the number."""
 
     number: int
     which: str
@@ -73,7 +74,7 @@ class Most:
 
 
 def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings: Findings) -> None:
-    """Note a minimum that is no number, or more than there are."""
+    """Report a minimum that is no number from 1 up, or more than `most`."""
     minimum = integer(written)
     if minimum is None or minimum < 1:
         findings.fault(ref, field, f'"{written}" is not a number from 1 up', "correct it")
@@ -83,7 +84,7 @@ def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings:
 
 
 def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] | None:
-    """The annotations of a workload that is no Job; None for anything else, and for one that cannot be read."""
+    """Return the annotations of a workload other than a Job; None for other objects, and if they are malformed."""
     if is_job(manifest) or shape_of(manifest) is None:
         return None
     try:
@@ -102,10 +103,10 @@ def refuse_kind(
     *,
     shape: WorkloadKind | None = None,
 ) -> bool:
-    """Refuse a workload of a kind that cannot opt in yet, if it carries one of the wishes; whether it does.
+    """Refuse a workload that carries one of the `wishes` but whose kind cannot opt in; return whether it carries one.
 
-    :param shape: its kind, where that can be told from what it says of itself: another version of it may opt in, and
-        one that is described by our own annotations.
+    :param shape: the row of its kind, None if unknown. With it, the message names the versions that can opt in, or,
+        for a user-defined kind, the annotations to write instead.
     """
     asked = next((key for key in wishes if key in annotations), None)
     version, versions = ref.api_version.rpartition("/")[2], shape.versions if shape and shape.by_annotation else ()

@@ -1,8 +1,8 @@
-"""Workloads of which another object is made that is the gang: a CronJob's Job, a RayJob's cluster, a TrainJob's JobSet.
+"""Child workloads: a CronJob's Job, a RayJob's RayCluster, a TrainJob's JobSet. The child is the gang, not the parent.
 
-What such a workload says of its gang reaches that object in one of two ways. Its operator copies the annotations of the
-workload itself (KubeRay does), or admission writes them down where the operator takes that object's annotations from,
-and for some kinds a queue's name among its labels.
+The parent's placement request reaches the child in one of two ways. Some operators (KubeRay) copy the annotations of
+the parent. For other kinds, admission writes the annotations to the field from which the operator takes the child's
+annotations. For some kinds it also writes a queue's name to the child's labels.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from gangs.workloads.train_jobs import NAMED_AT, job_set_of, runtime_of
 from kube.catalog import ObjectKey
 
 Find = Callable[[ObjectKey], Manifest | None]
-"""Another object that is known, by its key."""
+"""A lookup of another object by its key; None if it is unknown."""
 
 _LABELS = "metadata.labels"
 _ONE = "write one workload in it, or make a Gang object and label the pod templates phalanx.dev/gang: <its name>"
@@ -27,8 +27,10 @@ _ONE = "write one workload in it, or make a Gang object and label the pod templa
 
 @dataclass(frozen=True, slots=True)
 class Heir:
-    """The object that will be the gang, as its operator makes it. `at`: where its spec stands in the workload, or where
-    the object is named in which it does (`elsewhere`).
+    """A child workload that will be the gang, as its operator will create it.
+
+    `at`: the path in the parent of the child's spec. If another object holds that spec (`elsewhere`), `at` is the path
+    where the parent names this object.
     """
 
     manifest: Manifest
@@ -36,20 +38,20 @@ class Heir:
     elsewhere: bool = False
 
     def field(self, inner: str) -> str:
-        """Where the workload has a field of this object. What is handed down stands in the same place in both."""
+        """Return the parent's path for a field of the child. Propagated metadata have the same path in both."""
         if inner.partition(".")[0] != "spec":
             return inner
         return self.at if self.elsewhere else f"{self.at}{inner.removeprefix('spec')}"
 
 
 def hands_down(manifest: Manifest) -> bool:
-    """Whether another object is the gang that annotations of the workload ask for."""
+    """Whether annotations of the workload ask for a gang that is a child workload."""
     shape = shape_of(manifest)
     return shape is not None and bool(shape.heir[1])
 
 
 def hands_labels_down(manifest: Manifest) -> bool:
-    """Whether the operator copies the labels of the workload, too, to an object that a queue's name on it queues."""
+    """Whether the operator also copies the workload's labels to the child, and a queue's name queues such a child."""
     shape = shape_of(manifest)
     if shape is None or not shape.heir_at or shape.hands_at:
         return False
@@ -58,10 +60,11 @@ def hands_labels_down(manifest: Manifest) -> bool:
 
 
 def labels_of_heir(manifest: Manifest, labels: Collection[str]) -> Mapping[str, str]:
-    """The labels that the object made of a workload gets from it; none for any other workload. Of one that holds that
-    object as a whole, those that it hands down.
+    """Return the labels that a child workload gets from its parent; empty if the workload has no child.
 
-    :param labels: those that workloads of some kinds hand down.
+    If the parent holds the child as a whole object, the result is only the labels that the parent propagates.
+
+    :param labels: keys of labels that workloads of some kinds propagate.
     """
     shape = shape_of(manifest)
     if shape is None or not hands_down(manifest):
@@ -73,22 +76,24 @@ def labels_of_heir(manifest: Manifest, labels: Collection[str]) -> Mapping[str, 
 
 
 def holds_its_heir(manifest: Manifest) -> bool:
-    """Whether the workload holds the object as a whole that will be the gang, which may ask for itself."""
+    """Whether the workload holds its child as a whole object. Such a child can carry a placement request of its own."""
     shape = shape_of(manifest)
     return shape is not None and shape.heir[1] == ANY
 
 
 def has_heirs_metadata(manifest: Manifest) -> bool:
-    """Whether the workload has a place of its own for labels and annotations of the object that will be the gang."""
+    """Whether the workload has separate fields for the labels and annotations of its child."""
     shape = shape_of(manifest)
     return shape is not None and bool(shape.hands_at) and shape.heir[1] != ANY
 
 
 def heir_of(manifest: Manifest, keys: Collection[str], find: Find, labels: Collection[str] = ()) -> Heir | None:
-    """What will be the gang, with what is handed down by these keys; None for other workloads, and for one whose pods
-    are described in an object that is not known. Raises `MalformedError`.
+    """Return the child workload that will be the gang, with the propagated annotations and labels.
 
-    :param keys: annotations.
+    Return None for a workload without a child, and if the object that describes the pods is unknown. Raises
+    `MalformedError`.
+
+    :param keys: annotation keys that are propagated.
     """
     shape, ref = shape_of(manifest), ref_of(manifest)
     if shape is None or not hands_down(manifest):
@@ -126,7 +131,7 @@ def heir_of(manifest: Manifest, keys: Collection[str], find: Find, labels: Colle
 
 
 def _described_elsewhere(manifest: Manifest, keys: Collection[str], find: Find, labels: Collection[str]) -> Heir | None:
-    """What is made of a TrainJob; it has the TrainJob's name."""
+    """Return the JobSet of a TrainJob, which has the TrainJob's name; None if the runtime is unknown."""
     runtime = find(runtime_of(manifest))
     if runtime is None:
         return None
@@ -138,7 +143,7 @@ def _described_elsewhere(manifest: Manifest, keys: Collection[str], find: Find, 
 
 
 def described_in(manifest: Manifest) -> str:
-    """The object that says what a workload's pods are, as a sentence names it; "" where the workload does itself.
+    """Return kind and name of the object that describes a workload's pods; "" if the workload describes them itself.
 
     Raises `MalformedError`.
     """
@@ -152,12 +157,12 @@ def described_in(manifest: Manifest) -> str:
 def written_down(
     manifest: Manifest, old: Manifest | None, keys: Collection[str], labels: Collection[str] = ()
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """What admission writes where the operator takes the heir's metadata from: ways and values, None takes one out.
+    """Yield the fields that admission writes so that the operator gives them to the child: way and value.
 
-    Raises `MalformedError` where something else is written there already.
+    The value None removes the field. Raises `MalformedError` if the user has written a different value there.
 
-    :param old: the workload before it was changed: what was handed down from that is its own no longer.
-    :param keys: annotations.
+    :param old: the workload before the change. Values that were propagated from it count as Phalanx's, not the user's.
+    :param keys: annotation keys that are propagated.
     """
     yield from _written(manifest, old, keys, _handed, "annotations")
     yield from _written(manifest, old, labels, _handed_labels, "labels")
@@ -190,7 +195,7 @@ def _written(
 
 
 def not_written_down(manifest: Manifest, keys: Collection[str], labels: Collection[str] = ()) -> bool:
-    """Whether what it says has not been written down where its operator looks. Raises `MalformedError`."""
+    """Whether the fields that the operator copies to the child lack the workload's request. Raises `MalformedError`."""
     down = written_down(manifest, None, keys, labels)
     return any(_at(manifest, way[:-1]).get(way[-1]) != value for way, value in down)
 
@@ -209,7 +214,7 @@ def _handed_labels(manifest: Manifest, labels: Collection[str]) -> dict[str, str
 
 
 def _way_down(manifest: Manifest) -> tuple[str, ...]:
-    """Where the annotations of the heir stand; () where nothing is written down. Raises `MalformedError`."""
+    """Return the way to the child's annotations; () if admission writes none for this kind. Raises `MalformedError`."""
     shape = shape_of(manifest)
     if shape is None or not shape.hands_at:
         return ()
@@ -219,9 +224,11 @@ def _way_down(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _only_workload(manifest: Manifest, path: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """The one workload among the objects that stand in the workload. Raises `MalformedError` where there is not one.
+    """Return way and manifest of the only workload among the objects in this one.
 
-    :param path: of a list, `*`, and where in its entries the objects stand.
+    Raises `MalformedError` if there is none, or more than one.
+
+    :param path: the path of a list, then `*`, then the path of the object in each entry.
     """
     ref, (above, _, below) = ref_of(manifest), path.partition(f".{ANY}.")
     written = at_path(manifest, above)
@@ -243,7 +250,7 @@ def _can_be_gang(manifest: Mapping[str, Any]) -> bool:
 
 
 def _at(manifest: Manifest, way: Sequence[str]) -> Mapping[str, Any]:
-    """The mapping there, empty where it is not written. Raises `MalformedError` where something else is."""
+    """Return the mapping at the way, empty if absent. Raises `MalformedError` for a value of another type."""
     part: Any = manifest
     for depth, step in enumerate(way, start=1):
         part = part[int(step)] if isinstance(part, list) else part.get(step)

@@ -1,7 +1,8 @@
-"""What workloads make: how many pods a Job runs at a time, and the pods it has not made yet.
+"""Jobs: how many pods a Job runs at a time, and its expected pods.
 
-Rules of the Job controller (Kubernetes documentation, "Jobs"): `parallelism` pods at a time (1 where absent), never
-more than `completions` still lack; an Indexed Job gives each pod a completion index, the lowest missing one first.
+The rules are those of the Job controller (Kubernetes documentation, "Jobs"). A Job runs `parallelism` pods at a time
+(default 1), but never more than the completions that are left. An Indexed Job gives each pod the lowest missing
+completion index.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,9 @@ JOB_GROUP = "batch"
 JOB_API_VERSION = "batch/v1"
 INDEX_KEY = WORKLOAD_INDEX_LABELS[0]
 MOST_PODS = 20_000
-"""Of how many pods at a time a Job is looked at before they exist: so many take a second of an admission's five."""
+"""The most pods at a time for which a Job's expected pods are computed. That many take one second of the five that an
+admission has.
+"""
 
 
 class JobCondition(Struct, frozen=True):
@@ -41,21 +44,21 @@ class JobStatus(Struct, frozen=True):
 
 
 class TemplateMeta(Struct, frozen=True):
-    """Metadata of a pod template. Nulls are as good as nothing."""
+    """Metadata of a pod template. Null means absent."""
 
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
 
 class PodTemplate(Struct, frozen=True):
-    """core/v1 PodTemplateSpec; the pods' spec stays as it is written."""
+    """core/v1 PodTemplateSpec, with the pods' spec not decoded."""
 
     metadata: TemplateMeta | None = None
     spec: dict[str, Any] | None = None
 
 
 class JobSpec(Struct, frozen=True):
-    """batch/v1 JobSpec, likewise."""
+    """batch/v1 JobSpec, as far as it decides number and content of the pods."""
 
     parallelism: int = 1
     completions: int | None = None
@@ -75,7 +78,7 @@ class Job(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name, or the beginning of it where the API server will make one."""
+        """The Job's name, or its `generateName` if the API server has yet to generate the name."""
         return self.metadata.name or self.metadata.generate_name
 
     @property
@@ -96,7 +99,7 @@ class Job(Struct, frozen=True):
 
     @property
     def expected(self) -> int:
-        """Pods that there should be now: near the end of a Job fewer are left to run than at its start."""
+        """The number of pods that should run now. Near the end of a Job fewer pods are left than at its start."""
         if self.finished:
             return 0
         left = self.size if self.spec.completions is None else self.spec.completions - self.status.succeeded
@@ -109,7 +112,7 @@ class Job(Struct, frozen=True):
 
 
 def job_of(manifest: Manifest) -> Job:
-    """A Job manifest as the lean struct, nulls as absent. Raises `MalformedError`."""
+    """Decode a Job manifest; null means absent. Raises `MalformedError`."""
     ref = ref_of(manifest)
     spec = decode(section(manifest, "spec"), JobSpec, ref, "spec")
     for name, count in (("parallelism", spec.parallelism), ("completions", spec.completions)):
@@ -123,7 +126,9 @@ def job_of(manifest: Manifest) -> Job:
 
 
 def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
-    """Labels or annotations of a workload's pod template, to pick out those worth reading; what is malformed left out.
+    """Return the labels or annotations of a workload's pod template, without malformed values.
+
+    Callers use it to select the workloads that are worth decoding.
 
     :param part: "labels" or "annotations".
     """
@@ -136,7 +141,10 @@ def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
 
 
 def to_be_resumed(job: Job, ref: ObjectRef) -> tuple[str, ...]:
-    """What the gang of a suspended Job waits for. What its manifest had it suspended for is lifted at its admission."""
+    """Return what the gang of a suspended Job waits for; empty if the Job is not suspended.
+
+    A suspension in the manifest itself is removed at the Job's admission.
+    """
     return (f"{ref} to be resumed (it is suspended by spec.suspend)",) if job.spec.suspend else ()
 
 
@@ -146,12 +154,12 @@ def is_job(manifest: Manifest) -> bool:
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:
-    """The owner that controls the pod."""
+    """Return the owner that controls the pod; None if there is none."""
     return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
 
 
 def job_owner(pod: Pod) -> OwnerReference | None:
-    """The batch/v1 Job that controls the pod. There are Jobs of other groups, of the same name too."""
+    """Return the batch/v1 Job that controls the pod; None if there is none. Other API groups have a kind Job, too."""
     owner = controller_of(pod)
     if owner is None or owner.kind != JOB_KIND or group_of(owner.api_version) not in ("", JOB_GROUP):
         return None
@@ -159,9 +167,9 @@ def job_owner(pod: Pod) -> OwnerReference | None:
 
 
 def counted_by_job(pod: Pod) -> bool:
-    """Whether a Job controls the pod, which keeps count of those that have ended well.
+    """Whether a Job controls the pod and counts its succeeded pods for the gang.
 
-    What the Jobs of another workload count nobody reads, where that workload is the gang.
+    If the pod's mark names a workload of another kind as the gang, the counts of that workload's Jobs are not read.
     """
     of_job = pod.metadata.labels.get(WORKLOAD, JOB_KIND).rpartition(".")[2] == JOB_KIND
     return of_job and job_owner(pod) is not None
@@ -178,10 +186,10 @@ def owned_by(pod: Pod, job: Job) -> bool:
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]:
-    """The pods that the Job's controller would still make, called `<job>-<index>`.
+    """Return the expected pods of a Job, named `<job>-<index>`.
 
-    `existing` may hold pods of other owners. A suspended Job makes none. Raises `MalformedError`, also for a Job of
-    more pods than anybody can look at: whoever may create a Job must not be able to fill the memory of who asks.
+    `existing` may hold pods of other owners. A suspended Job has no expected pods. Raises `MalformedError`, also for
+    more than `MOST_PODS` pods. The limit keeps a user who may create a Job from filling the caller's memory.
     """
     job = job_of(manifest)
     if job.size > MOST_PODS:
@@ -200,7 +208,7 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]
 
 
 def example_pod(manifest: Manifest) -> Pod:
-    """A pod as the Job makes them, without a number: template, job labels, owner. Raises `MalformedError`."""
+    """Return a pod as the Job creates it, without an index: template, job labels, owner. Raises `MalformedError`."""
     job = job_of(manifest)
     ref = ref_of(manifest)
     pod = decode({"spec": job.spec.template.spec or {}}, Pod, ref, "spec.template")
@@ -233,7 +241,7 @@ def _numbered(job: Job, template: Pod, number: int) -> Pod:
 
 
 def _free_numbers(job: Job, own_pods: Sequence[Pod], count: int) -> list[int]:
-    """The lowest numbers that are neither running nor done, by completion index or by name."""
+    """Return the `count` lowest indexes that neither run nor are completed, by completion index or by pod name."""
     if job.spec.completion_mode == "Indexed":
         running = [range(index, index + 1) for pod in own_pods if (index := workload_index(pod)) is not None]
         limit = job.spec.completions or job.size
@@ -244,7 +252,10 @@ def _free_numbers(job: Job, own_pods: Sequence[Pod], count: int) -> list[int]:
 
 
 def _between(taken: Iterable[range], limit: int) -> Iterator[int]:
-    """The numbers below `limit` that are in none of the ranges, upwards. What is taken is never counted out."""
+    """Yield the numbers below `limit` that are in none of the ranges, in ascending order.
+
+    The ranges are never enumerated, because they may be huge.
+    """
     free = 0
     for each in sorted(taken, key=lambda each: each.start):
         yield from range(free, min(each.start, limit))
@@ -253,9 +264,9 @@ def _between(taken: Iterable[range], limit: int) -> Iterator[int]:
 
 
 def indexes(text: str) -> list[range]:
-    """The numbers that a Job's `completedIndexes` lists, such as "1,3-5". Raises ValueError where it lists none so.
+    """Parse a Job's `completedIndexes`, such as "1,3-5", into ranges. Raises ValueError if the text is malformed.
 
-    As ranges: a line of text may name more numbers than any memory holds.
+    The result is ranges, because a short text can name more numbers than fit in memory.
     """
     ranges = []
     for part in filter(None, text.split(",")):

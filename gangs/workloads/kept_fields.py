@@ -1,6 +1,6 @@
-"""What is kept in memory of an object whose kind a WorkloadKind describes: what is read of it, and nothing else.
+"""The fields of an object of a user-defined kind that stay in memory: only the fields that Phalanx reads.
 
-Whoever may write such objects must not be able to fill our memory with what nobody looks at.
+Otherwise a user who may write such objects could fill the controller's memory with unused fields.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,19 +16,19 @@ from kube.objects import Pod
 
 _CONDITIONS = "status.conditions"
 _ALWAYS = USUAL
-"""Read of every kind."""
+"""Paths that are read for every kind."""
 _NAMES = ("name", "groupName")
 _METADATA = ("labels", "annotations", "ownerReferences")
 _LONGEST = 1_024
-"""Annotations with longer values are nobody's wishes."""
+"""Characters. No placement request is longer, so annotations with longer values are dropped."""
 _HERE, _TEMPLATE = "", "pod template"
-"""Not steps of a path: something ends here, a pod template."""
+"""Keys that are no steps of a path: they mark the end of a path, and the end of a pod template's path."""
 
 _Tree = dict[str, Union["_Tree", None]]
 
 
 def kept(manifest: Manifest, row: WorkloadKind) -> Manifest:
-    """The object with its row, cut down to what is read of it."""
+    """Return the object with its row, reduced to the fields that Phalanx reads."""
     found = _cut(manifest, [_tree_of(row)], manifest)
     status = manifest.get("status")
     if isinstance(status, Mapping) and isinstance(conditions := status.get("conditions"), list):
@@ -43,7 +43,7 @@ def kept(manifest: Manifest, row: WorkloadKind) -> Manifest:
 
 
 def _tree_of(row: WorkloadKind) -> _Tree:
-    """The paths that are read, as steps below steps."""
+    """Return the paths that are read, as a tree of their steps."""
     root: _Tree = {}
     for path, end in _paths(row):
         node = root
@@ -63,7 +63,9 @@ def _paths(row: WorkloadKind) -> Iterator[tuple[str, str]]:
 
 
 def _cut(part: Any, trees: Sequence[_Tree], manifest: Manifest) -> Any:
-    """The part with what lies on these paths. Of what has another shape as much is left as shows that."""
+    """Return the part with only the fields on these paths. A value of an unexpected type stays, so that its reader
+    reports it.
+    """
     if isinstance(part, Mapping):
         if any(_TEMPLATE in each for each in trees):
             return _template(part, manifest)
@@ -82,20 +84,20 @@ def _below(trees: Sequence[_Tree], step: str) -> list[_Tree]:
 
 
 def _entry(part: Any, trees: Sequence[_Tree], manifest: Manifest) -> Any:
-    """An entry of a list, with its name."""
+    """Return an entry of a list, reduced, with its name."""
     found = _cut(part, trees, manifest)
     named = {key: part[key] for key in _NAMES if isinstance(part.get(key), str)} if isinstance(part, Mapping) else {}
     return {**found, **named} if named else found
 
 
 def _template(part: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
-    """A pod template without what no pod of it is placed by."""
+    """Return a pod template with only the fields that decide a pod's placement."""
     found: dict[str, Any] = {"metadata": _metadata(part.get("metadata"))} if "metadata" in part else {}
     if "spec" in part:
         try:
             pod = decode({"spec": part["spec"]}, Pod, ref_of(manifest), "spec")
             found["spec"] = msgspec.to_builtins(pod.spec)
-        except MalformedError:  # that is told, where it is read
+        except MalformedError:  # the reader of the template reports the fault
             found["spec"] = part["spec"]
     return found
 

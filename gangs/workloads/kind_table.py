@@ -1,6 +1,7 @@
-"""The table of kinds that make pods: where their pod templates stand, and which of their pods belong together.
+"""The table of workload kinds: the fields that hold their pod templates, and which of their pods form one group.
 
-What systems such as Kueue and KAI Scheduler group, and what they take one by one, they document for each kind.
+The grouping follows the documentation of systems such as Kueue and KAI Scheduler. They state for each kind whether
+they group its pods or take them one by one.
 """
 
 from collections.abc import Mapping
@@ -14,11 +15,11 @@ from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
 from gangs.workloads.start_orders import MadeLater, StartOrder
 
 ANY = "*"
-"""A step of a path: every entry of a list or mapping."""
+"""A step of a path that matches every entry of a list or mapping."""
 
 
 class Made(Enum):
-    """What becomes of the pods of a workload's templates."""
+    """How the pods of a workload's templates are grouped."""
 
     TOGETHER = "one group, of as many pods as the templates say"
     ALONE = "each pod is for itself"
@@ -28,80 +29,86 @@ class Made(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TemplateFields:
-    """Where a kind that needs no rules of its own says how many pods there are of a template. The `*` in these fields
-    are those of the template's own path, from the first on.
+    """The fields that count the pods of one template, for a kind that needs no rules in code.
+
+    Each `*` in these fields means the entry at the same step of the template's own path.
     """
 
     template: str
     replicas: str = ""
-    """"": one pod."""
+    """The field that counts the pods; "": the template has one pod."""
     least: str = ""
-    """How many of them must run; "": all."""
+    """The field that says how many of these pods must run; "": all must."""
     later: bool = False
-    """Whether its pods are made only when those of the other templates run."""
+    """Whether the workload creates these pods only when the pods of the other templates run."""
     later_if: str = ""
-    """The same where this field says anything."""
+    """A field that, when set, makes the workload create these pods only when the others run; "": no such field."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """One kind. `templates`: where pod templates stand, `*` for every entry of a list or mapping."""
+    """One row of the table of kinds.
+
+    `templates`: the paths of the pod templates, with `*` for every entry of a list or mapping.
+    """
 
     plural: str
     made: Made
     templates: tuple[str, ...] = ("spec.template",)
     versions: tuple[str, ...] = ()
-    """Served, newest first; of kinds that are read."""
+    """Served versions that Phalanx reads, newest first; empty for kinds that it does not read."""
     queued: bool = False
-    """Whether a queue's name on it reaches its pods, as Kueue has it; besides Jobs, of kinds whose pods are read."""
+    """Whether a queue name on the workload reaches its pods, as in Kueue. Set for kinds whose pods are read, except
+    the Job.
+    """
     by_annotation: bool = False
-    """Whether our own annotations on it make it a gang; of kinds that are read."""
+    """Whether Phalanx's own annotations on the workload make it a gang. Set for kinds that are read."""
     minimum: str = ""
-    """The field in which it says itself how many of its pods must start together."""
+    """The workload's own field for the number of pods that must start together; "": none."""
     least_workers: str = ""
-    """The field in which it says how many of its workers must, beside all others."""
+    """The field for the number of workers that must start together with all other pods; "": none."""
     minimum_of_roles: str = ""
-    """The field in which each role says so (`gangs.workloads.pod_counts`)."""
+    """The field in which each role states its minimum (`gangs.workloads.pod_counts`); "": none."""
     makers: tuple[str, ...] = ()
-    """Kinds of the core that it has make its pods, beside those that it makes itself."""
+    """Kubernetes' own kinds that create pods for the workload, besides the pods that its operator creates itself."""
     named_by: str = ""
-    """The pod label that names it, where others make its pods; "": the name of the ReplicaSet does."""
+    """The pod label that names the workload when another object creates its pods; "": the ReplicaSet's name does."""
     heir: tuple[str, str] = ("", "")
-    """apiVersion and kind of the object made of it that is the gang in its place (`gangs.workloads.handed_down`)."""
+    """apiVersion and kind of the child workload that is the gang in its place (`gangs.workloads.handed_down`)."""
     heir_at: str = ""
-    """Where the spec of that stands, or the whole object where its kind is `*`; "": in another object
-    (`gangs.workloads.train_jobs`).
+    """The path of the child workload's spec, or of the whole child where its kind is `*`. "": another object describes
+    the child (`gangs.workloads.train_jobs`).
     """
     hands_at: str = ""
-    """Where admission writes down the annotations for it; "": its operator copies those of the workload itself."""
+    """The path where admission writes the child's annotations; "": the operator copies the workload's own."""
     hands_queue: bool = False
-    """Whether it writes a queue's name on the workload down there, too, as Kueue has all of it in that queue."""
+    """Whether admission also writes the workload's queue name there. Kueue keeps the whole workload in that queue."""
     part_by: str = ""
-    """The pod label that says of which part of it a pod is, where each part is a gang; "": the whole is one."""
+    """The pod label that names the pod's part, where each part is a gang; "": the whole workload is one gang."""
     fields: tuple[TemplateFields, ...] = ()
-    """For each of `templates`, the fields that count its pods; none where the kind has rules of its own."""
+    """The fields that count the pods of each of `templates`; empty where the kind has rules in code."""
     parts: str = ""
     """With `fields` and `part_by`: the field that says how many parts there are."""
     start_orders: tuple[StartOrder, ...] = ()
-    """Without `fields`: how it says that it makes some of its pods when others run; those of `fields` say it there."""
+    """Fields that make the workload create some pods only when others run. Kinds with `fields` state this in them."""
     rank: str = ""
-    """With `fields`: the label or annotation of a pod that is its rank among those of its template."""
+    """With `fields`: the label or annotation that holds a pod's rank among the pods of its template."""
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Besides the usual conditions: fields, and what stands there when it is over."""
+    """Fields with the values that mean that the workload has ended, besides the usual conditions."""
     suspended_at: str = ""
-    """The field that is true while it is suspended, which a queue lifts; of a kind that is described, besides the usual
-    ones. "": it has none, or one that stops something else (a CronJob's next Jobs).
+    """The field that is true while a workload is suspended. A queue resets it. A user-defined kind has this field
+    besides the usual ones. "": the kind has none, or its field stops something else (a CronJob's next Jobs).
     """
     bare: bool = False
-    """Whether `templates` are no pod templates: labels and annotations of the pods stand right there, and what they ask
-    for is written in other words (`gangs.workloads.spark`).
+    """Whether `templates` are paths of objects that are not pod templates. They hold the pods' labels and annotations
+    directly, and the requests in fields of their own (`gangs.workloads.spark`).
     """
     taught_by: str = ""
-    """The object that describes it (`gangs.workloads.taught_kinds`); "": this table does."""
+    """The name of the WorkloadKind that describes the kind (`gangs.workloads.taught_kinds`); "": this table does."""
 
 
 def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, WorkloadKind]:
-    """A kind of Kubeflow's training operator."""
+    """Return kind and row for a kind of Kubeflow's training operator. `specs`: the field of its replica specs."""
     return kind, WorkloadKind(
         f"{kind.lower()}s",
         Made.TOGETHER,
@@ -137,19 +144,27 @@ _MPI = WorkloadKind(
     ),
     suspended_at=_RUN_POLICY,
 )
-"""Of the MPI operator (v2beta1), whose launchers are Jobs, and of the training operator (v1), which makes pods."""
+"""The MPIJob of the MPI operator (v2beta1), whose launchers are Jobs, and of the training operator (v1), which creates
+pods.
+"""
 _TASKS = "spec.tasks.*.template"
 _ELASTIC = "spec.elasticPolicy.minReplicas"
 _CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
 
 
 def _alone_in_a_domain(annotation: str, later: MadeLater) -> StartOrder:
-    """The operator has each of its Jobs or groups alone in a domain, which their first pods find out."""
+    """Return the start order of an annotation that gives each Job or group a domain of its own.
+
+    The operator first creates the first pod of each Job or group. The domain of that pod decides the others' domain.
+    """
     return StartOrder(annotation, later, at_once=f"remove the annotation {annotation}", annotation=True)
 
 
 def _ray(plural: str, cluster: str, suspended_at: str = "") -> WorkloadKind:
-    """A kind of KubeRay that has a RayCluster made, with its own annotations. `cluster`: where that stands."""
+    """Return the row of a KubeRay kind that creates a RayCluster with its own annotations.
+
+    `cluster`: the path of the RayCluster's spec.
+    """
     return WorkloadKind(
         plural,
         Made.UNREAD,
@@ -321,21 +336,21 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
     },
     "serving.knative.dev": {"Service": WorkloadKind("services", Made.ALONE)},
 }
-"""By API group and kind. Without templates: kinds that hand down no metadata of their own pods."""
+"""Rows by API group and kind. A row without templates is a kind that holds no pod templates of its own."""
 
 WORKLOADS: Mapping[tuple[str, str], WorkloadKind] = {
     (group, kind): shape for group, kinds in _SHAPES.items() for kind, shape in kinds.items()
 }
-"""Kinds that make pods, by API group and kind."""
+"""The rows of all kinds that create pods, by API group and kind."""
 
 ROW = "row of the table of kinds"
-"""Where an object of a kind that a WorkloadKind describes has its row with it. No key of an API has blanks, and what
-comes from the API server has only plain values, so nobody else can write one.
+"""The key under which an object of a user-defined kind carries its row. Users cannot write it: no key of an API has
+blanks, and objects from the API server hold only plain values.
 """
 
 
 def shape_of(manifest: Manifest) -> WorkloadKind | None:
-    """What is known of the object's kind; None where that is no workload."""
+    """Return the row of the object's kind; None if the kind is no workload."""
     group, kind, _, _ = key_of(manifest)
     known = WORKLOADS.get((group, kind))
     if known is not None or ROW not in manifest:
@@ -345,8 +360,10 @@ def shape_of(manifest: Manifest) -> WorkloadKind | None:
 
 
 def mark_of(manifest: Manifest) -> str:
-    """The value of the label by which the pods of a workload that is a gang are known: its kind; with its group, where
-    that is not in the table or has a name that another kind has.
+    """Return the value of the label on the pods of a workload that is a gang.
+
+    The value is the kind. A kind with counting `fields`, such as a user-defined kind or Volcano's Job, has its API
+    group added.
     """
     group, kind, _, _ = key_of(manifest)
     shape = shape_of(manifest)
@@ -354,13 +371,13 @@ def mark_of(manifest: Manifest) -> str:
 
 
 def marked_in_full(mark: str) -> tuple[str, str] | None:
-    """Group and kind of a mark that has both; None for one with the kind alone, and for one with another's system."""
+    """Return API group and kind of a mark that has both; None for a mark with the kind alone or with a system."""
     kind, _, group = mark.partition(".")
     return (group, kind) if "." in group and kind[:1].isupper() else None
 
 
 def says_in_full(mark: str) -> bool:
-    """Whether a mark, in whichever system's words, has kind and group (`gangs.marked.makers.mark`)."""
+    """Whether a mark, with or without a system before it, has kind and group (`gangs.marked.makers.mark`)."""
     return (marked_in_full(mark) or marked_in_full(mark.partition(".")[2])) is not None
 
 
@@ -369,18 +386,18 @@ WATCHED: tuple[ResourceKind, ...] = tuple(
     for (group, kind), shape in WORKLOADS.items()
     if shape.versions and (group, kind) != (JOB_GROUP, JOB_KIND)
 )
-"""Kinds besides the Job that are watched."""
+"""Kinds that the controller watches, except the Job."""
 
 READ: tuple[ResourceKind, ...] = tuple(
     each for each in WATCHED if WORKLOADS[each.group, each.kind].made is Made.TOGETHER
 )
-"""Those of which every system's pods are read as one group."""
+"""Watched kinds whose pods every system reads as one group."""
 
 BY_ANNOTATION: Mapping[str, tuple[str, WorkloadKind]] = {
     kind: (group, shape)
     for (group, kind), shape in WORKLOADS.items()
     if shape.by_annotation and kind != JOB_KIND and not shape.fields
 }
-"""Kinds besides the Job of which our own annotations make gangs, and that are known by their name alone: API group and
-shape by kind.
+"""API group and row, by kind, of the kinds that Phalanx's own annotations make gangs and whose mark is the kind alone.
+The Job is not among them.
 """

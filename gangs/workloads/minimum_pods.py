@@ -1,4 +1,4 @@
-"""How many pods of a workload must start together, as fields of its own kind say, and which of them."""
+"""The number of a workload's pods that must start together, by the fields of its kind, and its division by role."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,9 +12,9 @@ from gangs.workloads.pod_templates import WORKER, Template
 
 
 def of_kind(manifest: Manifest, templates: Sequence[Template], findings: Findings) -> int:
-    """The minimum that the workload's own fields state, else all pods of these templates. Raises `MalformedError`.
+    """Return the minimum that the workload's own fields state, else the number of all pods of these templates.
 
-    One that is more than all is noted.
+    A minimum above the number of pods is reported in `findings`. Raises `MalformedError`.
     """
     shape, total = shape_of(manifest), sum(each.count for each in templates)
     if shape is None:
@@ -29,7 +29,7 @@ def of_kind(manifest: Manifest, templates: Sequence[Template], findings: Finding
 
 
 def _stated(manifest: Manifest, path: str, most: int, findings: Findings) -> int | None:
-    """What a field says, None where the kind has none such, or where nothing is written."""
+    """Return the number in a field; None if the kind has no such field, or if the field is absent or 0."""
     ref = ref_of(manifest)
     stated = number(pod_templates.at_path(manifest, path), ref, path) if path else None
     if stated is not None and stated > most:
@@ -43,8 +43,10 @@ def _least(template: Template) -> int:
 
 
 def by_role(templates: Sequence[Template], minimum: int) -> Mapping[str, int]:
-    """The minimum of each role: its own where these make it up, else the others before the workers, in their order: the
-    workers may be short of pods where a minimum is below all of them.
+    """Return the minimum of each role: the roles' own minimums if they add up to `minimum`.
+
+    Otherwise the roles get their pods in order, and the workers get the rest. A minimum below all pods thus leaves out
+    workers only, as far as possible.
     """
     least = {each.role: _least(each) for each in templates}
     if sum(least.values()) == minimum:

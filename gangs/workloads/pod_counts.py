@@ -1,10 +1,10 @@
-"""How many pods a workload makes of each of its pod templates, by the rules of its kind.
+"""The number of pods that a workload creates from each of its pod templates, by the rules of its kind.
 
-JobSet makes `replicas` Jobs of each entry, each of `parallelism` pods, never more than its `completions`. KubeRay makes
-one head and, of each group, `replicas` workers on `numOfHosts` hosts each, `replicas` held between `minReplicas` and
-`maxReplicas`; with its autoscaler `minReplicas` are as many as it must have. MPIJobs have one launcher, and no worker
-where no number is written. LeaderWorkerSet makes `replicas` groups of `size` pods each, of which one is the
-leader.
+- JobSet: `replicas` Jobs of each replicated job, each of `parallelism` pods, but at most its `completions`.
+- KubeRay: one head and, for each worker group, `replicas` workers on `numOfHosts` hosts each. `replicas` is limited to
+  the range from `minReplicas` to `maxReplicas`. With the autoscaler, `minReplicas` must run.
+- MPIJob: one launcher. Without `replicas` it has no worker.
+- LeaderWorkerSet: `replicas` groups of `size` pods each, of which one is the leader.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,24 +18,25 @@ from gangs.workloads.kind_table import ANY, WorkloadKind
 LAUNCHER = "launcher"
 """The pod set of an MPIJob's launcher."""
 LEADER_TEMPLATE = "leaderTemplate"
-"""Where the template of a LeaderWorkerSet's leaders stands; without it they are made of the workers' one."""
+"""The field of a LeaderWorkerSet's leader template. Without it, leaders are created from the worker template."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Pods of a template. `in_each`: of how many each of its Jobs or groups consists; `least`: as many as must run,
-    None: all.
+    """The number of pods of a template.
+
+    `in_each`: the number of pods in each Job or group. `least`: the number that must run; None: all.
     """
 
     count: int
     in_each: int = 1
     least: int | None = None
     first: int = 0
-    """The place in its group of the first pod that is made of the template."""
+    """The place in its group of the template's first pod."""
 
 
 def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
-    """How many pods the workload makes of the template at the end of the way. Raises `MalformedError`."""
+    """Return the number of pods that the workload creates from the template at this way. Raises `MalformedError`."""
     parts = _along(manifest, way)
     at = field_of(way[:-1])
     match str(manifest.get("kind")):
@@ -53,7 +54,9 @@ def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
 
 
 def by_fields(manifest: Manifest, shape: WorkloadKind, pattern: str, way: Sequence[str]) -> Counted:
-    """The same of a kind whose row names the fields. Raises `MalformedError`.
+    """Return the number of pods of a template, for a kind whose row names the counting fields.
+
+    Raises `MalformedError`.
 
     :param pattern: the path of the template, with its `*`.
     """
@@ -70,7 +73,7 @@ def by_fields(manifest: Manifest, shape: WorkloadKind, pattern: str, way: Sequen
 
 
 def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:
-    """The number at a field whose `*` are those of this way; None where nothing is written. Raises `MalformedError`."""
+    """Return the number at a path whose `*` are filled from this way; None if absent. Raises `MalformedError`."""
     if not path:
         return None
     steps, part = beside(manifest, path, way)
@@ -78,7 +81,7 @@ def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:
 
 
 def beside(manifest: Manifest, path: str, way: Sequence[str]) -> tuple[Sequence[str], Any]:
-    """The way to a field whose `*` are those of this way, and what is written there, None for nothing."""
+    """Return the way to a field whose `*` are filled from this way, and its value; None if absent."""
     steps = [way[at] if step == ANY else step for at, step in enumerate(path.split("."))]
     part: Any = manifest
     for step in steps:
@@ -90,12 +93,12 @@ def beside(manifest: Manifest, path: str, way: Sequence[str]) -> tuple[Sequence[
 
 
 def field_of(way: Sequence[str]) -> str:
-    """A field as people write it: `spec.replicatedJobs[0].template`."""
+    """Format a way as a field path, such as `spec.replicatedJobs[0].template`."""
     return "".join(f"[{each}]" if each.isdigit() else f".{each}" for each in way).lstrip(".")
 
 
 def number(written: Any, ref: ObjectRef, at: str) -> int | None:
-    """A number of pods as a field says it, None where it says nothing. Raises `MalformedError` where it is none."""
+    """Return the number of pods in a field; None if absent. Raises `MalformedError` if it is no number from 0 up."""
     if written is None:
         return None
     found = decode(written, int, ref, at)
@@ -105,7 +108,7 @@ def number(written: Any, ref: ObjectRef, at: str) -> int | None:
 
 
 def _along(manifest: Manifest, way: Sequence[str]) -> list[Any]:
-    """The object and everything on the way below it."""
+    """Return the object and each part on the way below it."""
     parts: list[Any] = [manifest]
     for step in way:
         last = parts[-1]

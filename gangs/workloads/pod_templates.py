@@ -1,4 +1,4 @@
-"""Workloads that are no Jobs: what their pod templates say, who makes their pods, which of those belong together."""
+"""Workloads other than Jobs: their pod templates, the owners of their pods, and the grouping of these pods."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -17,44 +17,45 @@ from kube import keys
 from kube.objects import Pod
 
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
-"""Pod label: the key of the replica spec that the pod was made by, in lower case."""
+"""Pod label: the key, in lower case, of the replica spec that the pod was created from."""
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
-"""Pod label: its group, of a LeaderWorkerSet."""
+"""Pod label: the number of the pod's group in its LeaderWorkerSet."""
 LEADER_WORKER_SET = "leaderworkerset.sigs.k8s.io/name"
-"""Pod label: the LeaderWorkerSet that made the StatefulSet that made the pod."""
+"""Pod label: the LeaderWorkerSet that created the pod's StatefulSet."""
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
-"""Pod label: the place in its group, 0 of the leader."""
+"""Pod label: the pod's place in its group; the leader has 0."""
 JOBS_OF_JOB_SET = "jobset.sigs.k8s.io/global-replicas"
-"""Label of a Job that a JobSet has made: how many it makes in all."""
+"""Label of a Job of a JobSet: the number of Jobs that the JobSet creates in total."""
 TEMPLATE_HASH = "pod-template-hash"
-"""Label of the pods of a Deployment: the end of the name of their ReplicaSet."""
+"""Label of a Deployment's pods: the last part of their ReplicaSet's name."""
 JOB_ROLE = "training.kubeflow.org/job-role"
-"""The same of the MPI operator."""
+"""Pod label of the MPI operator: the role of the pod, launcher or worker."""
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
-"""Pod label: the entry of a JobSet that the pod's Job was made of."""
+"""Pod label: the replicated job of the JobSet from which the pod's Job was created."""
 RAY_GROUP, RAY_NODE = "ray.io/group", "ray.io/node-type"
 """Pod labels: the group of a RayCluster, and whether the pod is its head or a worker."""
 HEAD, HEAD_GROUP = "head", "headGroupSpec"
-"""The pod set of a RayCluster's head, and where its template stands."""
+"""The pod set of a RayCluster's head, and the field of the head's template."""
 LEADER, WORKER = "leader", "worker"
-"""The pod sets of a group of a LeaderWorkerSet; leaders without a template of their own are among the workers."""
+"""The pod sets of a LeaderWorkerSet's group. If leaders have no template of their own, they count as workers."""
 MAIN = "main"
 """The pod set of a workload that has one pod template."""
 MOST = 256
-"""Pod templates of one workload: thousands would cost whoever reads them seconds, and no gang has so many pod sets."""
+"""The most pod templates that one workload may have. Reading thousands takes seconds, and no gang has so many pod sets.
+"""
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _ENDS = ("Succeeded", "Completed", "Failed")
-"""Conditions by which workloads say that they are over."""
+"""Types of conditions by which a workload reports its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template of a workload. `path`: its field; `role`: the pod set of its pods; `count`: how many there are.
+    """A pod template of a workload. `path`: its field; `role`: the pod set of its pods; `count`: how many pods it has.
 
-    `way`: the steps of the path, positions in lists as numbers in decimal.
+    `way`: the steps of the path; a position in a list is a decimal number.
     """
 
     path: str
@@ -65,32 +66,35 @@ class Template:
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
     way: tuple[str, ...] = ()
     in_each: int = 1
-    """Pods of each Job, where Jobs make them, of each group, or on the hosts of one replica."""
+    """Pods in each Job (where Jobs create the pods), in each group, or on the hosts of one replica."""
     least: int | None = None
-    """How many must run, as the kind's own fields say; None: they do not."""
+    """The number of pods that must run, from the kind's own fields; None: these fields state no number."""
     first: int = 0
-    """The place in its group of the first pod that is made of it."""
+    """The place in its group of the first pod of this template."""
     pattern: str = ""
-    """Its path as the table of kinds has it."""
+    """The path of the template in the table of kinds, with its `*`."""
     metadata: tuple[str, ...] = ("metadata",)
-    """The steps from it to its labels and annotations."""
+    """The steps from the template to its labels and annotations."""
     entry: str = ""
-    """What its pod set would be called today; `role` differs where its kind was described otherwise before."""
+    """The pod set's name by the current row of the kind. `role` differs if an earlier WorkloadKind described the kind
+    differently.
+    """
 
     @property
     def metadata_at(self) -> str:
-        """The field in which its labels and annotations stand."""
+        """The path of the metadata with the template's labels and annotations."""
         return field_of((*self.way, *self.metadata))
 
     def annotation(self, key: str) -> str:
-        """The field of an annotation."""
+        """The path of an annotation of the template."""
         return f"{self.metadata_at}.annotations[{key}]"
 
 
 def gang_by_annotation(manifest: Manifest) -> bool:
-    """Whether our own annotations can make a gang of the object, a workload that is no Job.
+    """Whether Phalanx's own annotations can make the object, a workload other than a Job, a gang.
 
-    What controllers of the core copy down to objects that they make (a ReplicaSet, say) asks for nothing there.
+    Kubernetes' own controllers copy annotations to objects that they create, such as a ReplicaSet. A copied annotation
+    has no effect.
     """
     shape = shape_of(manifest)
     if shape is None or not shape.by_annotation or is_job(manifest):
@@ -99,18 +103,18 @@ def gang_by_annotation(manifest: Manifest) -> bool:
 
 
 def copied(manifest: Manifest) -> bool:
-    """Whether a controller of the core made the object, with copies of what is written on another one."""
+    """Whether a controller of Kubernetes' `apps` group created the object and copied its parent's annotations to it."""
     return group_of(str(manifest.get("apiVersion", ""))) == "apps" and controlled(manifest)
 
 
 def first_gang(manifest: Manifest) -> str:
-    """The name of the gang that an object describes, of the first part where each is one."""
+    """Return the name of the workload's gang; if each part of the workload is a gang, the name of the first one."""
     shape, name = shape_of(manifest), ref_of(manifest).name
     return f"{name}-0" if shape is not None and shape.part_by else name
 
 
 def made_by(manifest: Manifest) -> Made | None:
-    """What becomes of the pods of a workload, None for any other object. Raises `MalformedError`."""
+    """Return how the pods of a workload are grouped; None for any other object. Raises `MalformedError`."""
     shape = shape_of(manifest)
     if shape is not None and manifest.get("kind") == "JobSet" and _jobs(manifest) == 1:
         return Made.IN_JOBS
@@ -118,37 +122,37 @@ def made_by(manifest: Manifest) -> Made | None:
 
 
 def _jobs(manifest: Manifest) -> int:
-    """How many Jobs a JobSet makes."""
+    """Return the number of Jobs that a JobSet creates."""
     found = list(_walk(manifest, ("spec", "replicatedJobs", ANY), ()))
     counts = (number(each.get("replicas"), ref_of(manifest), "spec.replicatedJobs.replicas") for _, _, each in found)
     return sum(1 if each is None else each for each in counts)
 
 
 def is_read(manifest: Manifest) -> bool:
-    """Whether the object is a workload besides the Job of which the number of pods is read."""
+    """Whether the object is a workload, other than a Job, whose number of pods is read."""
     shape = shape_of(manifest)
     return shape is not None and shape.made is Made.TOGETHER and not is_job(manifest)
 
 
 def controlled(manifest: Manifest) -> bool:
-    """Whether another object made this one (a ReplicaSet of a Deployment, say)."""
+    """Whether a controller owns the object, as a Deployment owns its ReplicaSets."""
     return _owner(manifest) is not None
 
 
 def maker_kind(manifest: Manifest) -> tuple[str, str, str]:
-    """API group, kind and name of the object that made this one, "" where none did."""
+    """Return API group, kind and name of the owner that controls the object; "" for each if there is none."""
     owner = _owner(manifest) or {}
     return group_of(str(owner.get("apiVersion") or "")), str(owner.get("kind") or ""), str(owner.get("name") or "")
 
 
 def maker_uid(manifest: Manifest, kind: str) -> str:
-    """The uid of the object of a kind that made this one, "" where none is known."""
+    """Return the uid of the controlling owner if it has this kind; "" otherwise or if the uid is unknown."""
     owner = _owner(manifest) or {}
     return str(owner.get("uid") or "") if owner.get("kind") == kind else ""
 
 
 def _owner(manifest: Manifest) -> Mapping[str, Any] | None:
-    """The reference to the object that made this one."""
+    """Return the reference to the owner that controls the object; None if there is none."""
     metadata = manifest.get("metadata")
     written = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
     owners = written if isinstance(written, list) else ()
@@ -170,9 +174,9 @@ def carries(manifest: Manifest, keys: Container[str]) -> bool:
 
 
 def templates(manifest: Manifest) -> tuple[Template, ...]:
-    """The pod templates of a workload, in the order of their fields; what is malformed in them is left out.
+    """Return the pod templates of a workload in the order of their fields, without their malformed parts.
 
-    Raises `MalformedError` where a number of pods is none, and where there are more templates than anybody can look at.
+    Raises `MalformedError` if a number of pods is malformed, or if there are more than `MOST` templates.
     """
     shape = shape_of(manifest)
     paths = shape.templates if shape is not None else ()
@@ -185,13 +189,13 @@ def templates(manifest: Manifest) -> tuple[Template, ...]:
 
 
 def of_a_part(manifest: Manifest) -> tuple[Template, ...]:
-    """Likewise, of each of its parts where each is a gang."""
+    """Return the pod templates of a workload; if each part is a gang, with the counts of one part."""
     shape, every = shape_of(manifest), templates(manifest)
     return tuple(replace(each, count=each.in_each) for each in every) if shape and shape.part_by else every
 
 
 def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Way, holder and value of everything that lies at the end of the steps below `part`."""
+    """Yield way, holder and value of each mapping at the end of the steps below `part`."""
     step, *rest = steps
     for name, below in _entries(part, step):
         if rest:
@@ -234,7 +238,7 @@ def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: A
 
 
 def _entry(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
-    """What the pod set of a template is called by: the name of its entry in a mapping or list of templates."""
+    """Return the name of a template's pod set: the name of its entry in a mapping or list of templates."""
     shape = shape_of(manifest)
     if shape is not None and shape.fields and ANY not in pattern:
         return role_at(pattern) if len(shape.templates) > 1 else MAIN
@@ -253,12 +257,12 @@ def _entry(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
 
 
 def role_at(path: str) -> str:
-    """The pod set of one of several templates that stands at a fixed place: what it stands in."""
+    """Return the pod set's name for a template at a path without `*`: the name of the field that holds the template."""
     return (path.split(".")[-2:-1] or [MAIN])[0].lower()
 
 
 def at_path(manifest: Manifest, path: str) -> Any:
-    """What is written at a field, None where nothing is."""
+    """Return the value at a path of mapping keys; None if there is none."""
     part: Any = manifest
     for step in path.split("."):
         part = part.get(step) if isinstance(part, Mapping) else None
@@ -266,7 +270,10 @@ def at_path(manifest: Manifest, path: str) -> Any:
 
 
 def check_templates(manifest: Manifest) -> None:
-    """Raises `MalformedError` where the metadata of a pod template have not the shape that the API demands."""
+    """Raises `MalformedError` if the metadata of a pod template do not have the types that the API demands.
+
+    For a kind with counting fields, a pod set's name that is no valid label value is an error, too.
+    """
     shape = shape_of(manifest)
     for each in templates(manifest):
         if shape is not None and shape.fields and not LABEL_VALUE.fullmatch(each.role):
@@ -291,7 +298,7 @@ def _texts(part: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """The workload that a pod is one of, as far as the pod itself tells."""
+    """The workload that a pod belongs to, derived from the pod alone."""
 
     api_version: str
     kind: str
@@ -304,12 +311,12 @@ class Maker:
 
 
 def job_metadata(template: Template) -> str:
-    """Where the metadata of the Job stands whose pod template this is (`Made.IN_JOBS`)."""
+    """Return the path of the Job's metadata for a Job's pod template (`Made.IN_JOBS`)."""
     return f"{template.path.removesuffix('.spec.template')}.metadata"
 
 
 def texts_at(manifest: Manifest, path: str) -> Mapping[str, str]:
-    """The labels or annotations at a path as `job_metadata` makes them."""
+    """Return the labels or annotations at a path in the format of `job_metadata`; empty if there are none."""
     part: Any = manifest
     for step in path.replace("[", ".").replace("]", "").split("."):
         known = isinstance(part, Mapping) or (isinstance(part, list) and step.isdigit())
@@ -318,7 +325,7 @@ def texts_at(manifest: Manifest, path: str) -> Mapping[str, str]:
 
 
 def maker_of(pod: Pod) -> Maker | None:
-    """The workload that made the pod; None for a pod that nobody controls."""
+    """Return the workload that created the pod; None for a pod without a controlling owner."""
     owner = controller_of(pod)
     if owner is None:
         return None
@@ -329,7 +336,7 @@ def maker_of(pod: Pod) -> Maker | None:
 
 
 def shared_name(pod: Pod) -> str:
-    """The name of the workload whose pods this one belongs with; "" for a pod that is for itself."""
+    """Return the name of the workload whose pods form a group with this pod; "" for a pod in no group."""
     if (owner := job_owner(pod)) is not None:
         return owner.name
     maker = maker_of(pod)
@@ -337,7 +344,7 @@ def shared_name(pod: Pod) -> str:
 
 
 def part_of(manifest: Manifest) -> str | None:
-    """The workload of several Jobs that a Job is one of, as `Kind name`; None for a Job that is the whole of it."""
+    """Return the workload of several Jobs that a Job belongs to, as `Kind name`; None for a Job on its own."""
     group, kind, name = maker_kind(manifest)
     shape = WORKLOADS.get((group, kind))
     alone = texts_at(manifest, "metadata.labels").get(JOBS_OF_JOB_SET) == "1"
@@ -345,7 +352,7 @@ def part_of(manifest: Manifest) -> str | None:
 
 
 def role_of(pod: Pod) -> str:
-    """The pod set of a workload that the pod belongs to (`Template.role`)."""
+    """Return the name of the pod's pod set in its workload (`Template.role`)."""
     labels = pod.metadata.labels
     if says_in_full(labels.get(keys.WORKLOAD, "")):
         return labels.get(keys.POD_SET, MAIN)
@@ -358,7 +365,7 @@ def role_of(pod: Pod) -> str:
 
 
 def ended(manifest: Manifest) -> bool:
-    """Whether a workload is over, well or badly: its pods may be gone, and no more come."""
+    """Whether a workload has succeeded or failed. Its pods may be gone, and it creates no more."""
     status = manifest.get("status")
     written = status.get("conditions") if isinstance(status, Mapping) else None
     conditions = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
@@ -369,14 +376,14 @@ def ended(manifest: Manifest) -> bool:
 
 
 def _text(written: Any) -> str:
-    """A value as manifests write it: true, not True."""
+    """Return a value as manifests write it: true, not True."""
     return str(written).lower() if isinstance(written, bool) else str(written)
 
 
 def check_parallel(manifest: Manifest, count: int, pods: Iterable[Pod], findings: Findings) -> None:
-    """Note a StatefulSet of which `count` pods are to start together and that makes them one by one.
+    """Report a StatefulSet that creates its pods one by one although `count` of them must start together.
 
-    One of which a pod exists is let be: its pods may all be there. `pods`: all that exist.
+    A StatefulSet of which a pod exists is not reported, because all its pods may exist. `pods`: all existing pods.
     """
     spec, ref = manifest.get("spec"), ref_of(manifest)
     policy = spec.get("podManagementPolicy") if isinstance(spec, Mapping) else None

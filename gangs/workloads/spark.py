@@ -1,7 +1,8 @@
-"""What a SparkApplication makes: one driver, and executors that the driver makes when it runs.
+"""SparkApplications: one driver pod, and executor pods that the running driver creates.
 
-Rules of Spark's operator (its v1beta2 API) and of Spark's own page "Running Spark on Kubernetes". There are no pod
-templates, but cores, memory and so on, here or in `sparkConf`. What decides where the pods may run is read of these.
+The rules are those of Spark's operator (v1beta2 API) and of Spark's page "Running Spark on Kubernetes". A
+SparkApplication has no pod templates. It states cores, memory and other values in fields of its own or in `sparkConf`.
+This module reads the values that decide where the pods may run.
 """
 
 import re
@@ -13,21 +14,21 @@ from gangs.model import Fault, Manifest
 from gangs.workloads.pod_counts import Counted, number
 
 DRIVER, EXECUTOR = "driver", "executor"
-"""The pod sets, and where what is said of them stands."""
+"""The two pod sets. Each name is also the field of the `spec` that describes the pod set."""
 
 _DYNAMIC = "dynamicAllocation"
 _MEMORY = re.compile(r"([0-9]{1,15})\s*([kmgtp]?)b?", re.IGNORECASE)
 _CONTAINER = re.compile(r"spec\.containers\[([0-9]+)\](.*)")
 _MEBIBYTES = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
-"""By suffix."""
+"""Mebibytes of one unit, by the suffix of an amount."""
 _MEBIBYTE = 2**20
 _LEAST_OVERHEAD = 384
 _OVERHEAD, _OVERHEAD_OF_OTHERS = 0.1, 0.4
-"""The part of the memory that is asked for beside it: of what runs in Java's machine, and of Python and R."""
+"""Spark's default memory overhead, as a fraction of the memory: for JVM applications, and for Python and R."""
 
 
 def counted(manifest: Manifest, role: str) -> Counted:
-    """How many drivers or executors there are at first. Raises `MalformedError`."""
+    """Return the initial number of drivers or executors. Raises `MalformedError`."""
     spec, ref = _mapping(manifest.get("spec")), ref_of(manifest)
     if role == DRIVER:
         return Counted(0 if spec.get("mode") == "client" else 1)
@@ -46,7 +47,7 @@ def counted(manifest: Manifest, role: str) -> Counted:
 
 
 def pod_spec(manifest: Manifest, role: str) -> Mapping[str, Any]:
-    """What a pod of the role asks for, as far as the application says it. Raises `MalformedError`."""
+    """Return the spec of a pod of this role, as far as the application states it. Raises `MalformedError`."""
     spec = _mapping(manifest.get("spec"))
     own = _mapping(spec.get(role))
     base = _mapping(_mapping(own.get("template")).get("spec"))
@@ -70,7 +71,7 @@ def pod_spec(manifest: Manifest, role: str) -> Mapping[str, Any]:
 
 
 def _resources(manifest: Manifest, role: str, own: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Requests and limits of the container in which Spark runs."""
+    """Return requests and limits of the container that runs Spark."""
     _, cores = _cores(manifest, role, own)
     memory = _stated(manifest, role, "memory")
     memory = 1024 if memory is None else memory
@@ -87,7 +88,7 @@ def _resources(manifest: Manifest, role: str, own: Mapping[str, Any]) -> dict[st
 
 
 def _cores(manifest: Manifest, role: str, own: Mapping[str, Any]) -> tuple[str, Any]:
-    """What is asked of cpu, and the field in which it stands, first."""
+    """Return the field that states the CPU request, and its value. The default is 1."""
     asked, cores = f"spark.kubernetes.{role}.request.cores", f"spark.{role}.cores"
     places = (
         (f"spec.{role}.coreRequest", own.get("coreRequest")),
@@ -99,7 +100,7 @@ def _cores(manifest: Manifest, role: str, own: Mapping[str, Any]) -> tuple[str, 
 
 
 def field_of(manifest: Manifest, role: str, path: str, resource: str) -> str:
-    """Where the application says how much of a resource its pods ask for at `path`, a field of the pod (`pod_spec`)."""
+    """Return the application's field for a resource quantity that stands at `path` in the pod's spec (`pod_spec`)."""
     own = _mapping(_mapping(manifest.get("spec")).get(role))
     container = _CONTAINER.fullmatch(path)
     position = int(container[1]) if container is not None else None
@@ -113,7 +114,7 @@ def field_of(manifest: Manifest, role: str, path: str, resource: str) -> str:
 
 
 def _beside_java(manifest: Manifest) -> Iterator[int]:
-    """What an executor is given beside the memory of Java's machine and its overhead: off the heap, and for Python."""
+    """Yield an executor's memory besides JVM memory and overhead, in mebibytes: off-heap memory, memory for Python."""
     if _conf(manifest, "spark.memory.offHeap.enabled").lower() == "true":
         yield _configured_memory(manifest, "spark.memory.offHeap.size", unit=1 / _MEBIBYTE) or 0
     if _mapping(manifest.get("spec")).get("type") == "Python":
@@ -121,7 +122,10 @@ def _beside_java(manifest: Manifest) -> Iterator[int]:
 
 
 def _factor(manifest: Manifest, role: str) -> float:
-    """The part of the memory that a role gets beside it: its own word goes before that for both."""
+    """Return a role's memory overhead as a fraction of its memory. The role's own setting overrides the common one.
+
+    Raises `MalformedError`.
+    """
     spec, of_role, of_all = (
         _mapping(manifest.get("spec")),
         f"spark.{role}.memoryOverheadFactor",
@@ -146,7 +150,7 @@ def _factor(manifest: Manifest, role: str) -> float:
 
 
 def _stated(manifest: Manifest, role: str, field: str) -> int | None:
-    """Memory of a role in mebibytes, from its own field or from `sparkConf`; None where neither says it."""
+    """Return a role's memory field in mebibytes, from its own field or from `sparkConf`; None if neither states it."""
     written = _mapping(_mapping(manifest.get("spec")).get(role)).get(field)
     if written:
         return _memory(manifest, f"spec.{role}.{field}", written)
@@ -154,13 +158,16 @@ def _stated(manifest: Manifest, role: str, field: str) -> int | None:
 
 
 def _configured_memory(manifest: Manifest, key: str, *, unit: float = 1) -> int | None:
-    """The same of `sparkConf`. `unit`: the mebibytes that a number without a suffix counts."""
+    """Return the memory at a key of `sparkConf`, in mebibytes; None if absent.
+
+    `unit`: the mebibytes of one unit of a number without a suffix.
+    """
     written = _conf(manifest, key)
     return _memory(manifest, f"spec.sparkConf[{key}]", written, unit) if written else None
 
 
 def _memory(manifest: Manifest, at: str, written: Any, unit: float = 1) -> int:
-    """An amount of memory as Spark writes it, in mebibytes."""
+    """Parse an amount of memory in Spark's notation into mebibytes. Raises `MalformedError`."""
     found = _MEMORY.fullmatch(str(written).strip())
     if found is None:
         problem = f'"{written}" is no amount of memory of Spark'
@@ -174,7 +181,7 @@ def _allocated(manifest: Manifest, dynamic: Mapping[str, Any], name: str) -> int
 
 
 def _configured(manifest: Manifest, key: str) -> int | None:
-    """A number in `sparkConf`, None where it is not there."""
+    """Return the number at a key of `sparkConf`; None if absent. Raises `MalformedError`."""
     written = _conf(manifest, key)
     found = integer(written) if written else None
     if written and (found is None or found < 0):

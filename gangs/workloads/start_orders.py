@@ -1,11 +1,11 @@
-"""How a row of the table of kinds says that a workload makes some of its pods only when others of it run."""
+"""Start orders: how a row of the table of kinds states that a workload creates some pods only when others run."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class MadeLater(Enum):
-    """Which pods a workload makes only when others of it run, are ready or have ended."""
+    """Pods that a workload creates only when others of its pods run, are ready or have ended."""
 
     REST = "all pods but the first"
     LAUNCHER = "the launcher"
@@ -17,10 +17,11 @@ class MadeLater(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """A field of a kind, or an annotation, by which it makes some of its pods later.
+    """A field or an annotation (at path `at`) that makes a workload create some of its pods later.
 
-    `says`: what must stand there; `unless`: what must not; neither: something must. `at_once`: what has these pods made
-    with the others. An annotation may stand at the Jobs of a replicated job, too.
+    With `says`, the field must have this value. With `unless`, it must have any other value. With neither, it must be
+    set. `at_once`: the remedy that makes the workload create all pods at once. An annotation counts on the Jobs of a
+    replicated job, too.
     """
 
     at: str

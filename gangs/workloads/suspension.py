@@ -1,7 +1,7 @@
-"""Workloads that are suspended: the field that says so, who has a say in it, and what their gang waits for.
+"""Suspended workloads: the field that suspends them, the parent that governs it, and what their gang waits for.
 
-The fields stand in the table of kinds. What a workload that can be suspended has made of it (the Jobs of a JobSet, the
-JobSet of a TrainJob) is suspended and resumed by that one.
+The fields are in the table of kinds. A workload that can be suspended also suspends and resumes its children (the Jobs
+of a JobSet, the JobSet of a TrainJob).
 """
 
 from gangs.model import Manifest, ObjectRef
@@ -9,32 +9,33 @@ from gangs.workloads.kind_table import WORKLOADS, shape_of
 from gangs.workloads.pod_templates import at_path, maker_kind
 
 USUAL = ("spec.runPolicy.suspend", "spec.suspend")
-"""Where kinds have it that nobody has said otherwise of."""
+"""The paths of the suspend field in kinds whose row names none."""
 
 
 def suspended_at(manifest: Manifest) -> str:
-    """The field of the table by which workloads of this kind are suspended for a queue, "" where there is none."""
+    """Return the field by which workloads of this kind are suspended for a queue; "" if the table of kinds has none."""
     shape = shape_of(manifest)
     return shape.suspended_at if shape is not None and not shape.taught_by else ""
 
 
 def suspended(manifest: Manifest) -> str:
-    """The field by which a workload is suspended, which has no pods then; "" where it is not."""
+    """Return the field that suspends the workload, so that it has no pods; "" if it is not suspended."""
     shape = shape_of(manifest)
     own = (shape.suspended_at,) if shape is not None and shape.suspended_at else ()
     return next((path for path in (*own, *USUAL) if at_path(manifest, path) is True), "")
 
 
 def unmade_by(manifest: Manifest) -> str:
-    """The field by which a workload is suspended of which nothing is made meanwhile; "" for any other. What a TrainJob
-    has made is there all the same, and suspended itself.
+    """Return the field that suspends a workload that creates no child while it is suspended; "" for any other workload.
+
+    A suspended TrainJob still has its JobSet, which is suspended, too.
     """
     shape = shape_of(manifest)
     return suspended_at(manifest) if shape is not None and shape.heir_at and suspended(manifest) else ""
 
 
 def governed(manifest: Manifest) -> bool:
-    """Whether a workload is suspended and resumed by the one that made it. A CronJob's Jobs are not."""
+    """Whether the workload's parent suspends and resumes it. A CronJob does not do so with its Jobs."""
     group, kind, _ = maker_kind(manifest)
     shape = WORKLOADS.get((group, kind))
     if shape is None or not shape.suspended_at:
@@ -43,7 +44,7 @@ def governed(manifest: Manifest) -> bool:
 
 
 def to_be_resumed(manifest: Manifest, ref: ObjectRef) -> tuple[str, ...]:
-    """What the gang of a suspended workload waits for."""
+    """Return what the gang of a suspended workload waits for; empty if the workload is not suspended."""
     field = suspended(manifest)
     if not field:
         return ()

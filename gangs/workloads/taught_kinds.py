@@ -1,7 +1,7 @@
-"""WorkloadKinds: kinds of workloads that a platform team describes, with the columns of the table of kinds.
+"""User-defined kinds: WorkloadKind objects, in which a platform team describes kinds of workloads.
 
-A manifest of one comes in, out goes a row as the table has them, or what is wrong with it. An object of such a kind has
-its row with it from where it is read (`with_row`), so that nobody who reads one has to be told which kinds there are.
+A WorkloadKind's manifest becomes a row of the table of kinds, or a list of its faults. An object of a user-defined
+kind carries its row from the moment it is read (`with_row`). Its readers therefore need no list of the kinds.
 """
 
 import re
@@ -23,22 +23,22 @@ from kube.objects import Struct
 
 KIND, PLURAL = "WorkloadKind", "workloadkinds"
 AGGREGATED = f"{keys.GROUP}/aggregate-to-workload-kinds"
-"""Label of ClusterRoles whose rules let Phalanx read kinds that are described."""
+"""Label of ClusterRoles whose rules let Phalanx read user-defined kinds."""
 MOST_TEMPLATES = 16
 _LONGEST_MARK = 63
-"""Of a label's value: the kind with its group is one."""
+"""Characters of a label's value. Kind and group together are a label's value (`kind_table.mark_of`)."""
 _STEP = r"(?![0-9]+(?:\.|$))[A-Za-z0-9_-]+"
-"""A number is no field: entries of lists are told apart by their names."""
+"""A pattern for one step of a path. It excludes numbers: entries of lists are identified by their names."""
 _PATH = re.compile(rf"{_STEP}(\.({_STEP}|\*))*")
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 NOT_ASKED = (keys.GROUP, "kueue.x-k8s.io", "kai.scheduler", "scheduling.run.ai", "scheduling.koordinator.sh")
-"""Groups beside those of Kubernetes about which the API server does not ask us (manifests/webhook/mutating.yaml)."""
+"""API groups, besides those of Kubernetes, that the webhook does not receive (manifests/webhook/mutating.yaml)."""
 _OF_KUBERNETES = ("apps", "batch")
 _OWN_RESOURCES = {(group, row.plural) for (group, _), row in WORKLOADS.items()}
 
 
 class PodTemplateSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a pod template stands, and the fields that count its pods."""
+    """The path of a pod template, and the fields that count its pods."""
 
     path: str
     replicas: str = ""
@@ -47,14 +47,14 @@ class PodTemplateSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """What tells the gangs of one workload apart."""
+    """The pod label that distinguishes the gangs of one workload, and the field that counts these gangs."""
 
     label: str
     count: str = ""
 
 
 class EndSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """A field in which a workload says that it is over."""
+    """A field of a workload with the values that mean that the workload has ended."""
 
     field: str
     values: tuple[str, ...]
@@ -77,8 +77,9 @@ class WorkloadKindSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], WorkloadKind]:
-    """The kinds that these WorkloadKinds describe, by API group and kind. What is wrong describes none; of two for one
-    kind the older does.
+    """Return the rows of these WorkloadKinds, by API group and kind.
+
+    An invalid WorkloadKind has no row. If two describe the same kind, the older one counts.
     """
     found: dict[tuple[str, str], WorkloadKind] = {}
     for each in sorted(manifests, key=age):
@@ -89,30 +90,30 @@ def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], WorkloadK
 
 
 def with_row(manifest: Manifest, rows: Mapping[tuple[str, str], WorkloadKind]) -> Manifest:
-    """An object as it is read: with its row, where its kind is described."""
+    """Return the object, with its row added if it is of a user-defined kind."""
     row = rows.get(key_of(manifest)[:2])
     return manifest if row is None else {**manifest, ROW: row}
 
 
 def resources_of(manifests: Sequence[Manifest]) -> Iterator[ResourceKind]:
-    """The kinds that these WorkloadKinds describe, as they are read from the API server."""
+    """Yield the kinds that these WorkloadKinds describe, as resources to read from the API server."""
     for (group, kind), row in rows_of(manifests).items():
         as_read = partial(kept, row=row)
         yield ResourceKind(group, row.versions, kind, row.plural, as_read=as_read)
 
 
 RESOURCE = ResourceKind(keys.GROUP, (keys.VERSION,), KIND, PLURAL, namespaced=False, taught=resources_of)
-"""WorkloadKinds themselves."""
+"""The resource of WorkloadKind objects themselves."""
 
 
 def row_of(manifest: Manifest) -> WorkloadKind | tuple[tuple[str, str, str], ...]:
-    """The row of the table that a WorkloadKind is; field, problem and remedy of all that is wrong where it is none."""
+    """Return a WorkloadKind's row; if it is invalid, field, problem and remedy of each fault."""
     return _row(ref_of(manifest).name, msgspec.json.encode(manifest.get("spec")))
 
 
 @lru_cache(maxsize=256)
 def _row(name: str, written: bytes) -> WorkloadKind | tuple[tuple[str, str, str], ...]:
-    """Remembered: it is asked for with every gang that is read."""
+    """Compute the result of `row_of`. It is cached, because it is needed for every gang that is read."""
     ref = ObjectRef(keys.API_VERSION, KIND, "", name)
     try:
         spec = decode(msgspec.json.decode(written), WorkloadKindSpec, ref, "spec")
@@ -145,7 +146,7 @@ _Wrong = tuple[str, str, str]
 
 
 def _wrong_kind(name: str, spec: WorkloadKindSpec) -> Iterator[_Wrong]:
-    """What is wrong with the kind that is meant."""
+    """Yield the faults of the kind that the WorkloadKind describes."""
     if name != f"{spec.resource}.{spec.group}":
         yield "metadata.name", f'"{name}" is not the resource with its group', f"call it {spec.resource}.{spec.group}"
     if (spec.group, spec.kind) in WORKLOADS:
@@ -169,7 +170,7 @@ def _wrong_kind(name: str, spec: WorkloadKindSpec) -> Iterator[_Wrong]:
 
 
 def _wrong_templates(spec: WorkloadKindSpec) -> Iterator[_Wrong]:
-    """What is wrong with where the pod templates stand, and with the fields that count their pods."""
+    """Yield the faults of the pod templates' paths, and of the fields that count their pods."""
     if not 0 < len(spec.pod_templates) <= MOST_TEMPLATES:
         problem = f"lists {len(spec.pod_templates)} pod templates"
         yield "spec.podTemplates", problem, f"list 1 to {MOST_TEMPLATES}"
@@ -193,7 +194,7 @@ _A_PATH = "write fields with a dot between them, and * for every entry of a list
 
 
 def _wrong_fields(spec: WorkloadKindSpec) -> Iterator[_Wrong]:
-    """What is wrong with the other fields and keys that are named."""
+    """Yield the faults of the other fields and label keys that the WorkloadKind names."""
     paths = {"minMember": spec.min_member, "suspended": spec.suspended}
     paths |= {"gangs.count": spec.gangs.count} if spec.gangs else {}
     paths |= {f"ended[{position}].field": each.field for position, each in enumerate(spec.ended)}
@@ -214,17 +215,17 @@ def _wrong_fields(spec: WorkloadKindSpec) -> Iterator[_Wrong]:
 
 
 def _along(template: Sequence[str], path: Sequence[str]) -> bool:
-    """Whether each `*` of a path stands for an entry on the way to the template."""
+    """Whether each `*` of a path refers to a list or mapping entry on the way to the template."""
     last = max((at for at, step in enumerate(path) if step == ANY), default=-1)
     return list(path[: last + 1]) == list(template[: last + 1]) and last < len(template) - 1
 
 
 def describable(group: str) -> bool:
-    """Whether kinds of this API group can be described: the API server asks us about their objects."""
+    """Whether kinds of this API group can be user-defined: the webhook receives their objects."""
     return "." in group and group not in (*_OF_KUBERNETES, *NOT_ASKED) and not group.endswith(".k8s.io")
 
 
 def age(manifest: Manifest) -> tuple[str, str]:
-    """The order in which WorkloadKinds came; one that is not there yet comes last."""
+    """Return a sort key that orders WorkloadKinds by creation; one that does not exist yet comes last."""
     metadata: Mapping[str, Any] = manifest["metadata"]
     return str(metadata.get("creationTimestamp") or "~"), str(metadata.get("name", ""))

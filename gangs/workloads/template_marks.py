@@ -1,7 +1,7 @@
-"""The marks on pod templates: labels by which the pods of a workload that is a gang are known, and what goes with them.
+"""The marks on pod templates: labels and annotations that identify the pods of a workload that is a gang.
 
-Admission writes them (`marks`), a dry run reads a workload as if it had (`with_labels`). Of an object whose kind nobody
-describes any more they are kept where they are (`kept`): its pods are known by them still.
+Admission writes the marks (`marks`). A dry run reads a workload as if admission had written them (`with_labels`). If
+the WorkloadKind of an object's kind is deleted, its marks stay (`kept`), because its pods are still identified by them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,15 +15,17 @@ from gangs.workloads.pod_templates import Template, templates
 from kube import keys
 
 Marks = Mapping[str, Mapping[str, str]]
-"""What a template gets: "labels" and "annotations"."""
+"""The texts that a template gets, by place: "labels" and "annotations"."""
 
 _MOST_FIELDS = 100_000
-"""Of an object that are looked at for marks when nobody says where its templates stand: a tenth of a second."""
+"""The most fields of an object that are searched for marks when its kind has no row. So many take 0.1 s."""
 
 
 def marks(shape: WorkloadKind | None, template: Template, labels: Mapping[str, str]) -> Marks:
-    """What a template gets with these labels: of a kind without rules of its own also the pod set, and by which labels
-    of its pods their workload and their part of it are known. So whoever sees a pod need not know its kind.
+    """Return the labels and annotations that a template gets when it gets these labels.
+
+    For a kind without rules in code, the marks also name the pod set, and the pod labels that name the workload and
+    its part. With them, readers of a pod need not know the kind of its workload.
     """
     if shape is None or not shape.fields or not says_in_full(labels.get(keys.WORKLOAD, "")):
         return {"labels": labels, "annotations": {}}
@@ -34,14 +36,14 @@ def marks(shape: WorkloadKind | None, template: Template, labels: Mapping[str, s
 
 @dataclass(slots=True)
 class _Node:
-    """A step on the way to templates that get marks."""
+    """A node in the tree of steps to the templates that get marks."""
 
     marks: Marks = field(default_factory=dict)
     below: "dict[str, _Node]" = field(default_factory=dict)
 
 
 def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
-    """The workload with these labels on every pod template, and with what goes with them (`marks`)."""
+    """Return the workload with these labels, and the other marks (`marks`), on every pod template."""
     shape, root = shape_of(manifest), _Node()
     for each in templates(manifest):
         node = root
@@ -53,7 +55,7 @@ def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
 
 
 def _marked(part: Any, node: _Node) -> Any:
-    """Each list and mapping on the way is copied once, however many templates there are below it."""
+    """Return a copy of the part with the marks of the tree. Each list and mapping on the way is copied only once."""
     found: Any = part.copy()
     for step, below in node.below.items():
         at: Any = int(step) if isinstance(found, list) else step
@@ -66,9 +68,9 @@ def _marked(part: Any, node: _Node) -> Any:
 
 
 def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]]:
-    """The marks in an object of a kind that nobody describes (any more), and where they belong in its new version.
+    """Yield the marks in an object whose kind has no WorkloadKind (any more), and their ways in the new version.
 
-    Entries of lists go by their names where they have any. What is not there any more keeps nothing.
+    Entries of lists are matched by name if they have one. Marks of removed parts are dropped.
     """
     group, kind, _, _ = key_of(old)
     for way, metadata, _ in _pairs(old, new):
@@ -87,12 +89,12 @@ def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]
 
 
 def has_marks(manifest: Manifest) -> bool:
-    """Whether the object was a gang by what once described its kind."""
+    """Whether the object carries marks of a gang from an earlier WorkloadKind of its kind."""
     return any(True for _ in kept(manifest, manifest))
 
 
 def _pairs(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Way, metadata and new version of every part of an object that has metadata, the object itself left out."""
+    """Yield way, metadata and new version of every part of an object that has metadata, except the object itself."""
     waiting: list[tuple[tuple[str, ...], Any, Any]] = [((), old, new)]
     for _ in range(_MOST_FIELDS):
         if not waiting:
@@ -115,7 +117,7 @@ def _holds(part: Any) -> bool:
 
 
 def _name(part: Any, at: int) -> str | int:
-    """By what an entry of a list is found in another version of the list."""
+    """Return the name that identifies a list entry in another version of the list; its position if it has none."""
     names = (part.get(key) for key in ("name", "groupName")) if isinstance(part, Mapping) else ()
     return next((each for each in names if isinstance(each, str) and each), at)
 

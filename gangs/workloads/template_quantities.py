@@ -1,7 +1,7 @@
-"""Amounts in pod templates that nobody can read.
+"""Unreadable resource quantities in pod templates.
 
-The API server looks at the templates of its own kinds alone: many operators' definitions take any text there, most take
-what is below 0, and Spark's have fields of their own.
+The API server validates the templates of its own kinds only. Many operators' CRDs accept any text as a quantity. Most
+accept negative quantities. Spark's CRD has fields of its own for quantities.
 """
 
 from gangs.manifests import MalformedError, ref_of
@@ -15,7 +15,7 @@ from kube.requests import quantities
 
 
 def check_quantities(manifest: Manifest, template: Template, pod: Pod) -> None:
-    """Raises `MalformedError` where what a pod of a workload's template asks for, or its limit, cannot be read."""
+    """Raises `MalformedError` if a request or limit of a pod of the template cannot be read as a quantity."""
     for path, resource, written in quantities(pod):
         try:
             amount(resource, written)

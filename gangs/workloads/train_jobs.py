@@ -1,8 +1,8 @@
-"""The JobSet that Kubeflow's Trainer makes of a TrainJob and of the runtime which that names.
+"""The JobSet that Kubeflow's Trainer creates from a TrainJob and the runtime that the TrainJob names.
 
-By the rules of Trainer 2.1 (github.com/kubeflow/trainer, `pkg/runtime`): how many pods each replicated job has, what
-they ask for, and where they may run. Images, commands, environments and volumes, which decide nothing of that, are
-those of the runtime.
+The rules are those of Trainer 2.1 (github.com/kubeflow/trainer, `pkg/runtime`). They decide the number of pods of each
+replicated job, their requests, and where they may run. Images, commands, environments and volumes do not matter for
+this. They are copied from the runtime.
 """
 
 from collections import defaultdict
@@ -21,24 +21,27 @@ RUNTIMES: tuple[ResourceKind, ...] = (
     ResourceKind(_GROUP, (_VERSION,), "TrainingRuntime", "trainingruntimes"),
     ResourceKind(_GROUP, (_VERSION,), _CLUSTER_RUNTIME, "clustertrainingruntimes", namespaced=False),
 )
-"""Kinds whose objects say what a TrainJob's pods are."""
+"""Kinds of runtimes, which describe a TrainJob's pods."""
 NAMED_AT = "spec.runtimeRef"
-"""Where a TrainJob names its runtime."""
+"""The field in which a TrainJob names its runtime."""
 
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
-"""The label of a replicated job that says which step of the TrainJob it is."""
+"""The label that names a replicated job's step in the TrainJob."""
 _TRAINER = "trainer"
 _ONE_REPLICA = (_TRAINER, "dataset-initializer", "model-initializer")
-"""Steps of which the Trainer has one Job made, whatever the runtime says."""
+"""Steps that always have one Job. The Trainer overrides the runtime's `replicas` for them."""
 _NODE = "node"
-"""The container that trains, and the replicated job of MPI's nodes."""
+"""The name of the container that trains, and of the replicated job of MPI's nodes."""
 _PLACING = ("nodeSelector", "affinity", "tolerations")
-"""What a TrainJob may say of its pods' places, beside what their containers ask for."""
+"""Fields of a pod's spec by which a TrainJob may restrict the placement, besides the containers' requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A part of a TrainJob, or of its runtime, that is a mapping. `at`: where it stands, "" for the whole."""
+    """A mapping that is a part of a TrainJob or of its runtime. `at`: its path; "" for the whole object.
+
+    `runtime`: kind and name of the runtime; "" for a part of the TrainJob.
+    """
 
     value: Mapping[str, Any]
     ref: ObjectRef
@@ -46,7 +49,7 @@ class _Written:
     at: str = ""
 
     def part(self, path: str) -> "_Written":
-        """The mapping there, empty where nothing is written. Raises `MalformedError` where something else is."""
+        """Return the mapping at the path; empty if absent. Raises `MalformedError` for a value of another type."""
         found: Any = self.value
         steps = path.split(".")
         for depth, step in enumerate(steps, start=1):
@@ -56,7 +59,7 @@ class _Written:
         return replace(self, value=found, at=f"{self.at}.{path}".lstrip("."))
 
     def entries(self, name: str) -> Iterator["_Written"]:
-        """The entries of the list there. Raises `MalformedError` where it is none, or an entry is no mapping."""
+        """Yield the entries of a list. Raises `MalformedError` if it is no list, or if an entry is no mapping."""
         found = self.value.get(name) or []
         if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
             raise self._malformed(name, "is not a list of mappings", "write a list of mappings")
@@ -64,7 +67,7 @@ class _Written:
             yield replace(self, value=each, at=f"{self.at}.{name}[{position}]".lstrip("."))
 
     def _malformed(self, path: str, problem: str, remedy: str) -> MalformedError:
-        """Of the runtime it is told where the TrainJob names it."""
+        """Return the error. A fault of the runtime is reported at the field in which the TrainJob names the runtime."""
         field = f"{self.at}.{path}".lstrip(".")
         if self.runtime:
             return MalformedError(Fault(self.ref, NAMED_AT, f"{self.runtime}: {field} {problem}", f"{remedy} there"))
@@ -72,7 +75,7 @@ class _Written:
 
 
 def runtime_of(train_job: Manifest) -> ObjectKey:
-    """The runtime that a TrainJob names. Raises `MalformedError`."""
+    """Return the key of the runtime that a TrainJob names. Raises `MalformedError`."""
     ref = ref_of(train_job)
     named = _Written(train_job, ref).part(NAMED_AT).value
     kind = str(named.get("kind") or _CLUSTER_RUNTIME)
@@ -81,9 +84,9 @@ def runtime_of(train_job: Manifest) -> ObjectKey:
 
 
 def job_set_of(train_job: Manifest, runtime: Manifest) -> dict[str, Any]:
-    """The JobSet, with the labels and annotations that runtime and TrainJob give it. Raises `MalformedError`.
+    """Return the JobSet of a TrainJob, with labels and annotations of runtime and TrainJob. Raises `MalformedError`.
 
-    :param runtime: the one that `runtime_of` names.
+    :param runtime: the object with the key that `runtime_of` returns.
     """
     ref, (_, kind, _, name) = ref_of(train_job), runtime_of(train_job)
     said, written = _Written(train_job, ref).part("spec"), _Written(runtime, ref, f"{kind} {name}").part("spec")
@@ -92,7 +95,7 @@ def job_set_of(train_job: Manifest, runtime: Manifest) -> dict[str, Any]:
     for each in ("labels", "annotations"):
         metadata[each] = {**template.part(f"metadata.{each}").value, **said.part(each).value}
     spec, policy, overrides = template.part("spec"), written.part("mlPolicy"), _overrides(said)
-    if written.value.get("mlPolicy") is not None:  # one that says nothing of them means one node
+    if written.value.get("mlPolicy") is not None:  # a policy without numNodes means one node
         policy = replace(policy, value={"numNodes": 1, **policy.value})
     jobs = [_job(said, policy, each, overrides) for each in spec.entries("replicatedJobs")]
     made = {**spec.value, "replicatedJobs": jobs}
@@ -102,7 +105,10 @@ def job_set_of(train_job: Manifest, runtime: Manifest) -> dict[str, Any]:
 
 
 def _overrides(said: _Written) -> dict[str, list[_Written]]:
-    """What the TrainJob says otherwise of pods, by replicated job. One look at each: there may be thousands of both."""
+    """Return the TrainJob's overrides of pod templates, by replicated job.
+
+    The overrides are indexed in one pass, because a TrainJob may have thousands of overrides and of replicated jobs.
+    """
     found: defaultdict[str, list[_Written]] = defaultdict(list)
     for override in said.entries("podTemplateOverrides"):
         for target in override.entries("targetJobs"):
@@ -111,7 +117,10 @@ def _overrides(said: _Written) -> dict[str, list[_Written]]:
 
 
 def _job(said: _Written, policy: _Written, written: _Written, overrides: dict[str, list[_Written]]) -> dict[str, Any]:
-    """A replicated job of the runtime, as the TrainJob has it. Takes its own from the overrides: names are unique."""
+    """Return a replicated job of the runtime with the TrainJob's changes.
+
+    The job's entry is removed from `overrides`, because names of replicated jobs are unique.
+    """
     template, name = written.part("template"), written.value.get("name")
     step, spec = template.part("metadata.labels").value.get(_STEP), template.part("spec")
     pods = dict(spec.part("template").value)
@@ -126,7 +135,7 @@ def _job(said: _Written, policy: _Written, written: _Written, overrides: dict[st
 
 
 def _count(said: _Written, policy: _Written, written: _Written, step: object) -> Any:
-    """How many pods a replicated job's Job has: what the TrainJob says of its nodes, else what the runtime does."""
+    """Return the number of pods of a replicated job's Job: the TrainJob's number of nodes, else the runtime's."""
     wanted = said.part("trainer").value.get("numNodes")
     by_mpi = policy.value.get("mpi") is not None
     if wanted is not None and by_mpi and written.value.get("name") == _NODE:
@@ -140,7 +149,7 @@ def _count(said: _Written, policy: _Written, written: _Written, step: object) ->
 
 
 def _asking(said: _Written, pods: _Written) -> dict[str, Any]:
-    """A pod template in which the container that trains asks for what the TrainJob says."""
+    """Return a pod template in which the training container has the requests and limits of the TrainJob."""
     asked = said.part("trainer.resourcesPerNode").value
     resources = {each: asked[each] for each in ("limits", "requests") if asked.get(each) is not None}
     spec = pods.part("spec")
@@ -152,7 +161,7 @@ def _asking(said: _Written, pods: _Written) -> dict[str, Any]:
 
 
 def _overridden(pods: Mapping[str, Any], override: _Written) -> dict[str, Any]:
-    """A pod template with what the TrainJob says of its labels, annotations and places in the place of its own."""
+    """Return a pod template with the labels, annotations and placement fields of the TrainJob's override."""
     spec, metadata = override.part("spec").value, override.part("metadata").value
     placing = {each: spec[each] for each in _PLACING if spec.get(each) is not None}
     marks = {each: metadata[each] for each in ("labels", "annotations") if metadata.get(each) is not None}
@@ -160,7 +169,7 @@ def _overridden(pods: Mapping[str, Any], override: _Written) -> dict[str, Any]:
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings are put together, everything else is replaced: so a strategic merge patch does with these fields."""
+    """Merge mappings and replace every other value. A strategic merge patch treats these fields in the same way."""
     found = dict(under)
     for key, value in over.items():
         below = found.get(key)

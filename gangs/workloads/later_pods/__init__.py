@@ -1,5 +1,5 @@
-"""Pods that a workload makes only when others of it run: it comes in, out go these pods and whether room is held.
+"""Expected pods that a workload creates only when others of its pods run, and the reserved capacity for them.
 
-Start with `start_order` (which roles wait for which). `pods_to_come` makes up the pods that do not exist yet;
-`held_room` says whether room is held for them, and what to do where it is not.
+Start with `start_order` (which roles wait for which). `pods_to_come` constructs the expected pods. `held_room` decides
+whether capacity is reserved for them. `made_again` constructs the expected pods that replace lost pods.
 """

@@ -1,7 +1,7 @@
-"""Whether room is held for the pods that a workload makes only when others of it run, and what to do where it is not.
+"""Whether capacity is reserved for the pods that a workload creates only when others of its pods run.
 
-It is unless the workload says otherwise or the controller was told so (docs/decisions/0022). Then such a gang waits for
-all its pods, and is told how they would be made at once.
+Capacity is reserved unless the workload's annotation or the controller's flag disables it (docs/decisions/0022). Then
+the gang waits for all its pods, and a message says how to make the workload create them at once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,12 +22,12 @@ BY_SETTING = Unwanted("as the controller's --no-placeholders says", "have the co
 
 
 def wanted(manifest: Manifest) -> bool:
-    """Whether the workload leaves it to us to hold room for its later pods. Raises `MalformedError`."""
+    """Whether the workload's annotation lets Phalanx reserve capacity for later pods. Raises `MalformedError`."""
     return metadata_of(manifest).annotations.get(PLACEHOLDERS) != "false"
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Note a wrong value of the annotation."""
+    """Report a value of the placeholder annotation other than "true" and "false"."""
     if (value := annotations.get(PLACEHOLDERS, "true")) not in ("true", "false"):
         remedy = 'write "false" to have no room held for pods that the workload makes later, or leave it out'
         field = f"metadata.annotations[{PLACEHOLDERS}]"
@@ -35,7 +35,7 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
 
 
 def later_of(manifest: Manifest) -> Later | None:
-    """What there is to say of the pods that the workload makes later; None where it makes all at once.
+    """Return how the workload could create its later pods at once; None if it creates all pods at once already.
 
     Raises `MalformedError`.
     """
@@ -45,7 +45,7 @@ def later_of(manifest: Manifest) -> Later | None:
 
 
 def _at_once(manifest: Manifest) -> Iterator[str]:
-    """What has the workload make all its pods at once; nothing for kinds that know no other way."""
+    """Yield the changes that make the workload create all pods at once; none if its kind has no such setting."""
     yield from (order.at_once for order, _ in start_order.orders_of(manifest))
     shape = shape_of(manifest)
     for each in shape.fields if shape is not None and not shape.taught_by else ():
@@ -54,9 +54,9 @@ def _at_once(manifest: Manifest) -> Iterator[str]:
 
 
 def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[Pod]:
-    """Of pods that a workload has yet to make, those that come before any of it runs. Raises `MalformedError`.
+    """Yield the expected pods that a workload creates before any of its pods runs. Raises `MalformedError`.
 
-    `pods`: each with its role.
+    `pods`: the expected pods, each with its role.
     """
     later, after_others = start_order.later_roles(manifest), start_order.after_others(manifest)
     number = {"StatefulSet": POD_INDEX, "LeaderWorkerSet": WORKER_INDEX, "JobSet": INDEX_KEY}.get(ref_of(manifest).kind)
@@ -67,8 +67,9 @@ def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[
 
 
 def without_room(gang: Gang, why: Unwanted) -> Gang:
-    """The gang where no room is to be held for pods that do not exist: it waits for them, unless as many as must start
-    together exist.
+    """Return the gang as it is if no capacity is reserved for expected pods.
+
+    It waits for its expected pods. If enough pods exist to start, the expected pods are no members.
     """
     if gang.later is None or gang.later.unwanted is not None:
         return gang
@@ -77,5 +78,5 @@ def without_room(gang: Gang, why: Unwanted) -> Gang:
 
 
 def by_setting(gang: Gang, *, placeholders: bool) -> Gang:
-    """The gang as a controller has it that holds room for pods that do not exist, or was told to hold none."""
+    """Return the gang for a controller with or without placeholders (`--no-placeholders`)."""
     return gang if placeholders else without_room(gang, BY_SETTING)

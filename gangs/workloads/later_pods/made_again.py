@@ -1,7 +1,7 @@
-"""Pods that ran and are gone, or are on their way out, and that their workload makes again (docs/decisions/0034).
+"""Lost pods: they ran and are gone or terminating, and their workload recreates them (docs/decisions/0034).
 
-One comes in as a member of its gang, with the workload that made it; out goes the member that stands for the pod to
-come, as for those that are made when others run (`start_order`): gated, with a seat in place of a uid.
+From a lost member and its workload, `seat_again` constructs the member with the expected pod. That pod is gated and
+has the uid of an expected pod, like the pods of `start_order`.
 """
 
 from msgspec.structs import replace
@@ -18,13 +18,13 @@ from kube.objects import Pod
 from kube.placeholders import seat_uid
 
 _ENDING = ("Complete", "SuccessCriteriaMet", "FailureTarget")
-"""Conditions of a Job that makes no more pods, besides those of all workloads."""
+"""Conditions of a Job that creates no more pods, besides the conditions that all workloads share."""
 
 
 def goes_on(manifest: Manifest, part: str = "") -> bool:
-    """Whether a workload makes pods that it has lost again, and leaves it to us to hold their room.
+    """Whether a workload recreates lost pods and lets Phalanx reserve capacity for them.
 
-    :param part: the number of the group that is asked about, where each group of the workload is a gang.
+    :param part: the number of the group, if each group of the workload is a gang; "" for the whole workload.
     """
     try:
         metadata = metadata_of(manifest)
@@ -35,7 +35,7 @@ def goes_on(manifest: Manifest, part: str = "") -> bool:
 
 
 def _is_ending_job(manifest: Manifest) -> bool:
-    """Whether a Job is over, or takes away the pods that it does not need any more and will be."""
+    """Whether a Job has ended, or is ending and deletes the pods that it no longer needs."""
     if not is_job(manifest):
         return False
     conditions = at_path(manifest, "status.conditions")
@@ -44,13 +44,14 @@ def _is_ending_job(manifest: Manifest) -> bool:
 
 
 def _has_part(manifest: Manifest, part: str) -> bool:
-    """Whether a workload has this group still."""
+    """Whether a workload still has the group with this number."""
     return not part.isdecimal() or any(int(part) * each.in_each < each.count for each in templates(manifest))
 
 
 def seat_again(manifest: Manifest, lost: Member) -> Member | None:
-    """The member that stands for the pod that will be made in place of a lost one; None where the workload has no
-    template of its pod set (any more).
+    """Return the member for the expected pod that replaces a lost pod.
+
+    Return None if the workload does not have exactly one template for the lost member's pod set.
     """
     try:
         examples, uid = zip(templates(manifest), example_pods(manifest), strict=True), metadata_of(manifest).uid
@@ -74,7 +75,7 @@ def seat_again(manifest: Manifest, lost: Member) -> Member | None:
 
 
 def _name(pod: Pod) -> str:
-    """Its name, but of a Job's pod without the letters at the end: they are others the next time."""
+    """Return the pod's name. For a pod of an Indexed Job, omit the random suffix: the recreated pod has another one."""
     stem, _, _ = pod.metadata.name.rpartition("-")
     index, owner = pod.metadata.labels.get(INDEX_KEY, ""), controller_of(pod)
     foreseen = f"{owner.name}-{index}" if owner is not None and index else ""

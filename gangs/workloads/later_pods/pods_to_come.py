@@ -1,4 +1,4 @@
-"""The pods that workloads other than Jobs have not made yet, as their operators would make them."""
+"""Expected pods of workloads other than Jobs, as their operators would create them."""
 
 from collections.abc import Sequence
 
@@ -32,25 +32,29 @@ from gangs.workloads.suspension import suspended
 from kube.objects import ObjectMeta, OwnerReference, Pod
 
 _DIGITS = 20
-"""Longer numbers are those of no group."""
+"""The most digits of a group's number. A longer number belongs to no group."""
 
 
 def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
-    """One pod for each pod template, as the workload makes them, without a number. Raises `MalformedError`."""
+    """Return one pod for each pod template, as the workload creates it, without an index. Raises `MalformedError`."""
     return tuple(_example(manifest, each) for each in templates(manifest))
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod], part: str = "") -> tuple[Pod, ...]:
-    """The pods that a workload (not a Job) would still make, `<workload>-<role>-<index>` or `<workload>-<index>`.
+    """Return the expected pods of a workload other than a Job.
 
-    `existing` may hold pods of other owners; `part`: the number of the one group that is asked about, where each group
-    of the workload is a gang. Raises `MalformedError`, also for more pods than anybody can look at.
+    Their names are `<workload>-<role>-<index>` or `<workload>-<index>`. `existing` may hold pods of other owners.
+    `part`: the number of one group, if each group of the workload is a gang; "" for the whole workload. Raises
+    `MalformedError`, also for more than `MOST_PODS` pods.
     """
     return tuple(pod for _, pod in missing_by_role(manifest, existing, part))
 
 
 def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "") -> list[tuple[str, Pod]]:
-    """As `missing_pods`, each with the role of its template: pods of some kinds do not say it themselves."""
+    """Return the expected pods (`missing_pods`), each with the role of its template.
+
+    Pods of some kinds carry no label with their role.
+    """
     ref = ref_of(manifest)
     if ended(manifest) or suspended(manifest):
         return []
@@ -68,7 +72,7 @@ def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "")
 
 
 def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", most: int = MOST_PODS) -> None:
-    """Raises `MalformedError` for more pods, of all templates together, than anybody can look at."""
+    """Raises `MalformedError` if all templates together have more than `most` pods."""
     numbers = [_numbers(each, part) for each in declared]
     total = sum(max(0, each.stop - each.start) for each in numbers)  # more than `len` can count may be written
     if total > most:
@@ -80,7 +84,7 @@ def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", m
 
 
 def _numbers(template: Template, part: str) -> range:
-    """The numbers of a template's pods: of all, or of one group."""
+    """Return the numbers of a template's pods, of all of them or of one group."""
     if not part:
         return range(template.count)
     group = int(part) if part.isdecimal() and len(part) < _DIGITS else template.count
@@ -88,7 +92,10 @@ def _numbers(template: Template, part: str) -> range:
 
 
 def _in_turn(pod: Pod, ref: ObjectRef) -> bool:
-    """Whether a ReplicaSet of the Deployment has made the pod, which has a name that nobody foresees."""
+    """Whether the pod belongs to a ReplicaSet of the Deployment, or to the ReplicaSet itself.
+
+    Such pods have unpredictable names, so they are counted instead of matched by name.
+    """
     owner, part = controller_of(pod), pod.metadata.labels.get(TEMPLATE_HASH)
     if owner is None or owner.kind != "ReplicaSet":
         return False
@@ -111,7 +118,7 @@ def _example(manifest: Manifest, template: Template) -> Pod:
 
 
 def _labels(ref: ObjectRef, template: Template, shape: WorkloadKind | None) -> dict[str, str]:
-    """What the operator says on its pods of whose they are."""
+    """Return the pod labels by which the operator names the workload or the role."""
     if shape is not None and shape.fields:
         return {shape.named_by: ref.name} if shape.named_by else {}
     match ref.kind:
@@ -156,7 +163,7 @@ def _numbered(example: Pod, template: Template, number: int, shape: WorkloadKind
 
 
 def _by_fields(stem: str, template: Template, number: int, shape: WorkloadKind) -> tuple[str, dict[str, str]]:
-    """The name of a pod of a kind without rules of its own, and the labels that say where it belongs."""
+    """Return a pod's name and the labels with its part and rank, for a kind without rules in code."""
     part, within = divmod(number, template.in_each) if shape.part_by else (0, number)
     role = "" if template.role == MAIN else f"-{template.role}"
     labels = {shape.part_by: str(part)} if shape.part_by else {}
@@ -165,7 +172,7 @@ def _by_fields(stem: str, template: Template, number: int, shape: WorkloadKind) 
 
 
 def _in_group(stem: str, template: Template, number: int) -> tuple[str, dict[str, str]]:
-    """The name of a pod of a LeaderWorkerSet, and the labels that say where it belongs."""
+    """Return a LeaderWorkerSet pod's name and the labels with its group and its place in the group."""
     group, within = divmod(number, template.in_each)
     place = within + template.first
     name = f"{stem}-{group}-{place}" if place else f"{stem}-{group}"

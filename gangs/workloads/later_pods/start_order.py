@@ -1,7 +1,7 @@
-"""Workloads that make their later pods only when earlier ones run: which pods they will still make.
+"""Expected pods of workloads that create their later pods only when earlier pods run.
 
-A gang of theirs is complete as soon as the pods are there that it makes at once; the others are read from the workload,
-and room is held for them until it makes them (docs/decisions/0022).
+The gang of such a workload is complete when the pods that the workload creates at once exist. The later pods are read
+from the workload. Capacity is reserved for them until they exist (docs/decisions/0022).
 """
 
 from collections import defaultdict
@@ -24,14 +24,16 @@ from kube.objects import Pod, PodSpec, SchedulingGate
 from kube.placeholders import matched, seat_uid
 
 MOST_TO_COME = 2_048
-"""Pods of one gang that room is held for before they exist: nobody else has to make them for a gang to cost so much."""
+"""The most expected pods of one gang for which capacity is reserved. The limit bounds the cost of a gang, since
+expected pods cost planning time although no object exists for them.
+"""
 
 _MOST_ROLES = 1_024
-"""Roles of workloads whose specs are remembered."""
+"""The number of roles of workloads whose specs are cached."""
 
 
 def later_roles(manifest: Manifest) -> frozenset[str]:
-    """The roles of which the workload makes pods only when others run, are ready or have ended."""
+    """Return the roles with pods that the workload creates only when others run, are ready or have ended."""
     if (shape := shape_of(manifest)) is not None and shape.fields:
         return frozenset(_later_by_fields(manifest, shape))
     return frozenset(role for _, roles in orders_of(manifest) for role in roles)
@@ -46,7 +48,10 @@ def _later_by_fields(manifest: Manifest, shape: WorkloadKind) -> Iterator[str]:
 
 
 def orders_of(manifest: Manifest) -> Iterator[tuple[StartOrder, Sequence[str]]]:
-    """The ways in which a workload of a kind with rules of its own makes pods later, and the roles of these."""
+    """Yield the start orders that apply to a workload, each with the roles of the later pods.
+
+    Kinds with counting fields state the order in these fields and have no start orders.
+    """
     shape = shape_of(manifest)
     for each in shape.start_orders if shape is not None else ():
         if roles := _roles(manifest, each):
@@ -81,26 +86,26 @@ def _said(manifest: Manifest, order: StartOrder) -> bool:
 
 
 def after_others(manifest: Manifest) -> frozenset[str]:
-    """The roles of a JobSet that wait for other roles of it, not for the first of their own pods alone."""
+    """Return the roles of a JobSet that wait for other roles, not only for the first of their own pods."""
     after = (MadeLater.OTHER_JOBS, MadeLater.ITS_JOBS)
     return frozenset(role for order, roles in orders_of(manifest) for role in roles if order.later in after)
 
 
 def _names(manifest: Manifest) -> list[tuple[str, Mapping[str, Any]]]:
-    """The replicated jobs of a JobSet, by the names of their roles."""
+    """Return the replicated jobs of a JobSet, each with the name of its role."""
     written = pod_templates.at_path(manifest, "spec.replicatedJobs")
     entries = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
     return [(str(each.get("name") or position), each) for position, each in enumerate(entries)]
 
 
 def _on_jobs(replicated_job: Mapping[str, Any], annotation: str) -> bool:
-    """Whether an annotation stands at the template of the Jobs of a replicated job."""
+    """Whether the Job template of a replicated job has the annotation."""
     own = pod_templates.at_path(replicated_job, "template.metadata.annotations")
     return isinstance(own, Mapping) and annotation in own
 
 
 def exclusive_at(manifest: Manifest) -> str | None:
-    """The annotation by which the operator has each of its Jobs or groups alone in a domain; None where none does."""
+    """Return the path of the annotation that gives each Job or group a domain of its own; None if there is none."""
     key = next((order.at for order, _ in orders_of(manifest) if order.annotation), None)
     if key is None or key in metadata_of(manifest).annotations:
         return key and f"metadata.annotations[{key}]"
@@ -109,10 +114,10 @@ def exclusive_at(manifest: Manifest) -> str | None:
 
 
 def check_order(manifest: Manifest, part: str = "", there: int = 0) -> None:
-    """Raises `MalformedError` for a gang with more pods to come than room is held for.
+    """Raises `MalformedError` for a gang with more expected pods than capacity is reserved for (`MOST_TO_COME`).
 
-    :param part: the group of the workload that the gang is, "" for the whole or for what each of its groups would be.
-    :param there: how many of its pods there are.
+    :param part: the number of the group that is the gang; "" for the whole workload, or for any group of it.
+    :param there: the number of the gang's pods that exist.
     """
     later, shape = later_roles(manifest), shape_of(manifest)
     declared = [each for each in pod_templates.templates(manifest) if each.role in later]
@@ -128,15 +133,17 @@ def to_come(
     role: Callable[[Pod], str],
     part: str,
 ) -> tuple[Pod, ...]:
-    """The pods of a gang that such a workload will still make, each with the gate and its seat as uid.
+    """Return the expected pods of a gang whose workload creates pods later, each with the gate and a uid of its own.
 
-    None before its first pod is there, or was: what has been defaulted on that (priority, requests) holds for all of a
-    role.
-    `there`: the gang's pods that live; `ended`: those that have ended well and are not made again; `role`: their pod
-    sets; `part`: the group of the workload that the gang is, "" for the whole. Raises `MalformedError`.
+    There are none before the gang's first pod has existed. Defaults on that pod (priority, requests) are used for all
+    pods of its role.
+
+    `there`: the gang's live pods. `ended`: its succeeded pods, which are not recreated. `role`: a function that returns
+    a pod's pod set. `part`: the number of the group that is the gang; "" for the whole workload. Raises
+    `MalformedError`.
     """
     later, known, shape = later_roles(manifest), (*there, *ended), shape_of(manifest)
-    by_the_first = shape is not None and any(each.later for each in shape.fields)  # a driver that has ended makes none
+    by_the_first = shape is not None and any(each.later for each in shape.fields)  # an ended driver creates none
     if not later or not (there if by_the_first else known):
         return ()
     declared = [each for each in _declared(manifest, role, part) if each[0] in later]
@@ -148,7 +155,7 @@ def to_come(
     uid, specs, found = metadata_of(manifest).uid, dict[tuple[int, str], PodSpec](), list[Pod]()
     for of, name, pod in declared:
         if name not in came:
-            template = id(pod.spec), of  # those of one template have one spec, and it is worked out once
+            template = id(pod.spec), of  # the pods of one template share one spec, computed once
             if template not in specs:
                 specs[template] = _as_before(uid, of, spec_to_come(pod.spec, known[0], siblings[of]))
             meta = replace(pod.metadata, uid=seat_uid(uid, of, name))
@@ -157,7 +164,7 @@ def to_come(
 
 
 def _declared(manifest: Manifest, role: Callable[[Pod], str], part: str) -> Iterator[tuple[str, str, Pod]]:
-    """Pod set, name and pod of all that the workload makes. Those of one template have one spec, and one role."""
+    """Yield pod set, name and pod for each pod of the workload. Pods of one template share one spec and one role."""
     roles = dict[int, str]()
     for pod in missing_pods(manifest, (), part):
         of = id(pod.spec)
@@ -167,8 +174,10 @@ def _declared(manifest: Manifest, role: Callable[[Pod], str], part: str) -> Iter
 
 
 def _as_before(uid: str, role: str, spec: PodSpec) -> PodSpec:
-    """The very spec of the reading before, where it says the same: who compares the members of two readings of one gang
-    does not look into it thousands of times.
+    """Return the spec object of the previous reading if it is equal, else the new one.
+
+    Members of two readings of a gang then share one spec, so a comparison of the readings need not compare its fields
+    thousands of times.
     """
     before = _last_spec(uid, role)
     if before != [spec]:
@@ -178,12 +187,15 @@ def _as_before(uid: str, role: str, spec: PodSpec) -> PodSpec:
 
 @lru_cache(maxsize=_MOST_ROLES)
 def _last_spec(_uid: str, _role: str) -> list[PodSpec]:
-    """What `_as_before` handed out last, of a role of a workload."""
+    """Return the cell with the spec that `_as_before` last returned for this role of a workload; [] if none."""
     return []
 
 
 def spec_to_come(spec: PodSpec, first: Pod, siblings: Sequence[Pod]) -> PodSpec:
-    """The spec of a pod that is to come as admission will make it, as far as the first pod and its siblings show."""
+    """Return the spec of an expected pod as admission will change it.
+
+    Scheduling fields are those of the gang's first pod. Containers and overhead are those of a sibling, if one exists.
+    """
     changes: dict[str, Any] = {"scheduling_gates": (SchedulingGate(name=GATE),)}
     for name in ("priority", "priority_class_name", "preemption_policy", "scheduler_name"):
         changes[name] = getattr(first.spec, name)
