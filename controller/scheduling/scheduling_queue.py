@@ -270,7 +270,7 @@ class Planner:
         self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - aside)
 
     def _ask_aside(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
-        """Send deferred gangs to the lane if they are due. Return whether one of them was sent or has a new decision."""
+        """Send deferred gangs to the lane if they are due. Return whether any was sent or has a new decision."""
         at = self._clock.monotonic()
         ready, promptly = self._aside.ready(keys, self._refusals, at), lane is self._lanes.prompt
         if not ready or lane is None or not (promptly or self._aside.overdue(at)):
