@@ -45,9 +45,9 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 FIRST_IN_LINE = "0"
-"""Stands for the age of a gang whose lost members are made again: it comes before the others of its priority."""
+"""The creation time used for a gang whose lost members are being recreated: it sorts first within its priority."""
 LAST_IN_LINE = "9998"
-"""Stands for the age of a gang whose time was over once: it comes after the newer ones of its priority."""
+"""The creation time used for a gang whose schedule timeout has ended once: it sorts last within its priority."""
 
 
 @dataclass(slots=True)
@@ -283,8 +283,9 @@ class Controller:
 
 
 def holds_meanwhile(gang_round: GangRound) -> bool:
-    """Whether a gang keeps what it holds until there is an answer, however long that takes: of its pods that are made
-    again more have been lost, and its plan for the others has not fallen.
+    """Return whether a gang keeps its reserved capacity until planning has an answer, however long that takes.
+
+    That is so if lost members are being recreated, more members have been lost, and the plan for the others is valid.
     """
     step = gang_round.step
     planned = isinstance(step, NeedPlan) and step.cause is None and gang_round.record is not None
@@ -296,7 +297,10 @@ def _let_go(gang_round: GangRound) -> bool:
 
 
 def _in_line(gang_round: GangRound) -> Gang:
-    """The gang with what stands for its age: whose pods are made again had their room already."""
+    """Return the gang with the creation time that decides its order within its priority.
+
+    A gang whose lost members are being recreated comes first, because it had its capacity before.
+    """
     if gang_round.gang.made_again:
         return replace(gang_round.gang, created=FIRST_IN_LINE)
     return replace(gang_round.gang, created=LAST_IN_LINE) if gang_round.timed_out else gang_round.gang

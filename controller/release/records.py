@@ -14,8 +14,9 @@ from planning.quota.flavors import settled
 
 @dataclass(frozen=True, slots=True)
 class PlannedMember:
-    """A member that the plan moves: `uid` makes it this very pod, not a later one of the same name. Of one that is to
-    come it is its seat (`kube.placeholders`).
+    """A member with its node in the plan. `uid` identifies this very pod, not a later one of the same name.
+
+    For an expected pod, `uid` is its seat (`kube.placeholders`).
     """
 
     uid: str
@@ -26,7 +27,7 @@ class PlannedMember:
 
 @dataclass(frozen=True, slots=True)
 class PlannedVictim:
-    """A pod that has to go before the members can be let go."""
+    """A pod that must be gone before the members can be released."""
 
     uid: str
     namespace: str

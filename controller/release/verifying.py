@@ -37,7 +37,7 @@ def lost_room(
     members = list(planned)
     needed = _requests_by_node(members)
     states = {name: state for name in needed if (state := snapshot.state(name)) is not None}
-    # By name, too: a placeholder goes by the name of the pod for which it holds the room.
+    # By name, too: a placeholder counts under the name of the pod for which it reserves capacity.
     ignoring = {mark for pod, _ in members for mark in (pod.metadata.uid, pod.key)} | set(gone)
     for name, requests in needed.items():
         state = states.get(name)
@@ -72,7 +72,7 @@ def _unbindable(members: Sequence[tuple[Pod, str]], snapshot: Snapshot, priority
 
 
 class _Together:
-    """The members in their places, beside the pods that stay: whom they may be near to."""
+    """The members on their planned nodes and the pods that stay, for checks of pod affinity."""
 
     def __init__(self, members: Sequence[tuple[Pod, str]], snapshot: Snapshot, ignoring: Container[str]) -> None:
         self._members, self._snapshot, self._ignoring = members, snapshot, ignoring

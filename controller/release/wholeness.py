@@ -48,7 +48,7 @@ class Withdrawal:
 
 
 class Wholeness(TypedDict):
-    """What the condition says."""
+    """The fields of the condition Whole."""
 
     holds: bool
     reason: str
