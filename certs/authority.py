@@ -17,7 +17,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 AUTHORITY_LIFETIME = timedelta(days=365)
 LEAF_LIFETIME = timedelta(days=90)
 CLOCK_SKEW = timedelta(minutes=5)
-"""Certificates are valid this long before they are made: clocks differ."""
+"""The validity of a certificate starts this long before it is issued, because clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +30,23 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ServerNames:
-    """What a serving certificate is for. Addresses are IP addresses as text."""
+    """The DNS names and IP addresses (as text) for which a serving certificate is valid."""
 
     dns: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
 
 
 def service_names(service: str, namespace: str) -> ServerNames:
-    """The names of a Service: the first is the one that the API server verifies."""
+    """Return the DNS names of a Service. The API server verifies the first one."""
     host = f"{service}.{namespace}.svc"
     return ServerNames(dns=(host, f"{service}.{namespace}", f"{host}.cluster.local"))
 
 
 def new_authority(name: str, now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> Pair:
-    """A self-signed authority that may sign leaves only. Its common name is `name` and a part of its key's digest."""
+    """Return a self-signed authority that may sign leaf certificates only.
+
+    Its common name is `name` and a part of its key's digest.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name} {identifier.digest.hex()[:8]}")])

@@ -37,8 +37,8 @@ LOG = logging.getLogger(__name__)
 class _Lost:
     """A pod that ran, and `seat`, the member that represents its successor.
 
-    `since`: the last time at which the pod was seen terminating, in monotonic seconds. `planned`: whether a plan has had
-    a place for the successor. `heir`: the UID of the successor that has arrived; "" while there is none.
+    `since`: the last time at which the pod was seen terminating, in monotonic seconds. `planned`: whether a plan has
+    had a place for the successor. `heir`: the UID of the successor that has arrived; "" while there is none.
     """
 
     pod: Pod

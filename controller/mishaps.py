@@ -41,7 +41,7 @@ class Doing(Enum):
 
 
 class _Mishap(NamedTuple):
-    """The last internal error at a gang: how often in a row, when it is tried again (monotonic seconds), and the text."""
+    """The last internal error at a gang: times in a row, the time of the next try (monotonic seconds), and the text."""
 
     times: int
     again: float
@@ -65,7 +65,7 @@ class Mishaps:
         return found
 
     def looked(self, key: GangKey, doing: Doing, call: Callable[[], _T]) -> _T | None:
-        """Return the result of the call for a gang without a `GangRound`. If it fails, record the error; return None."""
+        """Return the result of the call for a gang without a `GangRound`. If it fails, record it and return None."""
         try:
             return call()
         except _OF_EVERYBODY:

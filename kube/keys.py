@@ -1,4 +1,4 @@
-"""Every key string of our own: labels, annotations, the gate, object names. Dialects keep theirs in their modules."""
+"""All key strings of Phalanx: labels, annotations, the gate, object names. Dialects define theirs in their modules."""
 
 GROUP = "phalanx.dev"
 VERSION = "v1alpha1"
@@ -18,7 +18,7 @@ TOPOLOGY = "phalanx.dev/topology"
 ASKING = (GANG, REQUIRED, PREFERRED, MIN_MEMBER, TOPOLOGY)
 """Annotations by which a workload opts in; any of them does."""
 PLACEHOLDERS = "phalanx.dev/placeholders"
-"""Workload annotation "false": no room is held for pods that it makes only when others of it run."""
+"""Workload annotation "false": no capacity is reserved for pods that the workload creates only when others run."""
 IGNORE_CLAIMS = "phalanx.dev/ignore-resource-claims"
 """Annotation "true" of a workload, a group object or a pod: its gang is released without a plan for its devices."""
 NODE_POOLS = "phalanx.dev/node-pools"
@@ -33,8 +33,10 @@ WORKLOAD = "phalanx.dev/workload"
 """Pod label, put on a workload's template at its admission: the kind of the workload that is the gang. The pod's
 controller reference names it, so that workloads with a generated name work too."""
 NAMED_BY, PART_BY = "phalanx.dev/workload-named-by", "phalanx.dev/gang-by"
-"""Pod annotations, put on templates with that label where the kind is described by a WorkloadKind: the label of the pod
-that names the workload, where others make its pods; and the one that says of which part of it, each a gang, the pod is.
+"""Pod annotations, written to templates with the label `WORKLOAD` if a WorkloadKind describes the kind.
+
+`NAMED_BY` contains the label of the pod that names the workload, if other objects create its pods. `PART_BY` contains
+the label that names the part of the workload to which the pod belongs. Each part is a gang.
 """
 DIALECT = "phalanx.dev/dialect"
 """Pod label, written at admission: the dialect that claimed the pod."""
@@ -48,7 +50,7 @@ it and no `WHOLE_MARK` has never been whole (docs/decisions/0015)."""
 WHOLE_MARK = "phalanx.dev/whole"
 """Annotation of some members of a gang that is or was whole: how many members ran then."""
 TAKEN_BACK = "phalanx.dev/taken-back"
-"""Pod annotation: when the room of a released member was given back, because its scheduler had not tried it."""
+"""Pod annotation: when the capacity of a released member was freed, because its scheduler had not tried it."""
 PINNED_DOMAIN = "phalanx.dev/pinned-domain"
 """Pod annotation, written at the CREATE of a member whose siblings run: labels of the domain it cannot leave."""
 PINNED_IN = "phalanx.dev/pinned-in"
@@ -58,24 +60,25 @@ MIRRORS = "phalanx.dev/mirrors"
 CREATED_SUSPENDED = "phalanx.dev/created-suspended"
 """Annotation of a workload in a queue, written at its CREATE: whether its manifest had it suspended for the queue."""
 ADOPT = "phalanx.dev/adopt"
-"""Annotation on our webhook configuration: systems whose workloads Phalanx takes although they run here, by comma."""
+"""Annotation on the webhook configuration: systems that run here and whose workloads Phalanx plans, by comma."""
 LEAVE = "phalanx.dev/leave"
-"""Likewise: systems whose workloads are left alone although nothing shows that they run here."""
+"""Annotation on the webhook configuration: systems to which workloads are ceded although nothing shows that they run
+here, by comma."""
 EXEMPTIONS = "phalanx.dev/exemptions"
-"""Likewise: "ignored" where no label or annotation by which users exempt their own pods from eviction counts."""
+"""Annotation on the webhook configuration. "ignored": labels or annotations of users exempt no pod from eviction."""
 CONFIGURATION = "zz-phalanx"
-"""Name of our mutating webhook configuration."""
+"""Name of Phalanx's mutating webhook configuration."""
 PLAN = "phalanx.dev/plan"
 """Pod annotation, written with the nomination: the identity of the plan, the same on all members."""
 SPARED = "phalanx.dev/spared-from"
-"""Pod annotation, written on a victim that may stay after all: the identity of the plan that fell. Written so that an
-eviction that is still on its way finds a pod that has changed."""
+"""Pod annotation, written on a victim that may stay after all: the identity of the invalidated plan. The write changes
+the pod's version, so that an eviction that is still on its way fails."""
 
 SYSTEM_NAMESPACE = "phalanx-system"
 CONTROLLER_LEASE = "phalanx-controller"
 REPORTING_CONTROLLER = "phalanx.dev/controller"
-"""Who tells events of gangs."""
+"""The reporting controller in events of gangs."""
 SCHEDULERS = "phalanx-schedulers"
-"""ConfigMap of the system namespace: what is known of schedulers, by their name."""
+"""ConfigMap of the system namespace: the schedulers that were found not to run, by name."""
 STOCK_SCHEDULER = "default-scheduler"
 FIELD_MANAGER = "phalanx"

@@ -1,5 +1,7 @@
-"""Pods, nodes, namespaces, priority classes, disruption budgets and resource quotas, decoded by msgspec: the fields
-that decide where a pod may run, whether it may be made, and who may be evicted for it.
+"""Pods, nodes, namespaces, priority classes, disruption budgets and resource quotas, decoded by msgspec.
+
+The structs contain the fields that decide where a pod may run, whether it may be created, and which pods may be evicted
+for it.
 
 Every other field is skipped by the decoder without being allocated. Field names follow the Kubernetes API in snake
 case; an absent field has the API's own default. Quantities stay strings here: `kube.quantities` reads them.

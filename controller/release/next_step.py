@@ -61,7 +61,11 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NeedPlan:
-    """Gated members have no plan. `message`: why an earlier plan was invalidated. `stale`: pods to free of nominations."""
+    """Gated members have no plan.
+
+    `message`: why an earlier plan was invalidated. `stale`: pods whose nominations, or which as placeholders, are
+    dropped.
+    """
 
     message: str = ""
     stale: tuple[Pod, ...] = ()

@@ -1,8 +1,8 @@
 """The release of members: one merge patch for each pins it and removes its gate. Also the order of the patches.
 
 The affinity of a released pod can never change again, so the pin is as wide as the gang's constraints allow. The pin is
-exact if the exact node was promised, or if the stock scheduler could do harm within the domain. Measurements showed
-that exact pins alone never cause an eviction.
+exact if the exact node was promised, or if the stock scheduler could do harm within the domain. An exact pin never
+causes an eviction on its own (a result of research).
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "l
 
     If the controller is killed half-way, the members that are left are the easiest ones to place again. Members beyond
     the minimum come last, because no other member waits for them. Of the others, members with a node selector or an
-    affinity come before members without, then larger requests before smaller ones, else the order of set and rank holds.
+    affinity come first. Then larger requests come before smaller ones. Otherwise the order of set and rank holds.
     """
     planned = list(members)
     extra = _beyond_minimum(gang)

@@ -18,9 +18,9 @@ def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, to
     """Return the labels of the narrowest domain that holds the whole gang; empty if each member needs its exact node.
 
     The exact node is needed in five cases. The members have ranks or were promised nodes. The members constrain each
-    other across nodes, so the scheduler could place them otherwise. A scheduler other than the stock one binds them, for
-    which no capacity is reserved. Nodes outside the topology's node pools may carry the same labels. The domain holds
-    pods of lower priority, of which the scheduler could evict one that the plan spares.
+    other across nodes, so the scheduler could place them otherwise. A scheduler other than the stock one binds them,
+    and capacity is not reserved in that scheduler. Nodes outside the topology's node pools may carry the same labels.
+    The domain holds pods of lower priority, of which the scheduler could evict one that the plan spares.
     """
     topology = topology_of(gang, topologies)
     if (

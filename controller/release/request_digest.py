@@ -1,4 +1,4 @@
-"""A digest of the placement request of a gang: the input of its plan besides capacity. It is part of the plan's identity.
+"""A digest of a gang's placement request: the input of its plan besides capacity. It is part of the plan's identity.
 
 Later versions of Phalanx read digests of earlier ones, so the form is explicit: JSON of chosen fields, with sorted keys
 and without empty fields. A new field of gangs does not change the digests of gangs that do not use it. A changed form

@@ -1,8 +1,8 @@
-"""Events on gangs, pods and victims, in events.k8s.io/v1, as they are written.
+"""Writes events on gangs, pods and victims, in events.k8s.io/v1.
 
-Recording never blocks and never fails its caller: a thread writes from a bounded queue, one of each namespace in
-turn, and what could not be written is counted. Identical events in a row become a series, as client-go's recorder does
-it: one object, its count and its last time renewed at most once a minute.
+Recording never blocks and never fails its caller. A thread writes events from a bounded queue, in turns of the
+namespaces, and counts events that could not be written. Identical events in a row become a series, as in client-go's
+recorder: one object, whose count and last time are renewed at most once a minute.
 """
 
 import contextlib
@@ -36,14 +36,14 @@ RENEW_SECONDS = 60.0
 
 _QUEUE_SIZE = 2000
 _MOST_SERIES = 5000
-"""So many are remembered, a few KB each. An event of one that is forgotten begins a new one."""
+"""The most series that are remembered, a few KB each. An event of a forgotten series begins a new one."""
 _NOTE_BYTES = 1024
 _INSTANCE_BYTES = 128
 _NAME_LENGTH = 253
 _TRIES = 3
 _NANOSECONDS = 1_000_000_000
 _SERIAL = count()
-"""Keeps names of events apart that were recorded in the same microsecond."""
+"""A counter that makes names unique for events that were recorded in the same microsecond."""
 _TIMEOUT: Timeout = (2.0, 5.0)
 
 EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("reason", "outcome"))
@@ -51,7 +51,7 @@ EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("rea
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """Something to be recorded, with the time it happened."""
+    """An event to be recorded, with the time at which it happened."""
 
     ref: ObjectRef
     reason: Reason
@@ -215,7 +215,7 @@ class Recorder:
             except NotFoundException:
                 return False  # the event has expired, or its namespace is gone
             except ApiException as error:
-                ends = namespace_ends(error)  # nobody will read there any more
+                ends = namespace_ends(error)  # events there will not be read any more
                 LOG.log(logging.DEBUG if ends else logging.WARNING, "event not written: %s", message_of(error))
                 return False
             except UNREACHABLE as error:
@@ -228,7 +228,7 @@ class Recorder:
 
 
 def _count_lost(what: _Sighting | _Behind) -> None:
-    """What is behind is put there again by the next sweep."""
+    """Count an event that the full queue dropped. A dropped renewal is not counted: the next sweep queues it again."""
     if isinstance(what, _Sighting):
         EVENTS.labels(what.reason.name, "dropped").inc()
 
@@ -236,9 +236,9 @@ def _count_lost(what: _Sighting | _Behind) -> None:
 def event_of(
     ref: ObjectRef, reason: Reason, note: str, *, related: ObjectRef | None = None, at: float
 ) -> dict[str, Any]:
-    """The Event object, without who reports it. `at`: seconds since the epoch.
+    """Return the Event object without its reporter. `at`: seconds since the epoch.
 
-    Events on cluster-scoped objects live in the namespace "default" (a rule of the API).
+    Events on cluster-scoped objects are in the namespace "default" (a rule of the API).
     """
     suffix = f".{round(at * _NANOSECONDS) + next(_SERIAL):x}"
     event: dict[str, Any] = {
