@@ -258,7 +258,7 @@ class Pod(Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether the pod has ended and holds no room any more."""
+        """Whether the pod has finished and takes no capacity any more."""
         return self.status.phase in ("Succeeded", "Failed")
 
     def gated_by(self, gate: str) -> bool:

@@ -30,7 +30,7 @@ class Version:
 
 
 RESERVES = Version(1, 37)
-"""The first version whose scheduler counts a gated pod's nomination whenever it learns of the pod, also at its start."""
+"""The first version whose scheduler counts the nomination of every gated pod that it reads, also at its own start."""
 OLDEST = Version(1, 36)
 """The oldest version on which the tests run."""
 

@@ -76,7 +76,7 @@ class CertificateFolder:
                 return False
             serving = self._load()
             if self._read() != pair:
-                return False  # the files changed under our hands: the next look finds them whole
+                return False  # the files are being replaced: the next check reads them
         except (OSError, ValueError) as error:
             self._complain(f"certificate in {self._folder} is not usable: {error}")
             return False

@@ -261,7 +261,7 @@ class PlanExecutor:
 
 
 def _in_turn(gang_round: GangRound, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
-    """Return the members to release now, in binding order. A later round releases the others, once siblings are bound.
+    """Return the members to release now, in binding order. The others follow later, when siblings are bound.
 
     The order concerns all unbound members that exist: siblings that are released already may not be bound yet. A pod
     that its workload has yet to create holds no member back.

@@ -136,7 +136,7 @@ class Withdrawer:
         return {pod.metadata.uid: answer.version for pod, answer in zip(pods, answers, strict=True)}
 
     def _evicted(self, pods: Sequence[Pod], versions: Mapping[str, str]) -> list[Written]:
-        """Evict pods, each only in the version that the snapshot or our own write of this round shows."""
+        """Evict pods, each only in the version from the snapshot or from the controller's write in this reconcile."""
         seen = ((pod.metadata, versions.get(pod.metadata.uid) or pod.metadata.resource_version) for pod in pods)
         evict = self._writer.evict
         return self._writer.all(
