@@ -85,7 +85,7 @@ _remembered = lru_cache(maxsize=65536)(_amount)
 
 
 def written(resource: str, value: int) -> str:
-    """An amount in base units as people write it, rounded down: cores or millicores, bytes in units for 4 digits."""
+    """Return an amount in base units as text, rounded down: cores or millicores, bytes in units for 4 digits."""
     if resource == "cpu":
         return f"{value}m" if value % 1000 else str(value // 1000)
     if in_bytes(resource):
@@ -96,5 +96,5 @@ def written(resource: str, value: int) -> str:
 
 
 def in_bytes(resource: str) -> bool:
-    """Whether the resource is an amount of memory or storage."""
+    """Return whether the resource is an amount of memory or storage."""
     return resource in _BINARY or resource.startswith("hugepages-")

@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 SPREAD_SECONDS = 5.0
 """The most seconds until every replica of the webhook has read a change of the ConfigMap."""
 MOST_NOTED = 50
-"""The most schedulers in the ConfigMap. The one that was recorded longest ago is removed first."""
+"""The most schedulers that the controller records in the ConfigMap. The one recorded longest ago is removed first."""
 _LONGER = Backoff(first=1.0, longest=128.0)
 """A multiple of the usual limit: how long a scheduler must be silent to be recorded again. It doubles each time."""
 _CONFIG = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps/{SCHEDULERS}"

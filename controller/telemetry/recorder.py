@@ -66,7 +66,7 @@ class _Sighting:
 
 @dataclass(slots=True)
 class _Series:
-    """An event object and how often it has happened since."""
+    """An event object, and how often its event has happened and was written."""
 
     path: str
     count: int
@@ -77,7 +77,7 @@ class _Series:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """A series whose count is to be written."""
+    """A queued renewal of a series whose count has not been written yet."""
 
     identity: tuple[Any, ...]
 
@@ -109,7 +109,7 @@ class Recorder:
         self._closing = threading.Event()
         self._over = threading.Event()
         self._swept = clock.monotonic()
-        """When (monotonic seconds) the counts of all series were looked at last."""
+        """The time of the last sweep over all series, in monotonic seconds."""
         self._series: FairMemory[tuple[Any, ...], _Series] = FairMemory(_MOST_SERIES)
         self._thread = threading.Thread(target=self._work, name="events", daemon=True)
         if threaded:
@@ -119,13 +119,13 @@ class Recorder:
         """Record that something happened to `ref`. Returns at once and never raises.
 
         :param note: a full sentence for a person; cut at 1,024 bytes.
-        :param related: a second object, as the gang for which a victim had to go.
+        :param related: a second object, such as the gang for which a victim was evicted.
         """
         sighting = _Sighting(ref, reason, _cut(one_line(note), _NOTE_BYTES), related, self._clock.wall().timestamp())
         self._queue.put((ref.namespace, sighting))
 
     def close(self, timeout: float = 2.0) -> None:
-        """Write what is queued, for at most `timeout` seconds, and stop."""
+        """Write the queued events, for at most `timeout` seconds, and stop."""
         self._closing.set()
         self._queue.put(None)
         if self._thread.ident is not None:
@@ -135,7 +135,7 @@ class Recorder:
             LOG.warning("events: not all were written in %g s; the others are lost", timeout)
 
     def write_queued(self) -> None:
-        """Write what is queued now. Only for a recorder without a thread."""
+        """Write the events that are queued now. Only for a recorder without a thread."""
         with contextlib.suppress(queue.Empty):
             while (turn := self._queue.get_nowait()) is not None:
                 self._take(*turn)
@@ -187,12 +187,12 @@ class Recorder:
         if self._send("PATCH", series.path, patch, MERGE_PATCH):
             series.written = series.count
         else:
-            self._series.pop((namespace, identity), None)  # it may have expired: the next one begins a new series
+            self._series.pop((namespace, identity), None)  # it may have expired: the next event begins a new series
 
     def _sweep(self, *, everything: bool = False) -> None:
-        """Have the counts written that are behind, each in its namespace's turn, and forget series that are over.
+        """Queue renewals of outdated counts, each in its namespace's turn, and forget series that are over.
 
-        :param everything: write all of them now, because nothing comes after this.
+        :param everything: write all counts now, because the recorder stops.
         """
         now = self._clock.wall().timestamp()
         for (namespace, identity), series in list(self._series.items()):

@@ -210,12 +210,12 @@ class Writer:
         return self._send("POST", path, manifest)
 
     def merge(self, path: str, patch: Mapping[str, Any], seen: Mapping[str, Any]) -> Written:
-        """Merge-patch the object at `path`. `seen`: the object as it was seen: CONFLICT where it has changed."""
+        """Merge-patch the object at `path`. `seen`: the object as read. CONFLICT if it has changed since."""
         metadata = {**patch.get("metadata", {}), "resourceVersion": seen["metadata"]["resourceVersion"]}
         return self._send("PATCH", path, {**patch, "metadata": metadata}, MERGE_PATCH)
 
     def delete(self, path: str, uid: str, *, version: str = "") -> Written:
-        """Delete the object at `path`, only that very one; with its `version`, only as it was seen."""
+        """Delete the object at `path` only if it has this UID, and with `version` only if it is in this version."""
         same = {"uid": uid, **({"resourceVersion": version} if version else {})}
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": same}
         return self._send("DELETE", path, options)
@@ -267,7 +267,7 @@ class Writer:
 
 
 def gang_path(namespace: str, name: str = "") -> str:
-    """Path of a Gang, or of the collection."""
+    """Return the API path of a Gang, or of the collection if `name` is ""."""
     base = f"/apis/{API_VERSION}/namespaces/{namespace}/gangs"
     return f"{base}/{name}" if name else base
 
