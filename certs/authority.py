@@ -1,7 +1,7 @@
-"""A certificate authority and what it signs: plain values in PEM, nothing but cryptography.
+"""A certificate authority and the certificates that it signs: plain values in PEM, without I/O.
 
-P-256 everywhere. An authority's name carries its generation, so that two of them in one bundle are never confused:
-equal names with different keys verify too, but fail with a misleading message as soon as one of the two is missing.
+All keys are P-256. An authority's name identifies its key, so that two authorities in one bundle are never confused.
+Equal names with different keys verify, too, but fail with a misleading message when one of the two is missing.
 """
 
 import ipaddress
@@ -17,7 +17,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 AUTHORITY_LIFETIME = timedelta(days=365)
 LEAF_LIFETIME = timedelta(days=90)
 CLOCK_SKEW = timedelta(minutes=5)
-"""Certificates are valid this long before they are made: clocks differ."""
+"""The validity of a certificate starts this long before it is issued, because clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +30,23 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ServerNames:
-    """What a serving certificate is for. Addresses are IP addresses as text."""
+    """The DNS names and IP addresses (as text) for which a serving certificate is valid."""
 
     dns: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
 
 
 def service_names(service: str, namespace: str) -> ServerNames:
-    """The names of a Service: the first is the one that the API server verifies."""
+    """Return the DNS names of a Service. The API server verifies the first one."""
     host = f"{service}.{namespace}.svc"
     return ServerNames(dns=(host, f"{service}.{namespace}", f"{host}.cluster.local"))
 
 
 def new_authority(name: str, now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> Pair:
-    """A self-signed authority that may sign leaves only. Its common name is `name` and a part of its key's digest."""
+    """Return a self-signed authority that may sign leaf certificates only.
+
+    Its common name is `name` and a part of its key's digest.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name} {identifier.digest.hex()[:8]}")])
@@ -65,7 +68,7 @@ def new_authority(name: str, now: datetime, lifetime: timedelta = AUTHORITY_LIFE
 
 
 def issue(authority: Pair, names: ServerNames, now: datetime, lifetime: timedelta = LEAF_LIFETIME) -> Pair:
-    """A serving certificate for `names`, signed by `authority`, which it never outlives."""
+    """Return a serving certificate for `names`, signed by `authority`. It never outlives the authority."""
     signer = x509.load_pem_x509_certificate(authority.certificate)
     signing_key = serialization.load_pem_private_key(authority.key, password=None)
     if not isinstance(signing_key, ec.EllipticCurvePrivateKey):
@@ -97,7 +100,7 @@ def issue(authority: Pair, names: ServerNames, now: datetime, lifetime: timedelt
 def verify(leaf: bytes, bundle: bytes, names: ServerNames, now: datetime) -> None:
     """Check a serving certificate as a client that trusts `bundle` would, for every one of `names`.
 
-    Raises cryptography.x509.verification.VerificationError where it would refuse it, ValueError for bad PEM.
+    Raises cryptography.x509.verification.VerificationError if the client would refuse it, ValueError for bad PEM.
     """
     builder = PolicyBuilder().store(Store(x509.load_pem_x509_certificates(bundle))).time(now)
     certificate = x509.load_pem_x509_certificate(leaf)
@@ -106,7 +109,7 @@ def verify(leaf: bytes, bundle: bytes, names: ServerNames, now: datetime) -> Non
 
 
 def pem(certificate: x509.Certificate) -> bytes:
-    """A certificate as PEM."""
+    """Return a certificate as PEM."""
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 

@@ -1,6 +1,7 @@
 """The webhook's certificate in the cluster: a Secret that holds it, and the caBundle by which API servers trust it.
 
-Called now and then by the one process that may write (the leader). The webhook's pods mount the Secret.
+The leader, which is the only process that may write, calls this module every few seconds. The webhook's pods mount the
+Secret.
 """
 
 import base64
@@ -30,7 +31,7 @@ CONFIGURATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class WebhookPlace:
-    """Where the webhook is served, and where its certificate is kept."""
+    """The Service of the webhook, and the Secret of its certificate."""
 
     namespace: str = "phalanx-system"
     service: str = "phalanx-webhook"
@@ -38,7 +39,7 @@ class WebhookPlace:
 
     @property
     def secrets_path(self) -> str:
-        """Path of the Secrets of the namespace."""
+        """The API path of the Secrets of the namespace."""
         return f"/api/v1/namespaces/{self.namespace}/secrets"
 
 
@@ -51,14 +52,14 @@ def ensure_serving_certificate(
     schedule: Schedule = DEFAULT_SCHEDULE,
     now: datetime | None = None,
 ) -> datetime:
-    """Take the step of the rotation that is due, if one is; see that every webhook entry trusts what is held.
+    """Take the step of the rotation that is due, if any. Make every webhook entry trust the certificates in the Secret.
 
-    Trust comes first: nothing changes in the Secret before each configuration trusts what it holds before and after.
-    Entries that do not call this Service (by URL) are left alone.
+    Trust comes first: the Secret changes only after each configuration trusts its old and its new content. Entries that
+    do not call this Service, but a URL, are not changed.
 
     :returns: when the serving certificate ends. Call again within days, better every few seconds.
-    :raises ApiException: the API server refused; a 409 means that somebody else wrote at the same time.
-    :raises urllib3.exceptions.HTTPError, OSError: it could not be reached.
+    :raises ApiException: the API server refused. A 409 means that another client wrote at the same time.
+    :raises urllib3.exceptions.HTTPError, OSError: the API server could not be reached.
     """
     now = now or datetime.now(UTC)
     secret = _get(transport, f"{place.secrets_path}/{place.secret}")
@@ -74,9 +75,9 @@ def ensure_serving_certificate(
 
 
 def ensure_trust(transport: Transport, bundle: bytes, place: WebhookPlace = DEFAULT_PLACE) -> None:
-    """See that every webhook entry trusts a bundle (PEM) that somebody else keeps.
+    """Make every webhook entry trust a bundle (PEM) that another program maintains.
 
-    :raises ValueError: it holds no certificate.
+    :raises ValueError: the bundle holds no certificate.
     :raises ApiException, urllib3.exceptions.HTTPError, OSError: as `ensure_serving_certificate`.
     """
     x509.load_pem_x509_certificates(bundle)
@@ -84,7 +85,7 @@ def ensure_trust(transport: Transport, bundle: bytes, place: WebhookPlace = DEFA
 
 
 def _held(secret: dict[str, Any] | None) -> Held | None:
-    """What a Secret holds, however broken, with a part that lacks as empty; None where there is no Secret."""
+    """Return the content of a Secret, valid or not. A missing part is empty. None if there is no Secret."""
     if secret is None:
         return None
     data = secret.get("data") or {}
@@ -95,7 +96,7 @@ def _held(secret: dict[str, Any] | None) -> Held | None:
 
 
 def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, place: WebhookPlace) -> None:
-    """Store what is held, unless somebody changed the Secret since it was read."""
+    """Write the certificates to the Secret. The API server refuses if the Secret has changed since it was read."""
     parts = {
         AUTHORITY: held.bundle,
         AUTHORITY_KEY: held.authority_key,
@@ -113,7 +114,7 @@ def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, plac
 
 
 def _trust(transport: Transport, bundle: bytes, place: WebhookPlace) -> None:
-    """Put the bundle into every entry that calls our Service and does not hold it yet."""
+    """Write the bundle to every webhook entry that calls this Service, if one of them has another bundle."""
     wanted = base64.b64encode(bundle).decode()
     for kind, name in CONFIGURATIONS:
         path = f"/apis/{ADMISSION}/{kind.lower()}s/{name}"
@@ -125,14 +126,14 @@ def _trust(transport: Transport, bundle: bytes, place: WebhookPlace) -> None:
                 {"name": each["name"], "clientConfig": {"caBundle": wanted}} for each in _entries(configuration, place)
             ]
             version = configuration["metadata"]["resourceVersion"] if configuration else ""
-            metadata = {"name": name, "resourceVersion": version}  # as it was read: else a 409
+            metadata = {"name": name, "resourceVersion": version}  # the version that was read: a 409 if it has changed
             body = {"apiVersion": ADMISSION, "kind": kind, "metadata": metadata, "webhooks": entries}
             query = {"fieldManager": FIELD_MANAGER, "force": "true"}
             transport.request("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
 
 
 def _trusted(transport: Transport, place: WebhookPlace) -> bytes:
-    """Every certificate that our entries trust now. What is no certificate is passed over."""
+    """Return all certificates that the webhook entries trust now. Invalid data is ignored."""
     found: dict[bytes, None] = {}
     for kind, name in CONFIGURATIONS:
         for entry in _entries(_get(transport, f"/apis/{ADMISSION}/{kind.lower()}s/{name}"), place):

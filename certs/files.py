@@ -1,4 +1,4 @@
-"""Certificates as files, the way a mounted Secret shows them: `tls.crt`, `tls.key` and, where known, `ca.crt`."""
+"""Certificates as files, named as in a mounted Secret: `tls.crt`, `tls.key` and, if known, `ca.crt`."""
 
 import os
 import tempfile
@@ -14,10 +14,10 @@ AUTHORITY = "ca.crt"
 
 
 def write_self_signed(directory: Path, dns_names: Sequence[str] = (), addresses: Sequence[str] = ()) -> bytes:
-    """Make a new authority and a serving certificate for these names; write them to `directory`.
+    """Create a new authority and a serving certificate for these names, and write them to `directory`.
 
     Returns the authority's certificate (PEM): the caBundle of a webhook that serves with these files.
-    The authority's key is forgotten. Raises OSError where the directory cannot be written.
+    The authority's key is not stored. Raises OSError if the directory cannot be written.
     """
     now = datetime.now(UTC)
     authority = new_authority("phalanx self-signed", now)
@@ -29,7 +29,7 @@ def write_self_signed(directory: Path, dns_names: Sequence[str] = (), addresses:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file that its owner alone may read, at once or not at all."""
+    """Write a file atomically. Only its owner may read it."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         with os.fdopen(descriptor, "wb") as file:

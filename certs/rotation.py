@@ -1,7 +1,7 @@
-"""When certificates are made anew, and in which order: trust first, then switch, then retire.
+"""The rotation of certificates: when it happens, and in which order (trust first, then switch, then retire).
 
-`next_step` is a pure function of what is held and of the time. It takes one step at a time, and the instant of each
-step can be read from the certificates themselves, so a crash at any point resumes from what was stored.
+`next_step` is a pure function of the stored certificates and the time. It takes one step at a time. The time of each
+step follows from the certificates themselves, so after a crash the rotation continues from the stored ones.
 """
 
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from certs.authority import AUTHORITY_LIFETIME, CLOCK_SKEW, LEAF_LIFETIME, Pair,
 
 AUTHORITY_NAME = "phalanx webhook"
 MOST_TRUSTED = 4
-"""Authorities in one bundle, at most: the new one and those it replaces."""
+"""The most authorities in one bundle: the new one and those that it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long certificates live, and how long each step of a rotation is held.
+    """The lifetimes of certificates, and the durations of the steps of a rotation.
 
     `renewal`: the share of a certificate's life after which it is replaced. `introduction`: how long a new authority is
-    trusted everywhere before anything is signed by it. `retirement`: how long the old one stays trusted after the
-    switch: mounted files reach every replica within minutes.
+    trusted everywhere before it signs a certificate. `retirement`: how long the old authority stays trusted after the
+    switch, because mounted files reach every replica within minutes.
 
-    :raises ValueError: the times contradict each other; the text names which.
+    :raises ValueError: the times contradict each other. The text names them.
     """
 
     authority_lifetime: timedelta = AUTHORITY_LIFETIME
@@ -38,7 +38,7 @@ class Schedule:
     renewal: float = 2 / 3
 
     def __post_init__(self) -> None:
-        """Refuse what could leave nobody trusted."""
+        """Refuse times with which no served certificate could be trusted for a while."""
         if not 0 <= self.renewal < 1:
             raise ValueError(f"renewal ({self.renewal:g}) must be a share of a life: from 0 to less than 1")
         if min(self.introduction, self.retirement) < timedelta():
@@ -61,9 +61,10 @@ DEFAULT_SCHEDULE = Schedule()
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What is stored, PEM throughout.
+    """The stored certificates and keys, all in PEM.
 
-    `bundle`: the trusted authorities, newest first; `authority_key`: the newest one's key; `leaf`: what is served.
+    `bundle`: the trusted authorities, newest first. `authority_key`: the key of the newest one. `leaf`: the serving
+    certificate and its key.
     """
 
     bundle: bytes
@@ -74,12 +75,13 @@ class Held:
 def next_step(
     held: Held | None, names: ServerNames, now: datetime, schedule: Schedule = DEFAULT_SCHEDULE, trusted: bytes = b""
 ) -> Held:
-    """What should be held next; `held` itself where nothing is due.
+    """Return the certificates to store next; `held` itself if no step is due.
 
-    Whatever cannot be read or does not fit together (a foreign key, other names) is made anew: the leaf alone where
-    the authority is in order, else both. `trusted`: the bundle that clients hold now (PEM, however broken). A new
-    authority is added to it rather than put in its place, because replicas show the old leaf until they have read the
-    new one.
+    Parts that cannot be read or do not match (a foreign key, other names) are replaced: the leaf alone if the authority
+    is valid, else both.
+
+    :param trusted: the bundle that clients trust now (PEM, valid or not). A new authority is added to this bundle and
+        does not replace it, because replicas serve the old leaf until they have read the new one.
     """
     if held is None or not can_sign(held, now):
         return _fresh(names, now, schedule, trusted)
@@ -104,7 +106,7 @@ def _step_due(held: Held, names: ServerNames, now: datetime, schedule: Schedule)
 
 
 def can_sign(held: Held, now: datetime) -> bool:
-    """Whether the newest authority can be read, is alive, may sign, and has its key (elliptic curve)."""
+    """Return whether the newest authority can be read, has not expired, may sign, and has its key (elliptic curve)."""
     try:
         newest = x509.load_pem_x509_certificates(held.bundle)[0]
         key = serialization.load_pem_private_key(held.authority_key, None)
@@ -117,7 +119,7 @@ def can_sign(held: Held, now: datetime) -> bool:
 
 
 def usable(held: Held, now: datetime) -> bool:
-    """Whether every part can be read and is alive, each key fits, and an authority of the bundle signed the leaf."""
+    """Return whether the leaf can be used: an authority of the bundle signed it, and all parts are valid and match."""
     if not can_sign(held, now):
         return False
     try:
@@ -131,7 +133,7 @@ def usable(held: Held, now: datetime) -> bool:
 
 
 def union(*bundles: bytes) -> bytes:
-    """One bundle of all their certificates, each once, in order."""
+    """Return one bundle of all certificates of these bundles, each once, in order."""
     found = {pem(each): None for bundle in bundles for each in x509.load_pem_x509_certificates(bundle)}
     return b"".join(found)
 
@@ -143,7 +145,7 @@ def _fresh(names: ServerNames, now: datetime, schedule: Schedule, trusted: bytes
 
 
 def _ours(trusted: bytes, now: datetime) -> list[bytes]:
-    """The living authorities of a bundle that were made here."""
+    """Return the authorities of a bundle that Phalanx issued and that have not expired."""
     try:
         authorities = x509.load_pem_x509_certificates(trusted)
     except ValueError:
@@ -185,7 +187,7 @@ def _made(certificate: x509.Certificate) -> datetime:
 
 
 def _due(certificate: x509.Certificate, now: datetime, schedule: Schedule) -> bool:
-    """Whether the share of its life is over after which it is replaced."""
+    """Return whether the certificate must be replaced, because the share `renewal` of its life is over."""
     start = _made(certificate)
     return now >= start + (certificate.not_valid_after_utc - start) * schedule.renewal
 

@@ -1,7 +1,7 @@
-"""One look at the cluster: what is asked for and what there is, at one instant, for one round of the controller.
+"""The cluster view: all gangs and the snapshot at one instant, for one reconcile of the controller.
 
-A look costs in proportion to what has changed since the last one: gangs are kept as they were read, and only those read
-again that looked at something else then.
+The cost of a read is proportional to the changes since the last one. Gangs are cached, and a gang is read again only if
+an object that it was read from has changed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from kube.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Everything a round decides on. `live`: every pod that exists and has not finished, by uid."""
+    """All inputs of one reconcile. `live`: every pod that exists and has not finished, by UID."""
 
     sources: Sources
     reading: Reading
@@ -36,40 +36,40 @@ class ClusterView:
     snapshot: Snapshot
     live: Mapping[str, Pod]
     unreadable: frozenset[GangKey] = frozenset()
-    """Gangs that pods name but that contradict themselves, so that they could not be read."""
+    """Gangs that pods name and that could not be read, because their requests contradict themselves."""
     left: Left = NOTHING
-    """What is left to other systems that run in the cluster."""
+    """The workloads that are ceded to other systems in the cluster."""
     ending: frozenset[str] = frozenset()
-    """Namespaces that are being deleted: nothing can be made there any more."""
+    """Namespaces that are being deleted. No object can be created there."""
     kept: KeptReadings = field(default_factory=lambda: KeptReadings(Sources()))
-    """What the reading is made of. It changes with the next look."""
+    """The cache from which `reading` is made. The next call of `look` changes it."""
     concerned: frozenset[GangKey] = frozenset()
-    """Gangs that are new, gone, or have changed since the last look, themselves or what is shown of them."""
+    """Gangs that are new, gone or changed since the last read, including changes of their Gang objects."""
     objects: frozenset[ObjectKey] = frozenset()
-    """Keys of the objects that are, unless everything is new."""
+    """Keys of the objects that are new, gone or changed since the last read. See `all_new`."""
     all_new: bool = False
-    """Whether everything was read anew, and not all that has changed is named."""
+    """Whether the whole cluster was read again, so that `objects` may lack some changes."""
     system: tuple[Pod, ...] = ()
     """The pods of Phalanx's own namespace that have not finished."""
     placeholders: Mapping[GangKey, Mapping[str, Pod]] = field(default_factory=dict)
-    """The placeholders among them: by gang, and by the seats that they are for."""
+    """The placeholders among `system`: by gang, then by the expected pod for which they reserve capacity."""
     made_again: Mapping[GangKey, Gang] = field(default_factory=dict)
-    """Gangs that are charged for lost members that are made again, with a member for each of these."""
+    """Gangs that are charged for lost members that are being recreated, with a member for each of them."""
 
     @property
     def charged(self) -> Iterator[Gang]:
-        """All gangs as the quotas of their queues are charged for them."""
+        """All gangs, with the members for which the quotas of their queues are charged."""
         with_lost = dict(self.made_again)
         for gang in self.reading.gangs:
             yield with_lost.pop(gang.key, gang)
-        yield from with_lost.values()  # parts of workloads, which nobody reads while they have no pods
+        yield from with_lost.values()  # parts of workloads, which are not read while they have no pods
 
 
 class Looker:
-    """Takes one picture after another; `journal` tells what has changed between them."""
+    """Reads one cluster view after another. `journal` lists the changes between two views."""
 
     def __init__(self, cache: ClusterCache, journal: Journal) -> None:
-        """The first picture is taken as if everything had changed."""
+        """Mark everything in the journal as changed, for the first view."""
         journal.lose()
         self._cache = cache
         self.journal = journal
@@ -80,10 +80,10 @@ class Looker:
         self._system: dict[str, Pod] = {}
         self._placeholders: Mapping[GangKey, Mapping[str, Pod]] = {}
         self.version = -1
-        """The cache's, when the last picture was taken."""
+        """The version of the watch caches at the last view."""
 
     def look(self) -> ClusterView:
-        """Take one consistent picture from the watch caches."""
+        """Read one consistent view from the watch caches."""
         cache = self._cache
         with cache.still():
             entries, self.version = self.journal.take(), cache.version()
@@ -97,7 +97,7 @@ class Looker:
         if read is None:
             self.journal.lose()
             view = self.look()
-            return replace(view, objects=view.objects | entries.objects)  # what came between the two looks is not named
+            return replace(view, objects=view.objects | entries.objects)  # the second read does not name these
         concerned, kept = read | self._held(), self._kept
         return ClusterView(
             sources=sources,
@@ -118,7 +118,10 @@ class Looker:
         )
 
     def _read(self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]) -> frozenset[GangKey] | None:
-        """The gangs that are concerned; None where everything has to be read anew, which `sources` are not for."""
+        """Read the changes. Return the affected gangs; None if everything must be read again.
+
+        If the result is None, `sources` are not enough, because they lack the list of all pods.
+        """
         before, self._sources = self._sources, sources
         if entries.everything:
             gone = {gang.key for gang in self._kept.gangs()}
@@ -136,7 +139,7 @@ class Looker:
         return self._concerned(changed, before, entries)
 
     def _held(self) -> frozenset[GangKey]:
-        """Look at the placeholders again; the gangs of those that have changed."""
+        """Read the placeholders again. Return the gangs whose placeholders have changed."""
         before, self._placeholders = self._placeholders, _by_gang(self._system.values())
         return frozenset(
             key for key in before.keys() | self._placeholders.keys() if before.get(key) != self._placeholders.get(key)
@@ -160,7 +163,7 @@ class Looker:
 
 
 class _PodsNow(Sequence[Pod]):
-    """All pods, put together when somebody asks for them: nearly nobody does, and there are very many."""
+    """A lazy sequence of all pods. The list is built at the first access, because it is long and seldom needed."""
 
     def __init__(self, cache: ClusterCache) -> None:
         self._cache = cache
@@ -174,11 +177,11 @@ class _PodsNow(Sequence[Pod]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Pod]: ...
     def __getitem__(self, at: int | slice) -> Pod | Sequence[Pod]:
-        """As of the first time that anything was asked."""
+        """Return the pods at an index, from the list that the first access built."""
         return self._all[at]
 
     def __len__(self) -> int:
-        """Likewise."""
+        """Return the number of pods in the list that the first access built."""
         return len(self._all)
 
 
@@ -193,7 +196,7 @@ def _by_gang(pods: Iterable[Pod]) -> Mapping[GangKey, Mapping[str, Pod]]:
 
 
 def _named_by(objects: Iterable[ObjectKey], *sources: Sources) -> Iterator[GangKey]:
-    """The gangs that changed objects go by, or show, now or before."""
+    """Yield the gangs that changed objects define, or mirror now or mirrored before."""
     for key in objects:
         group, kind, namespace, name = key
         for dialect in DIALECTS:

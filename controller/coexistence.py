@@ -1,4 +1,4 @@
-"""Tells when the workloads of another system begin to be left to it, and when Phalanx takes them."""
+"""Reports when workloads begin to be ceded to another system, and when Phalanx begins to place them."""
 
 from collections.abc import Mapping
 
@@ -11,14 +11,14 @@ from kube import keys
 
 
 class CoexistenceReporter:
-    """Remembers what it has told. A new leader tells again what holds then."""
+    """Remembers the reported systems. A new leader reports the present systems again."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._reported: Mapping[str, Neighbour] = {}
 
     def tell(self, picture: ClusterView) -> None:
-        """Record an event for every system that was not left alone before, or is not any more."""
+        """Record an event for every system to which workloads are ceded now and were not before, or the reverse."""
         now = {each.system: each for each in picture.left.to.values()}
         for name in sorted(now.keys() - self._reported.keys()):
             whose = ", ".join(sorted(dialect for dialect, each in picture.left.to.items() if each.system == name))

@@ -1,17 +1,17 @@
-"""What the controller goes by where nobody says otherwise.
+"""Default settings of the controller.
 
-Nothing is imported here, because `cli.controller` reads it before anything that takes long to import.
+This module imports nothing, because `cli.controller` reads it before the modules that take long to import.
 """
 
 SOLVE_SECONDS = 10.0
-"""The emergency stop of one solve."""
+"""The time limit of one solve, in seconds, as an emergency stop."""
 LEASE_SECONDS = 4.0
-"""How long a silent leader keeps the Lease. What it costs, and why it is not longer: docs/decisions/0015."""
+"""How long a silent leader keeps the Lease. docs/decisions/0015 says what that costs and why it is not longer."""
 RESTART_SECONDS = 30.0
-"""How long a lost member must have found no place before its gang is restarted: nodes come back."""
+"""How long a lost member must have found no place before its gang is restarted. Lost nodes may return meanwhile."""
 MADE_AGAIN_SECONDS = 30.0
-"""How long room is held for the successor of a member that ran and is gone (docs/decisions/0034)."""
+"""How long capacity is reserved for the successor of a member that ran and is gone (docs/decisions/0034)."""
 UNTRIED_SECONDS = 30.0
-"""How long a scheduler may take over a member that was let go."""
+"""How long a scheduler may take to try a released member."""
 WRITES = 16
-"""Requests that write to the API server at the same time; more gain nothing on a small one."""
+"""The most concurrent write requests to the API server. More are no faster on a small API server."""

@@ -1,4 +1,4 @@
-"""One gang in one round of the controller: what every step of the round reads, and what it leaves for the next step."""
+"""One gang in one reconcile: the values that the steps of the reconcile read and pass on to later steps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,47 +16,47 @@ from planning.decision import Decision
 
 @dataclass(slots=True)
 class GangRound:
-    """One gang in one round: what it asks for, the plan in progress, what is done about it, and how it stands then."""
+    """One gang in one reconcile: its request, the plan in force, the step that is due, and the resulting state."""
 
     gang: Gang
     manifest: Manifest
-    """Its Gang object, as last seen."""
+    """The gang's Gang object, as last read."""
     record: PlanRecord | None
     step: Step
     placeholders: Mapping[str, Pod] = field(default_factory=dict)
-    """Those that hold room for it, by the seats that they are for."""
+    """The placeholders that reserve capacity for the gang, by the expected pods that they are for."""
     decision: Decision | None = None
     timed_out: bool | None = None
     untried: str = ""
-    """What is to be said of members that were let go and that nobody tries."""
+    """The message about released members that no scheduler tries; "" if there are none."""
     withdrawal: Withdrawal | None = None
-    """Why its members that have started are evicted in this round; None if they are not."""
+    """Why the members that have started are evicted in this reconcile; None if they are not."""
     restarts: int = 0
-    """How often it has been restarted as a whole, with this round's; 0: as often as its status says."""
+    """The number of restarts as a whole, including a restart in this reconcile. 0: the number in the status holds."""
     stays: str = ""
-    """Why it is not restarted, where it asks for that and has lost a member."""
+    """Why a gang that asks for restarts and has lost a member is not restarted; "" for any other gang."""
     watched: bool = False
-    """Whether there are members that a scheduler could try now, that are to be made again, or to be withdrawn."""
+    """Whether some members could be tried by a scheduler now, or must be recreated or withdrawn."""
     fallen: PlanRecord | None = None
-    """The plan that was in progress, where it does not hold any more."""
+    """The plan in force that was invalidated; None if there is none."""
     deferred: bool = False
-    """Whether it is being planned since a moment ago: all stays as it is until there is an answer."""
+    """Whether planning has begun a moment ago. The gang's state does not change until there is an answer."""
     expired_now: bool = False
-    """Whether its time ended in this very round."""
+    """Whether the gang's schedule timeout ended in this reconcile."""
     last: Decision | None = None
-    """The answer of the round before, if nothing has changed since."""
+    """The decision of the previous reconcile, if nothing has changed since."""
     writing: bool = False
-    """Whether something was written for it in this round, or tried."""
+    """Whether a write for the gang was sent in this reconcile, successful or not."""
     moved: bool = False
-    """Whether something that was written for it in this round stands now, and the scheduler need not be waited for."""
+    """Whether a write for the gang succeeded in this reconcile and the next step need not wait for the scheduler."""
     settled: bool = False
-    """Whether the scheduler is next: all that was to be written before it may do its part has been."""
+    """Whether all writes before the scheduler's part are done, so that the scheduler acts next."""
     behind: bool = False
-    """Whether it has not been told yet how it stands, for lack of time."""
+    """Whether the gang's state has not been reported yet, for lack of time."""
     failed: str = ""
-    """What is said of it where an error of ours shows at it: it is left alone for a moment."""
+    """The message about an internal error at this gang, for which it is skipped for a moment; "" without an error."""
     resting: bool = False
-    """Whether nothing is to be done until something changes, or there is another answer."""
+    """Whether there is nothing to do until an input changes or there is another decision."""
 
     @property
     def name(self) -> str:
@@ -75,30 +75,30 @@ class GangRound:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """Its Gang object's status, as last seen."""
+        """The status of the gang's Gang object, as last read."""
         return self.manifest.get("status") or {}
 
     @property
     def held(self) -> tuple[Pod, ...]:
-        """The pods that hold room for it and have not been let go: gated members, and placeholders."""
+        """The pods that reserve capacity for the gang: nominated members that are still gated, and placeholders."""
         members = (member.pod for member in self.gang.members)
         nominated = (pod for pod in members if pod.status.nominated_node_name and pod.gated_by(GATE))
         return (*nominated, *self.placeholders.values())
 
     @property
     def on_its_way(self) -> bool:
-        """Whether a plan for it is being carried out, or has just been made or given up."""
+        """Whether a plan for the gang is being carried out, or has just been made or dropped."""
         return not isinstance(self.step, AllBound | NeedPlan) or self.record is not None or self.writing
 
     @property
     def unchanged(self) -> bool:
-        """Whether it rests, and the answer it has got is the one that it had before."""
+        """Whether the gang rests and has the same decision as in the previous reconcile."""
         return self.resting and self.decision is self.last
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether it may have to be looked at again though nothing changes."""
+        """Whether the gang may have to be reconciled again without an event."""
         if not self.resting or self.watched or not isinstance(self.step, NeedPlan):
             return self.watched or not (self.resting and isinstance(self.step, AllBound))
         limited = self.gang.schedule_timeout_seconds is not None and self.timed_out is None
-        return limited or self.decision is None  # of a no the planner knows when it may be asked again
+        return limited or self.decision is None  # for a rejection, the planner knows the time to replan

@@ -1,7 +1,7 @@
-"""Every gang with its Gang object and the step that is due: from round to round only what has changed is looked at.
+"""Every gang with its Gang object and the step that is due. From reconcile to reconcile only changes are processed.
 
-A round that has come to rest (nothing was written for it, and nothing will be unless something changes) stays as it is.
-Any other is made anew from the cluster in each round, whatever became of it in the last one.
+A `GangRound` rests if nothing was written for its gang, and nothing will be until an input changes. It is then kept.
+Every other `GangRound` is rebuilt from the cluster in each reconcile, regardless of the result of the last one.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -32,11 +32,11 @@ from timing.backoff import Backoff
 from timing.clock import SYSTEM_CLOCK, Clock
 
 _RETRIES = Backoff(first=0.5, longest=30.0)
-"""When a Gang object is written again that the API server did not take."""
+"""The back-off, in seconds, before a Gang object that the API server rejected is written again."""
 
 
 class _Refusal(NamedTuple):
-    """A gang whose object was not taken: how often in a row, and (monotonic seconds) when it is tried again."""
+    """A gang whose object was rejected: how often in a row, and when it is written again, in monotonic seconds."""
 
     gang: Gang | None
     times: int
@@ -44,41 +44,44 @@ class _Refusal(NamedTuple):
 
 
 class GangRounds:
-    """The rounds of all gangs, and how these stand."""
+    """The `GangRound`s of all gangs, with the states that have been reported."""
 
     def __init__(
         self, writer: Writer, mishaps: Mishaps, *, placeholders: bool = True, clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        """`placeholders` False: no room is held for pods that do not exist."""
+        """Start with no gangs.
+
+        :param placeholders: whether capacity is reserved for pods that do not exist yet.
+        """
         self._placeholders = placeholders
         self._lost_members = LostMembers(MADE_AGAIN_SECONDS, clock=clock)
         self._clock = clock
         self._looked: dict[GangKey, Gang | None] = {}
-        """Gangs as they are planned in this round, of those that were asked about."""
+        """Gangs as they are planned in this reconcile, cached by key; None for a gang that does not exist."""
         self._writer = writer
         self._mishaps = mishaps
         self._cases: dict[GangKey, GangRound] = {}
         self._open: dict[GangKey, None] = {}
-        """Gangs for which something may have to be done: all but those that run and rest."""
+        """Gangs for which a step may be due: all except those that run and rest. A dict keeps their order."""
         self._again: set[GangKey] = set()
-        """Gangs whose objects could not be written as they should be."""
+        """Gangs whose objects could not be written as wanted."""
         self._gone: set[GangKey] = set()
-        """Gangs that were dropped and have not been told of."""
+        """Gangs that were dropped and that `gone` has not returned yet."""
         self._refusals: dict[GangKey, _Refusal] = {}
-        """Gangs whose objects were not taken when they were last written."""
+        """Gangs whose objects the API server rejected at the last write."""
         self._made: dict[GangKey, mirrors.Unmarked] = {}
-        """The mirrors that were made here, of gangs that are there."""
+        """The mirrors that this controller created, of gangs that exist."""
         self._samples: dict[GangKey, GangSample] = {}
         self._mute: dict[GangKey, Manifest] = {}
-        """Gangs of which it cannot be told what is due for them, with their objects."""
+        """Gangs whose next step could not be computed because of an internal error, with their objects."""
         self._moved: dict[GangKey, None] = {}
-        """Gangs that stand otherwise than they were last told, or are no more."""
+        """Gangs whose state differs from the last report, or that no longer exist."""
         self._roomless: dict[GangKey, tuple[Gang, Gang]] = {}
-        """Where no room is held for pods to come: gangs that have some, as they were read and as they are planned."""
+        """If no capacity is reserved for expected pods: gangs that have some, as read and as planned."""
         self._untold = True
 
     def look(self, picture: ClusterView) -> list[GangRound]:
-        """The rounds that are open, each as it is to be decided on now."""
+        """Return the `GangRound`s for which a step may be due, updated to this cluster view."""
         self._looked = {}
         existing = mirrors.GangObjects(picture.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
@@ -92,20 +95,20 @@ class GangRounds:
 
     @property
     def made_again(self) -> Mapping[GangKey, Gang]:
-        """The gangs that are charged for lost members that are made again, with a member for each of these."""
+        """The gangs that are charged for lost members that are being recreated, with a member for each of them."""
         return self._lost_members.charged
 
     def keys(self) -> Collection[GangKey]:
-        """All gangs."""
+        """Return the keys of all gangs."""
         return self._cases.keys()
 
     def gone(self) -> Collection[GangKey]:
-        """The gangs that are no more, told once."""
+        """Return the gangs that no longer exist. Each is returned once."""
         gone, self._gone = self._gone, set()
         return [key for key in gone if key not in self._cases]
 
     def close(self, gang_rounds: Iterable[GangRound]) -> None:
-        """The round is over for these."""
+        """End the reconcile of these gangs: record their states, and close those that are placed and rest."""
         for gang_round in gang_rounds:
             key, stands = gang_round.gang.key, _standing(gang_round)
             if gang_round.decision is not None and gang_round.decision.outcome is not Outcome.PLACED:
@@ -120,13 +123,13 @@ class GangRounds:
 
     @property
     def moved(self) -> bool:
-        """Whether some gang stands otherwise than was last told, or none has been told of."""
+        """Whether the state of some gang differs from the last report, or nothing has been reported yet."""
         return self._untold or bool(self._moved)
 
     def moves(self) -> tuple[list[GangSample], list[GangKey] | None]:
-        """How the gangs stand that stand otherwise than was last told, and which are no more.
+        """Return the states that differ from the last report, and the gangs that no longer exist.
 
-        The first time all gangs, and None: there are no others.
+        The first call returns the states of all gangs, and None instead of the gangs that no longer exist.
         """
         moved, first = self._moved, self._untold
         self._moved, self._untold = {}, False
@@ -137,28 +140,28 @@ class GangRounds:
 
     @property
     def unfinished(self) -> bool:
-        """Whether there may be something to do though nothing changes."""
+        """Whether there may be something to do without an event."""
         return bool(self._again) or any(self._cases[key].waits_for_time for key in self._open)
 
     @property
     def hurried(self) -> bool:
-        """Whether another step follows from what was written, or there was too little time."""
+        """Whether the writes of this reconcile make another step due, or there was too little time."""
         tried = {key for key in self._again if key in self._refusals or self._mishaps.any_at(key)}
         return self._again != tried or any(
             gang_round.moved or gang_round.behind for gang_round in map(self._cases.__getitem__, self._open)
         )
 
     def _stays(self, key: GangKey) -> bool:
-        """Whether the round is still what it was, if nothing has changed in the cluster."""
+        """Return whether the gang's `GangRound` is still valid if the cluster has not changed."""
         gang_round = self._cases[key]
         return gang_round.behind or (
             gang_round.resting and isinstance(gang_round.step, NeedPlan) and not gang_round.watched
         )
 
     def _renew(self, keys: Collection[GangKey], picture: ClusterView, existing: mirrors.GangObjects) -> None:
-        """Make the rounds of these gangs anew, and write the objects that show them where these are not as they should.
+        """Rebuild the `GangRound`s of these gangs, and write the mirrors that differ from their gangs.
 
-        Of mirrors no more are written or deleted in one round than there is time for.
+        One reconcile writes and deletes only as many mirrors as its time allows.
         """
         writes: dict[GangKey, Callable[[], Manifest | None]] = {}
         left = self._delete_stale(sorted(keys), picture, existing)
@@ -189,7 +192,10 @@ class GangRounds:
         self._mute.clear()
 
     def _gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
-        """The gang as it is planned: with members for pods that are made again, where room is held for such."""
+        """Return the gang as it is planned; None if it does not exist.
+
+        If placeholders are enabled, it has members for lost pods that are being recreated.
+        """
         if key not in self._looked:
             if self._placeholders:
                 self._looked[key] = self._lost_members.gang(key, self._cases.get(key), picture)
@@ -202,13 +208,15 @@ class GangRounds:
         if gang is None or gang.later is None:
             return gang
         known = self._roomless.get(key)
-        if known is None or known[0] is not gang:  # the same one for the same: it is known by what it is
+        if known is None or known[0] is not gang:  # equal gangs must be one object: it is compared by identity
             known = self._roomless[key] = gang, without_room(gang, BY_SETTING)
         return known[1]
 
     def _in_order(self, keys: Iterable[GangKey], picture: ClusterView) -> list[GangKey]:
-        """Whose objects are written first: gangs on their way, then one of each namespace after the other; last those
-        that were refused before, once they have waited. So what is never taken keeps nobody else's from being written.
+        """Return the gangs in the order in which their objects are written.
+
+        Gangs with a plan being carried out come first, then gangs in turns of their namespaces. Gangs whose objects
+        were rejected before come last, after their back-off, so that they cannot block the writes of other gangs.
         """
         asked = [key for key in keys if not self._waits(key, self._gang(key, picture))]
         again = [key for key in asked if key in self._refusals]
@@ -220,12 +228,12 @@ class GangRounds:
         return [*first, *others, *again]
 
     def _waits(self, key: GangKey, gang: Gang | None) -> bool:
-        """Whether the gang's object was refused a moment ago, and nothing of the gang has changed."""
+        """Return whether the gang's object was rejected, its back-off is not over, and the gang has not changed."""
         refusal = self._refusals.get(key)
         return refusal is not None and refusal.gang == gang and self._clock.monotonic() < refusal.again
 
     def _note(self, key: GangKey, gang: Gang | None, *, written: bool) -> None:
-        """Remember whether the gang's object was taken."""
+        """Record whether the API server accepted the gang's object."""
         before = self._refusals.pop(key, None)
         if not written:
             times = before.times + 1 if before is not None and before.gang == gang else 1
@@ -239,7 +247,7 @@ class GangRounds:
         self._gone.add(key)
 
     def _put(self, gang: Gang | None, manifest: Manifest | None, picture: ClusterView) -> None:
-        """Take over a gang with its object; one without has to wait for the next round."""
+        """Store the `GangRound` of a gang with its object. A gang without an object waits for the next reconcile."""
         if gang is None:
             return
         if manifest is None:
@@ -249,7 +257,7 @@ class GangRounds:
         made, key = partial(_case, gang, manifest, picture), gang.key
         pausing = self._mishaps.pausing(key, Doing.LOOKING)
         gang_round = None if pausing else self._mishaps.looked(key, Doing.LOOKING, made)
-        if gang_round is None:  # what is held for it stays until it can be looked at again
+        if gang_round is None:  # its reserved capacity stays until its step can be computed
             self._drop(key)
             self._again.add(key)
             self._mute[key] = manifest
@@ -261,8 +269,9 @@ class GangRounds:
     def _delete_stale(
         self, keys: Iterable[GangKey], picture: ClusterView, existing: mirrors.GangObjects
     ) -> set[GangKey]:
-        """Delete what mirrors these gangs and should not, one of each namespace after the other, as far as there is
-        time. The gangs of which something is left.
+        """Delete obsolete mirrors of these gangs, in turns of their namespaces, as far as the time allows.
+
+        Return the gangs that still have obsolete mirrors.
         """
         stale = [
             (key, manifest)
@@ -290,11 +299,14 @@ class GangRounds:
     def _object_of(
         self, gang: Gang, existing: mirrors.GangObjects, ending: Collection[str]
     ) -> Manifest | Callable[[], Manifest | None] | None:
-        """The gang's own object; where it mirrors another one and is not as it should be, what makes or mends it."""
+        """Return the Gang object of the gang, or a function that creates or updates a mirror that is not as wanted.
+
+        None if the mirror's namespace is being deleted.
+        """
         if not mirrors.is_mirrored(gang):
             own = (gang.source.namespace, gang.source.name)
             there = existing.at(own)
-            if there is None or claim_of(there):  # pods name a Gang that nobody has written; a mirror shows another
+            if there is None or claim_of(there):  # pods name a Gang that does not exist; a mirror is another gang's
                 return {"metadata": {"namespace": own[0], "name": own[1]}}
             return there
         place = mirrors.mirror_place(gang, existing)
@@ -313,7 +325,10 @@ class GangRounds:
         return self._marked({**wanted, "metadata": metadata})
 
     def _marked(self, made: Manifest) -> Manifest:
-        """A mirror with the mark that we made it. One with an owner gets it with its first status: it goes with him."""
+        """Mark a new mirror as created by Phalanx, and return it.
+
+        A mirror with an owner reference gets the mark with its first status, because it is deleted with its owner.
+        """
         if made["metadata"].get("ownerReferences"):
             return made
         status = {MARK: claim_of(made)}

@@ -1,7 +1,7 @@
-"""The status of a Gang, from what was decided and what is there. Pure and idempotent.
+"""The status of a Gang, computed from its decision and its members. Pure and idempotent.
 
-The same state gives the same status, down to the times of its conditions, so a writer can skip equal ones. What a
-plan said stays in the status while the plan lives: a restarted controller goes on from it.
+Equal states give equal statuses, including the times of the conditions, so a writer can skip equal statuses. The
+plan stays in the status while it is in force, so that a restarted controller can continue from it.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ _PLAN_FIELDS = ("planId", "flavors", "assignments", "levels", "victims", "object
 
 
 class Phase(Enum):
-    """Where a gang stands on its way."""
+    """The phase of a gang between its creation and its placement."""
 
     WAITING = "Waiting"
     UNPLACEABLE = "Unplaceable"
@@ -61,15 +61,15 @@ class Phase(Enum):
 
     @property
     def released(self) -> bool:
-        """Whether the members have been let go."""
+        """Whether the members have been released."""
         return self in (Phase.RELEASED, Phase.PLACED)
 
 
 NOT_TRIED = "NotTried"
 ROOM_TAKEN = "RoomTaken"
-"""A member was let go to a node that cannot take it any more: what was proven of the plan holds no more."""
+"""A member was released to a node that has no capacity for it any more, so the plan's proof does not hold any more."""
 PODS_TO_COME = "PodsToCome"
-"""All that exist are bound; room is held for those that their workload makes when these run."""
+"""All existing members are bound. Capacity is reserved for members that the workload creates when these run."""
 
 REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing", *(each.value for each in WaitReason)),
@@ -80,10 +80,10 @@ REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.RELEASED: ("Binding", NOT_TRIED, ROOM_TAKEN, PODS_TO_COME),
     Phase.PLACED: ("AllBound",),
 }
-"""The words for why a gang is in a phase, the one that needs no further look first."""
+"""The reasons for each phase. The first reason of a phase is the default."""
 _PROVEN_FIELDS = ("objective", "proof")
 _DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
-"""Phases of which the decision itself speaks; in the others its plan is being carried out."""
+"""Phases whose message is the decision's own. In the other phases its plan is being carried out."""
 
 
 def gang_status(
@@ -103,17 +103,18 @@ def gang_status(
     withdrawal: Withdrawal | None = None,
     restarts: int = 0,
 ) -> dict[str, Any]:
-    """The status that the gang's object should have. `now`: RFC 3339, for conditions that change with this status.
+    """Return the wanted status of the gang's object.
 
-    :param decision: a new answer; None keeps what the plan in force said, and drops it in a phase without a plan.
-    :param plan_id: identity of the decision's plan, "" where it has none.
-    :param previous: the status as it is; its conditions keep their times where they do not change.
-    :param reason: one word, `message`: one line for a person; "" for those that the phase and the numbers give.
-    :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
-    :param untried: what is to be said of members that were let go and that nobody tries.
-    :param mirrors: of a Gang that mirrors another object's gang: which (`controller.status.mirrors.mark_of`).
+    :param now: RFC 3339, for conditions that change with this status.
+    :param decision: a new decision. None keeps the plan in force, and drops it in a phase without a plan.
+    :param plan_id: identity of the decision's plan; "" if it has none.
+    :param previous: the present status. Conditions that do not change keep their times.
+    :param reason: one word, `message`: one line for a person. "" selects those of the phase and the numbers.
+    :param timed_out: whether the schedule timeout is over. None keeps the previous value, or False once released.
+    :param untried: the message about released members that no scheduler tries; "" for none.
+    :param mirrors: for a mirror, the object whose gang it shows (`controller.status.mirrors.mark_of`).
     :param withdrawal: why members that had started are evicted now. It is shown until the gang is released again.
-    :param restarts: how often it has been restarted as a whole; 0: as often as before.
+    :param restarts: the number of restarts as a whole. 0 keeps the previous number.
     """
     before = previous or {}
     plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=reason == ROOM_TAKEN)
@@ -142,7 +143,7 @@ def gang_status(
 def invalid_status(
     faults: Sequence[Fault], *, now: str, previous: Status | None = None, generation: int | None = None
 ) -> dict[str, Any]:
-    """The status of a Gang whose request contradicts itself, so that no `Gang` could be read from it."""
+    """Return the status of a Gang whose request contradicts itself, so that no `Gang` could be read from it."""
     message = said_of(faults)
     conditions = [_condition("Planned", holds=False, reason="Contradiction", message=message)]
     before = previous or {}
@@ -159,9 +160,9 @@ def invalid_status(
 
 
 def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
-    """A merge patch's `status` that turns one into the other; empty where they are equal.
+    """Return the `status` of a merge patch that turns `previous` into `wanted`; empty if they are equal.
 
-    Fields are replaced whole or removed; of nested objects, keys that are wanted no more are removed as well.
+    Fields are replaced as a whole or removed. In nested objects, keys that are not wanted any more are removed, too.
     """
     before = previous or {}
     patch: dict[str, Any] = dict.fromkeys(before.keys() - wanted.keys())
@@ -174,7 +175,10 @@ def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
 
 
 def _of_restarts(gang: Gang, before: Status, restarts: int) -> dict[str, Any]:
-    """How often the gang was restarted, and how many ran when it was whole last: then fewer do, one has been lost."""
+    """Return the number of restarts, and the number of members that ran when the gang was last whole.
+
+    If fewer members run now, a member has been lost. Empty for a gang that does not ask for restarts.
+    """
     if gang.on_failure != RESTART:
         return {}
     bound = bound_members(gang)
@@ -185,7 +189,10 @@ def _of_restarts(gang: Gang, before: Status, restarts: int) -> dict[str, Any]:
 def _plan_and_counts(
     gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status, *, room_taken: bool
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """What is told of the plan and of the numbers of members. `room_taken`: the plan's room is somebody else's now."""
+    """Return the status fields of the plan, and the counts of members.
+
+    :param room_taken: whether another pod has taken capacity of the plan.
+    """
     plan = _plan(gang, phase, decision, plan_id, before)
     counts = _counts(gang, phase, plan)
     if room_taken:
@@ -195,7 +202,7 @@ def _plan_and_counts(
 
 
 def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status) -> dict[str, Any]:
-    """The fields that tell of the plan, or of the search for one."""
+    """Return the status fields of the plan, or of the search for a plan."""
     if decision is None and phase is Phase.PLACED:
         return _settled_plan(gang, before)
     if decision is None and phase.planned:
@@ -223,7 +230,7 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
 
 
 def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
-    """Of a gang with a plan, why it is here; of one without, what is in its way."""
+    """Return why a planned gang got its place, or why an unplanned gang has none; None if there is nothing to say."""
     if not planned:
         explanation: Status = report["explanation"]
         return explanation
@@ -231,19 +238,19 @@ def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status
 
 
 def _flavors(gang: Gang, planned: Sequence[str], before: Status) -> list[str] | None:
-    """The flavors of the plan; those of the one before as long as a member still runs in them."""
+    """Return the flavors of the plan, or else the previous flavors while a member is bound; None if there are none."""
     kept = before.get("flavors") or () if any(member.pod.bound for member in gang.members) else ()
     return list(planned or kept) or None
 
 
 def _topology(decision: Decision | None, before: Status) -> str | None:
-    """The topology that the gang was planned in, now or last."""
+    """Return the topology in which the gang was last planned; None if there is none."""
     searched = decision is not None and decision.outcome in (Outcome.PLACED, Outcome.UNPLACEABLE)
     return decision.topology if decision is not None and searched else before.get("topology")
 
 
 def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
-    """What the plan has come to: members may have left since, and nobody else came."""
+    """Return the plan of a placed gang without the members that have left since."""
     kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
     bound = [member for member in gang.members if member.pod.bound]
     if (levels := _levels_used(kept.get("levels") or (), [each.pod.spec.node_name for each in bound])) is not None:
@@ -252,7 +259,10 @@ def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
 
 
 def _levels_used(levels: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, Any]] | None:
-    """The levels as these nodes use them, by the paths that the plan told; None where it did not tell of them all."""
+    """Return the levels as these nodes use them, from the paths in the plan.
+
+    None if there are no nodes, or if the plan lacks the path of a node.
+    """
     paths = {domain["path"][-1]: domain["path"] for domain in levels[-1]["domains"]} if levels else {}
     if not nodes or not all(node in paths for node in nodes):
         return None
@@ -266,7 +276,7 @@ def _levels_used(levels: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> l
 
 
 def _assigned(members: Iterable[Member]) -> list[dict[str, Any]]:
-    """Where members are, or were nominated to be, as they say themselves."""
+    """Return the assignments of members by their bound or planned nodes, as their pods record them."""
     return [
         without_nulls(
             {
@@ -297,7 +307,7 @@ def _counts(gang: Gang, phase: Phase, plan: Mapping[str, Any]) -> dict[str, int]
 
 
 def _summary(counts: Mapping[str, int], levels: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What `kubectl get gangs` shows: members bound of those expected, and the narrowest domain that holds all."""
+    """Return the columns of `kubectl get gangs`: bound and expected members, and the narrowest domain of them all."""
     summary = {"pods": f"{counts['bound']}/{counts['expected']}"}
     shared = [level for level in levels if len(level["domains"]) == 1]
     if shared:
@@ -306,7 +316,7 @@ def _summary(counts: Mapping[str, int], levels: Sequence[Mapping[str, Any]]) -> 
 
 
 def _missing(gang: Gang) -> str:
-    """What keeps the gang from being complete; "" if nothing does."""
+    """Return the reason for which the gang is incomplete; "" if it is complete."""
     if gang.waiting_for:
         return f"waits for {listed(gang.waiting_for)}"
     existing = Counter(member.pod_set for member in gang.counted)
@@ -355,7 +365,7 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
 
 
 def _held(gang: Gang) -> str:
-    """For whom room is held, at the end of a message; "" where nobody is to come."""
+    """Return the end of a message that lists the expected pods with reserved capacity; "" if there are none."""
     names = [member.pod.metadata.name for member in gang.to_come]
     again = " again" if gang.made_again else ""
     return f"; room is held for {compressed(names)}, until {gang.source} makes them{again}" if names else ""
@@ -364,7 +374,7 @@ def _held(gang: Gang) -> str:
 def _settled(gang: Gang, bound: int, nodes: str) -> str:
     ended = f"{pods(gang.succeeded)} {'has' if gang.succeeded == 1 else 'have'} succeeded" if gang.succeeded else ""
     running = f"{pods(bound)} {'is' if bound == 1 else 'are'} bound on {nodes}" if bound else ""
-    waiting = len(gang.members) - bound - len(gang.to_come)  # beyond the minimum; they say themselves what for
+    waiting = len(gang.members) - bound - len(gang.to_come)  # beyond the minimum; their pods say what they wait for
     return ", ".join(filter(None, (running, ended, f"{waiting} more wait{'s' * (waiting == 1)}" * (waiting > 0))))
 
 
@@ -375,7 +385,7 @@ def _victims(victims: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _timed_out(phase: Phase, before: Status, *, reported: bool | None) -> bool | None:
-    """None: the condition has never been set and is left out."""
+    """Return the value of the condition TimedOut. None: the condition has never been set and is omitted."""
     if reported is not None:
         return reported
     known = [each.get("status") == "True" for each in before.get("conditions") or () if each.get("type") == "TimedOut"]

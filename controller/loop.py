@@ -1,5 +1,6 @@
-"""The controller's loop: look, decide, act, report. Level-triggered: what is kept from round to round is the cluster as
-it was seen, and a round that fails forgets it.
+"""The controller's loop: read, decide, act, report. It is level-triggered.
+
+The state kept between reconciles is the cluster as it was read. A reconcile that fails drops this state.
 """
 
 import logging
@@ -45,48 +46,48 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 FIRST_IN_LINE = "0"
-"""Stands for the age of a gang whose lost members are made again: it comes before the others of its priority."""
+"""The creation time used for a gang whose lost members are being recreated: it sorts first within its priority."""
 LAST_IN_LINE = "9998"
-"""Stands for the age of a gang whose time was over once: it comes after the newer ones of its priority."""
+"""The creation time used for a gang whose schedule timeout has ended once: it sorts last within its priority."""
 
 
 @dataclass(slots=True)
 class LoopState:
-    """State kept between rounds. It is a cache: every field can be rebuilt from the cluster."""
+    """State kept between reconciles. It is a cache: every field can be rebuilt from the cluster."""
 
     looker: Looker
     gang_rounds: GangRounds
     urgencies: Urgencies
     due: Due = field(default_factory=lambda: Due(at=0.0, unfinished=False))
-    """When the next round is."""
+    """When the next reconcile is due."""
     invalid: list[GangKey] = field(default_factory=list)
     fresh: bool = True
-    """Whether no round has gone by yet: who went before is not known."""
+    """Whether no reconcile has run yet, so that gangs which disappeared earlier are not known."""
     handover: Handover = field(default_factory=Handover)
 
 
 LATE_SECONDS = 0.01
-"""When the cache is asked again whether it shows what was written."""
+"""Seconds until the cache is checked again for the writes of the last reconcile."""
 
 
 class Outcome(Enum):
-    """How a round ended. The values are labels of `phalanx_round_duration_seconds`."""
+    """The outcome of a reconcile. The values are labels of `phalanx_round_duration_seconds`."""
 
     DONE = "done"
     LATE = "late"
-    """The cache does not show the writes of the round before yet: nothing was decided."""
+    """The cache does not show the writes of the last reconcile yet, so nothing was decided."""
     LOST = "lost"
-    """The term ended during the round."""
+    """The term ended during the reconcile."""
     FAILED = "failed"
-    """An internal error; the log has it."""
+    """An internal error, which is logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The result of one reconcile round.
+    """The result of one reconcile.
 
-    `writes`: how many requests changed the cluster. `due`: when (monotonic seconds) the next round is due if nothing
-    changes; infinity if none is.
+    `writes`: how many requests changed the cluster. `due`: when the next reconcile is due if nothing changes, in
+    monotonic seconds; infinity if none is.
     """
 
     outcome: Outcome
@@ -95,7 +96,7 @@ class Round:
 
 
 class Controller:
-    """Leads: carries every gang of the cluster through the protocol."""
+    """The leading controller: it carries every gang of the cluster through the release protocol."""
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class Controller:
         self._quota_shortages = QuotaShortages(clock)
 
     def lead(self, lost: threading.Event) -> None:
-        """Run rounds until leadership is lost."""
+        """Reconcile until leadership is lost."""
         with self._cache.journal() as journal:
             known = self.begin(journal)
             while not lost.is_set():
@@ -154,9 +155,9 @@ class Controller:
                     self._clock.wait(lost, IDLE_SECONDS)
 
     def begin(self, journal: Journal) -> LoopState:
-        """Return the state before the first round: nothing is known, and the first round reads everything.
+        """Return the state before the first reconcile. It is empty, and the first reconcile reads everything.
 
-        :param journal: notes what changes in the cache from now on.
+        :param journal: records the changes of the cache from now on.
         """
         self._planner.forget_others(())
         return LoopState(
@@ -167,9 +168,9 @@ class Controller:
         )
 
     def step(self, known: LoopState) -> Round:
-        """Run one reconcile round on the cache as it is now, without waiting.
+        """Run one reconcile on the present cache, without waiting.
 
-        After a round that FAILED, `known` is of no use: call `begin` again.
+        After a reconcile that FAILED, `known` is not valid any more: call `begin` again.
         """
         started, done = self._clock.monotonic(), self._writer.done
         outcome = self._round_safely(known)
@@ -222,7 +223,7 @@ class Controller:
         known.due.hurried = self._writer.done != done and known.gang_rounds.hurried
 
     def _tell(self, known: LoopState, picture: ClusterView, turn: Turn) -> None:
-        """Tell what concerns no gang that can be planned, and how all of them stand."""
+        """Report everything besides gangs that can be planned, send gang states to observers, and set the due times."""
         invalid = self._invalid_gangs.tell(picture)
         self._status_sync.show(picture, turn)
         self._strays.tell(picture)
@@ -238,14 +239,20 @@ class Controller:
         known.due.at = min(self._planner.due, status_due, self._departure_due())
 
     def _departure_due(self) -> float:
-        """Return when (monotonic seconds) a terminating pod counts otherwise though no object changes."""
+        """Return when a terminating pod begins to count differently although no object changes.
+
+        The result is in monotonic seconds; infinity if there is no such pod.
+        """
         time = self._cache.next_departure()
         if time is None:
             return float("inf")
         return self._clock.monotonic() + max(0.0, (time - self._clock.wall()).total_seconds())
 
     def _decide(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> ClusterView:
-        """Answer every round that needs a plan; the picture beside the plans that are in force."""
+        """Set the decision of every gang that needs a plan.
+
+        Return the cluster view in which the victims of plans in force are leaving.
+        """
         for gang_round in gang_rounds:
             over = gang_round.timed_out is None and expired(gang_round.gang, gang_round.status, self._clock.wall())
             if over and not _let_go(gang_round):
@@ -268,7 +275,7 @@ class Controller:
         return picture
 
     def _expire(self, gang_round: GangRound, picture: ClusterView) -> None:
-        """The gang's time is over: what it holds is given back, and it goes to the end of its line."""
+        """End the schedule timeout of a gang: its capacity is freed, and it goes to the end of its priority's queue."""
         message = (
             f"was not placed within {gang_round.gang.schedule_timeout_seconds} s: its room is given back for others"
         )
@@ -283,8 +290,9 @@ class Controller:
 
 
 def holds_meanwhile(gang_round: GangRound) -> bool:
-    """Whether a gang keeps what it holds until there is an answer, however long that takes: of its pods that are made
-    again more have been lost, and its plan for the others has not fallen.
+    """Return whether a gang keeps its reserved capacity until planning has an answer, however long that takes.
+
+    That is so if lost members are being recreated, more members have been lost, and the plan for the others is valid.
     """
     step = gang_round.step
     planned = isinstance(step, NeedPlan) and step.cause is None and gang_round.record is not None
@@ -296,7 +304,10 @@ def _let_go(gang_round: GangRound) -> bool:
 
 
 def _in_line(gang_round: GangRound) -> Gang:
-    """The gang with what stands for its age: whose pods are made again had their room already."""
+    """Return the gang with the creation time that decides its order within its priority.
+
+    A gang whose lost members are being recreated comes first, because it had its capacity before.
+    """
     if gang_round.gang.made_again:
         return replace(gang_round.gang, created=FIRST_IN_LINE)
     return replace(gang_round.gang, created=LAST_IN_LINE) if gang_round.timed_out else gang_round.gang

@@ -1,8 +1,8 @@
-"""Members that ran and are lost, and that their workload makes again: until it has, their gang keeps room for them.
+"""Lost members that their workload recreates. Until it has recreated them, their gang keeps capacity for them.
 
-What the cluster shows of a gang comes in, with how it stood in the last round; out goes the gang with a member for each
-pod that is to come in place of a lost one (docs/decisions/0034). It is planned, and its room held, like any pod to come
-(docs/decisions/0022). Memory only: a controller that is started again goes by what it sees.
+The input is the gang as the cluster shows it, and its state in the last reconcile. The output is the gang with a member
+for each pod that will replace a lost one (docs/decisions/0034). Such a member is planned, and its capacity is reserved,
+like any expected pod (docs/decisions/0022). The state is in memory only: a restarted controller starts without it.
 """
 
 import logging
@@ -25,20 +25,20 @@ from kube.placeholders import is_seat, matched, to_come
 from timing.clock import SYSTEM_CLOCK, Clock, seconds_since
 
 _MAKES_NONE = ("Pod", "Gang", "PodGroup")
-"""Kinds of objects that ask for a gang and make no pods."""
+"""Kinds of objects that ask for a gang and create no pods."""
 
 _At = tuple[str, str]
-"""Where a member stands in its gang: its pod set, and the name of its pod."""
+"""A member's position in its gang: its pod set, and the name of its pod."""
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Lost:
-    """A pod that ran, and the member that stands for its successor.
+    """A pod that ran, and `seat`, the member that represents its successor.
 
-    `since` (monotonic seconds): when it was last seen to be on its way out. `planned`: a plan has had a place for it.
-    `heir`: the uid of the pod that has come, "" while there is none.
+    `since`: the last time at which the pod was seen terminating, in monotonic seconds. `planned`: whether a plan has
+    had a place for the successor. `heir`: the UID of the successor that has arrived; "" while there is none.
     """
 
     pod: Pod
@@ -49,12 +49,12 @@ class _Lost:
 
     @property
     def at(self) -> _At:
-        """Where it stands in its gang."""
+        """The successor's position in its gang."""
         return self.seat.pod_set, self.seat.pod.metadata.name
 
 
 class LostMembers:
-    """The lost members of all gangs, until they are made again or time is over."""
+    """The lost members of all gangs, until they are recreated or `seconds` have passed."""
 
     def __init__(self, seconds: float, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._seconds = seconds
@@ -62,28 +62,31 @@ class LostMembers:
         self._read: dict[GangKey, Gang] = {}
         """Gangs as they were last read."""
         self._lost: dict[GangKey, dict[str, _Lost]] = {}
-        """By gang and by the uid of the pod that ran."""
+        """The lost members by gang, then by the UID of the pod that ran."""
         self._made: dict[GangKey, Gang] = {}
-        """What was handed out last: the same for the same."""
+        """The gangs that `gang` returned last. An equal gang is returned as the same object."""
         self._refused: set[GangKey] = set()
-        """Gangs that have been told since their last loss that there is no place for them."""
+        """Gangs that have been rejected since their last loss."""
 
     @property
     def charged(self) -> Mapping[GangKey, Gang]:
-        """The gangs whose queues are charged for members to be made again, as they were handed out last: until they are
-        told that there is no place for them.
+        """The gangs whose queues are charged for lost members that are being recreated, as `gang` returned them last.
+
+        A gang is not charged any more once it is rejected.
         """
         return {key: gang for key, gang in self._made.items() if key not in self._refused}
 
     def refuse(self, key: GangKey) -> None:
-        """There is no place for the gang."""
+        """Record that the gang was rejected."""
         if key in self._lost:
             self._refused.add(key)
 
     def gang(self, key: GangKey, before: GangRound | None, picture: ClusterView) -> Gang | None:
-        """The gang as it is to be planned now; None where there is none. `before`: its last round.
+        """Return the gang as it is planned now; None if it does not exist.
 
-        An error of ours at one gang has only that one's room not held.
+        After an internal error the gang is returned without members for lost pods, so no other gang is affected.
+
+        :param before: the gang's `GangRound` of the last reconcile.
         """
         try:
             return self._gang(key, before, picture)
@@ -98,7 +101,7 @@ class LostMembers:
             self._read[key] = read
         if last is not None and read is not last and before is not None:
             self._note(last, read, before, picture)
-        of_a_part = last is not None and last.part  # which nobody reads while it has no pods
+        of_a_part = last is not None and last.part  # which is not read while it has no pods
         base = replace(last, members=()) if last is not None and of_a_part and read is None else read
         manifest = _workload(base, picture) if base is not None and key in self._lost else None
         if base is None or manifest is None:
@@ -115,20 +118,21 @@ class LostMembers:
         return self._made[key]
 
     def _end(self, key: GangKey, read: Gang | None) -> None:
-        """Nobody is awaited any more."""
+        """Forget the lost members of the gang, and remember the gang as it was read."""
         self.forget(key)
         if read is not None:
             self._read[key] = read
 
     def forget(self, key: GangKey) -> None:
-        """The gang is no more."""
+        """Forget the gang."""
         for memory in (self._read, self._lost, self._made):
             memory.pop(key, None)
         self._refused.discard(key)
 
     def _note(self, last: Gang, read: Gang | None, before: GangRound, picture: ClusterView) -> None:
-        """Remember who ran when the gang was last read, and does not any more: of one that was whole. While others are
-        evicted for it, it is left as it is: that plan is not to fall.
+        """Record members that ran when the gang was last read and are lost now, if the gang was whole.
+
+        Nothing is recorded while a plan evicts victims for the gang, so that this plan is not invalidated.
         """
         evicting = before.record is not None and before.record.victims
         if evicting or last.source.kind in _MAKES_NONE or not was_whole(last, before.status):
@@ -145,8 +149,9 @@ class LostMembers:
                 self._refused.discard(last.key)
 
     def _let_go_of(self, key: GangKey, gang: Gang, record: PlanRecord | None, picture: ClusterView) -> None:
-        """Forget those whose place somebody has taken, once he is let go: a gated pod may go, too. And those that have
-        not come in time.
+        """Forget lost members whose successor is released, or whose successor has not arrived in time.
+
+        A successor that is still gated does not count, because it may be deleted, too.
         """
         lost, now = self._lost[key], self._clock.monotonic()
         gated = {member.pod.metadata.uid: member.pod.gated_by(GATE) for member in gang.members}
@@ -168,7 +173,7 @@ class LostMembers:
 
 
 def _workload(gang: Gang, picture: ClusterView) -> Manifest | None:
-    """The object that makes the gang's pods, where it will make such again as are lost."""
+    """Return the object that creates the gang's pods, if it will recreate lost ones; None otherwise."""
     at = gang.source
     manifest = picture.sources.get(group_of(at.api_version), at.kind, at.namespace, at.name)
     if manifest is None or gang.waiting_for or at.namespace in picture.ending or not goes_on(manifest, gang.part):
@@ -177,23 +182,23 @@ def _workload(gang: Gang, picture: ClusterView) -> Manifest | None:
 
 
 def _is_lost(pod: Pod, now: Pod | None) -> bool:
-    """Whether a pod that ran is gone, on its way out, or has failed. `now`: the pod of its name, as it is."""
+    """Return whether a pod that ran is gone, terminating, or has failed. `now`: the present pod of that name."""
     if now is None or now.metadata.uid != pod.metadata.uid:
         return True
     return now.status.phase != "Succeeded" and (now.terminating or now.finished)
 
 
 def _leaving(pod: Pod, seconds: float, now: datetime) -> bool:
-    """Whether a pod is on its way out, and not so late that its node must have gone."""
+    """Return whether a pod is terminating, and is less than `seconds` overdue; beyond that its node must be gone."""
     late = seconds_since(pod.metadata.deletion_timestamp or "", now)
     return late is not None and late < seconds
 
 
 def _with_seats(gang: Gang, lost: Collection[_Lost], record: PlanRecord | None) -> Gang:
-    """The gang with a member for each lost one that is missing still.
+    """Return the gang with a member for each lost one that is still missing.
 
-    Until as many as must run together are there again, one that has come leaves its planned seat as it is: it may be
-    deleted once more, and a gated pod is gone at once. Then the placeholder has kept the room.
+    An arrived pod does not replace its planned expected pod while fewer members exist than must run together. The pod
+    may be deleted again, and a gated pod is gone at once. In that case the placeholder has kept the capacity.
     """
     placed = {each.uid for each in record.members} if record is not None else set()
     seats = {each.at: each.seat for each in lost}
@@ -220,9 +225,9 @@ def _with_seats(gang: Gang, lost: Collection[_Lost], record: PlanRecord | None) 
 
 
 def _come_for(gang: Gang, seats: Iterable[_At], placed: Collection[str]) -> Mapping[_At, str]:
-    """The uids of gated pods that have come for these seats.
+    """Return the UIDs of gated pods that have arrived for these expected pods, by position.
 
-    :param placed: the uids of pods that have a place already, and come for none.
+    :param placed: the UIDs of pods that already have a place and therefore replace no expected pod.
     """
     new = [each for each in gang.members if each.pod.gated_by(GATE) and not to_come(each.pod)]
     arrived = {(each.pod_set, each.pod.metadata.name): each.pod.metadata.uid for each in new}
@@ -232,7 +237,7 @@ def _come_for(gang: Gang, seats: Iterable[_At], placed: Collection[str]) -> Mapp
 
 
 def _missing(gang: Gang, seats: Mapping[_At, Member], taken: Collection[_At]) -> Iterator[Member]:
-    """Those for which nobody has come, and no more than the workload still has to make of each pod set."""
+    """Yield the expected pods that no pod has replaced, at most as many as each pod set still lacks."""
     there = {(each.pod_set, each.pod.metadata.name) for each in gang.members}
     missing = Counter({each.name: each.count for each in gang.pod_sets})
     missing.subtract(each.pod_set for each in gang.members)

@@ -1,6 +1,6 @@
-"""Errors of ours that show at one gang: they are told on it, it is left alone for a moment, and no other is stopped.
+"""Internal errors at one gang: they are reported on the gang, which is skipped for a moment. No other gang is stopped.
 
-What concerns everybody goes through: a term that is over, an API server that cannot be reached.
+Errors that concern all gangs are raised: a term that is over, or an API server that cannot be reached.
 """
 
 import logging
@@ -26,14 +26,14 @@ LOG = logging.getLogger(__name__)
 FAILED = "could not be handled: an error of Phalanx itself, told in the controller's log; it is tried again"
 
 RETRIES = Backoff(first=0.5, longest=30.0)
-"""When a gang is tried again at which an error of ours has shown."""
+"""The back-off, in seconds, of a gang after an internal error."""
 _OF_EVERYBODY = (LeadershipLostError, ApiException, *UNREACHABLE)
 
 _T = TypeVar("_T")
 
 
 class Doing(Enum):
-    """What fails at a gang."""
+    """The activity that fails at a gang."""
 
     LOOKING = "what is due for it cannot be told"
     ACTING = "what is due for it cannot be done"
@@ -41,7 +41,7 @@ class Doing(Enum):
 
 
 class _Mishap(NamedTuple):
-    """What failed last at a gang: how often in a row, until when (monotonic seconds) it is not tried again, and how."""
+    """The last internal error at a gang: times in a row, the time of the next try (monotonic seconds), and the text."""
 
     times: int
     again: float
@@ -49,7 +49,7 @@ class _Mishap(NamedTuple):
 
 
 class Mishaps:
-    """Which gangs have met an error of ours. To be used by the rounds, and by the writes that they wait for."""
+    """The gangs with internal errors. Reconciles use it, and the writes for which they wait."""
 
     def __init__(self, writer: Writer, metrics: Metrics, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
@@ -58,14 +58,14 @@ class Mishaps:
         self._known: dict[tuple[GangKey, Doing], _Mishap] = {}
 
     def tried(self, gang_round: GangRound, doing: Doing, call: Callable[[], _T]) -> _T | None:
-        """What the call for a gang answers; None where it fails: then the gang is left alone, and says so."""
+        """Return the result of the call for a gang. If it fails, return None and set the gang's `failed` message."""
         key = gang_round.gang.key
         found = self.looked(key, doing, call)
         gang_round.failed = gang_round.failed or self.pausing(key, doing)
         return found
 
     def looked(self, key: GangKey, doing: Doing, call: Callable[[], _T]) -> _T | None:
-        """The same for a gang that has no round yet."""
+        """Return the result of the call for a gang without a `GangRound`. If it fails, record it and return None."""
         try:
             return call()
         except _OF_EVERYBODY:
@@ -80,28 +80,31 @@ class Mishaps:
             return None
 
     def pausing(self, key: GangKey, doing: Doing) -> str:
-        """What is said of a gang at which this has failed a moment ago, so that it is not tried; "" for any other."""
+        """Return the message for a gang whose back-off after this error is not over; "" for any other gang."""
         known = self._known.get((key, doing))
         return FAILED if known is not None and self._clock.monotonic() < known.again else ""
 
     def any_at(self, key: GangKey) -> bool:
-        """Whether something has failed at the gang since it was last carried through a round."""
+        """Return whether an activity has failed at the gang since its last reconcile without an error."""
         return bool(self._known) and any((key, doing) in self._known for doing in Doing)
 
     def carried(self, key: GangKey) -> None:
-        """The gang was carried through a round: what was to be tried again has been."""
+        """Forget errors whose back-off is over, after a reconcile of the gang without an error."""
         for doing in Doing if self._known else ():
             if not self.pausing(key, doing):
                 self._known.pop((key, doing), None)
 
     def forget(self, key: GangKey) -> None:
-        """The gang is no more."""
+        """Forget a gang that no longer exists."""
         for doing in Doing:
             self._known.pop((key, doing), None)
 
     def say(self, doing: Doing, shown: Iterable[tuple[GangKey, Manifest]], most: int) -> None:
-        """Write on the Gang objects of gangs at which this fails that nothing else can be said of them, for `most` at a
-        time; their last status stays beside that. Where that fails, too, it stands in the log alone.
+        """Write the error message to the Gang objects of gangs at which this activity fails.
+
+        The other fields of their status stay. If the write fails, too, the error is in the log only.
+
+        :param most: the most Gang objects that are written in one call.
         """
         saying = [(key, manifest) for key, manifest in shown if manifest["metadata"].get("uid") and _silent(manifest)]
         self._writer.each(

@@ -1,4 +1,4 @@
-"""When the next round begins (docs/decisions/0025): at once for what somebody waits for, together for all else."""
+"""When the next reconcile begins (docs/decisions/0025): at once for changes that a gang waits for, else in batches."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -11,23 +11,24 @@ from timing.clock import SYSTEM_CLOCK, Clock
 from timing.duty_cycle import DutyCycle
 
 IDLE_SECONDS = 0.5
-"""A round is due this long after the last one though nothing changed, where pauses or timeouts may have ended."""
+"""Seconds after which a reconcile is due without a change, if pauses or timeouts may have ended."""
 AT_ONCE_SECONDS = 0.005
-"""Changes come in bursts, by several watches: even what is urgent waits for so long for what comes with it."""
+"""Seconds for which even an urgent change waits, because changes come in bursts, by several watches."""
 SETTLE = DutyCycle(rest=1, shortest=0.02, longest=0.2)
-"""The pause before a round for which no gang waits."""
+"""The pause before a reconcile for which no gang waits."""
 GATHER = DutyCycle(rest=3, shortest=0.5, longest=1.0)
-"""The pause before a round for changes that may wait: such rounds use a quarter of a processor at most."""
+"""The pause before a reconcile for changes that may wait. Such reconciles use at most a quarter of a processor."""
 _TICK_SECONDS = 0.005
-"""While changes come in, it is looked at them so often."""
+"""Seconds between two checks of the changes while changes arrive."""
 
 
 @dataclass(slots=True)
 class Due:
-    """What the last round leaves: when the next one is due though nothing changes.
+    """The result of the last reconcile that decides when the next one is due without a change.
 
-    `version`: the cache's, that the last round has seen. `at`: monotonic seconds. `hurried`: the last round has changed
-    something from which another step follows. `spent`: seconds of the processor that it took.
+    `version`: the cache version that the last reconcile read. `at`: the due time in monotonic seconds. `unfinished`:
+    pauses or timeouts may end without a change. `hurried`: a write of the last reconcile makes another step due.
+    `spent`: the processor time of the last reconcile, in seconds.
     """
 
     version: int = -1
@@ -36,11 +37,11 @@ class Due:
     hurried: bool = False
     spent: float = 0.0
     late: bool = False
-    """Whether the cache did not show the writes of the round before: an answer of the planner starts no round then."""
+    """Whether the cache did not show the writes of the last reconcile. Then a planner's answer starts no reconcile."""
 
 
 class Pace:
-    """Waits for the next round. `answered`: whether a plan was found that no round has taken up."""
+    """Waits for the next reconcile. `answered`: whether there is a plan that no reconcile has read."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Pace:
         self._answered = answered
 
     def wait(self, last: Due, lost: threading.Event) -> None:
-        """Return when a round is due, or leadership is lost."""
+        """Return when a reconcile is due, or leadership is lost."""
         pauses, version, due = _pauses(last.spent), last.version, self.due(last)
         while not lost.is_set() and (last.late or not self._answered()) and (left := due - self._clock.monotonic()) > 0:
             if self._cache.wait_for_change(version, min(left, IDLE_SECONDS)) == version:
@@ -70,7 +71,7 @@ class Pace:
             self._clock.wait(lost, min(_TICK_SECONDS, max(0.0, due - self._clock.monotonic())))
 
     def due(self, last: Due) -> float:
-        """Return when (monotonic seconds) the next round is due if nothing changes; infinity if none is."""
+        """Return when the next reconcile is due if nothing changes, in monotonic seconds; infinity if none is."""
         now = self._clock.monotonic()
         if last.hurried:
             return now + _pauses(last.spent)[Urgency.SOON]

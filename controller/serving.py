@@ -1,4 +1,4 @@
-"""Puts the controller together and runs it until it is told to stop."""
+"""Assembles the controller and runs it until it is stopped."""
 
 import contextlib
 import faulthandler
@@ -53,21 +53,21 @@ SWITCH_SECONDS = 0.001
 """How long a thread that computes keeps the interpreter while others wait for it; Python's default is 0.005.
 
 The thread that renews the Lease takes the interpreter back after each of some ten system calls. Under load it would
-wait each time behind every thread that computes: rounds, planning, watches.
+wait each time behind every thread that computes: reconciles, planning, watches.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a controller runs. `kubeconfig`: None for in-cluster, else the user's own.
+    """The settings of a controller. `kubeconfig`: None for in-cluster, else the path of the user's own.
 
-    `partly_seconds`: a gang that cannot become whole may run in part so long before it is withdrawn.
-    `restart_seconds`: a lost member must have found no place for so long before its gang is restarted.
-    `topology_seconds`: the statuses of topologies are not written more often than this.
-    `untried_seconds`: a scheduler may take so long over a member that was let go.
-    `writes`: requests in flight at once.
-    `placeholders` False: no room is held for pods that their workload makes only when others run.
-    `observers` are told how the gangs stand after each round.
+    `partly_seconds`: how long a gang that cannot become whole may run in part before it is withdrawn.
+    `restart_seconds`: how long a lost member must have found no place before its gang is restarted.
+    `topology_seconds`: the least time between two writes of the statuses of topologies.
+    `untried_seconds`: how long a scheduler may take to try a released member.
+    `writes`: the most concurrent write requests.
+    `placeholders`: whether capacity is reserved for pods that their workload creates only when others run.
+    `observers` receive the changed states of the gangs after each reconcile.
     """
 
     kubeconfig: str | None
@@ -85,7 +85,7 @@ class Settings:
 
 
 class Server:
-    """One candidate: watches, waits for the lease, leads."""
+    """One replica of the controller: it watches the cluster, waits for the Lease, and leads."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -95,12 +95,15 @@ class Server:
         self._metrics.watch(self._cache)
 
     def unready(self) -> str:
-        """What is missing before it could lead; "" when it could."""
+        """Return what is missing before this replica could lead; "" if it could."""
         missing = self._cache.unsynced()
         return f"not listed yet: {', '.join(missing)}" if missing else ""
 
     def metrics_server(self, host: str, port: int) -> BackgroundPort:
-        """`/metrics` of this replica, whether it leads or not. Raises OSError where the port cannot be had."""
+        """Return the server of this replica's `/metrics`, which runs whether it leads or not.
+
+        :raises OSError: if the port is not available.
+        """
         return metrics_server(host, port, self._metrics, AccessReviewer(self._transport))
 
     def run(self, stop: threading.Event) -> None:
@@ -116,7 +119,7 @@ class Server:
                     return
             LOG.info("caches are synced")
             self._cache.snapshot()
-            gc.freeze()  # lives as long as the process; each full round of the collector would look at all of it
+            gc.freeze()  # these objects live as long as the process; each full collection would scan them all
             _lead(self._settings, self._transport, self._cache, self._metrics, stop)
         finally:
             self._cache.stop()
@@ -125,13 +128,13 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Planners:
-    """Who answers beside the rounds, from term to term."""
+    """The parts that plan in the background of reconciles. They live longer than one term."""
 
     planner: Planner
     restart_checks: RestartChecks
 
     def close(self) -> None:
-        """Answer nothing any more."""
+        """Stop planning."""
         self.planner.close()
         self.restart_checks.close()
 
@@ -146,7 +149,7 @@ def controller_of(
     settings: Settings,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Controller:
-    """The controller for one term, put together."""
+    """Return the assembled controller for one term."""
     mishaps = Mishaps(writer, metrics, clock=clock)
     reporter, planner = Reporter(writer, recorder, metrics, mishaps, clock=clock), planners.planner
     withdrawer = Withdrawer(writer, reporter, mishaps, seconds=settings.partly_seconds, clock=clock)
@@ -190,7 +193,7 @@ def _lead(
         fenced = transport.within(term.allowance)
         writer = Writer(fenced, settings.writes)
         keep_certificate(fenced, settings.keeping, term.lost)
-        # In a thread of its own: a slow answer must not delay the first round of a term.
+        # In a thread of its own: a slow answer must not delay the first reconcile of a term.
         threading.Thread(target=tell_version, args=(transport, recorder), name="version", daemon=True).start()
         controller = controller_of(cache, writer, planners, recorder, metrics=metrics, settings=settings)
         with metrics.leading(), contextlib.closing(writer):

@@ -6,7 +6,7 @@ from gangs.model import Gang
 from timing.clock import seconds_since
 
 BURST_SECONDS = 1.5
-"""A gang whose youngest member is younger than this may well get more members."""
+"""Seconds. A gang whose youngest member is younger than this will probably get more members."""
 
 
 def still_coming(gang: Gang, now: datetime) -> bool:

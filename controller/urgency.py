@@ -1,9 +1,10 @@
-"""How soon the next round is due for what has changed: at once, soon, or together with what comes after it.
+"""How soon the next reconcile is due for a change: at once, soon, or together with later changes.
 
-A round costs as much for one change as for a hundred. So what nobody waits for is gathered: members that come to a gang
-which lacks more of them, the echo of our own writes, members that are bound one after the other, pods of no gang. When
-a gang has just become complete, a probe was answered, or the last member was bound, a round begins at once. Rounds look
-at everything that has changed, so a wrong guess here costs a moment and nothing else (docs/decisions/0025).
+A reconcile costs as much for one change as for a hundred, so changes that no gang waits for are batched. Such changes
+are new members of a gang that lacks more members, and members that are bound one after the other. The watch events of
+the controller's own writes and pods of no gang are batched, too. A reconcile begins at once when a gang has just become
+complete, a probe was answered, or the last member was bound. Each reconcile processes all changes, so a wrong estimate
+only costs a moment (docs/decisions/0025).
 """
 
 from collections.abc import Collection, Iterable
@@ -28,7 +29,7 @@ from planning.decision import Outcome
 
 
 class Urgency(IntEnum):
-    """When the next round is due."""
+    """When the next reconcile is due."""
 
     NEVER = 0
     LATER = 1
@@ -38,36 +39,39 @@ class Urgency(IntEnum):
 
 @dataclass(slots=True)
 class _Awaited:
-    """What a gang waits for: either members that are yet to come, or those it has to be bound."""
+    """The changes that a gang waits for: either the arrival of missing members, or the binding of its members."""
 
     lacking: int
-    """So many more members have to come before it can be planned."""
+    """The number of members that must still arrive before the gang can be planned."""
     known: set[str]
-    """The uids of the members that have come."""
+    """The UIDs of the members that have arrived."""
     unbound: set[str]
-    """The uids of members that have a place in a plan that is being carried out."""
+    """The UIDs of unbound members that have a place in a plan that is being carried out."""
 
 
 class Urgencies:
-    """Judges what changes by what the last round left its gangs to wait for. For the thread of the rounds."""
+    """Estimates the urgency of changes from what the gangs wait for since the last reconcile.
+
+    Use an object from the thread of the reconciles only.
+    """
 
     def __init__(self, cache: ClusterCache, echo: Echo) -> None:
         self._cache = cache
         self._echo = echo
         self._awaited: dict[GangKey, _Awaited | None] = {}
-        """By a name of a gang: what it waits for; None where anything may matter to it."""
+        """By a name of a gang: the changes that it waits for; None if any change may matter to it."""
         self._names: dict[GangKey, frozenset[GangKey]] = {}
-        """By gang: its names, under which it stands above."""
+        """By gang: its names, which are its keys in `_awaited`."""
         self._room: set[GangKey] = set()
-        """Gangs to which room that others leave may matter."""
+        """Gangs to which capacity that other pods free may matter."""
         self._pods: KeptPods | None = None
         self._left: Left = NOTHING
 
     def note(self, gang_rounds: Iterable[GangRound], gone: Collection[GangKey], picture: ClusterView) -> None:
-        """A round is over.
+        """Update the awaited changes at the end of a reconcile.
 
-        :param gang_rounds: those of it that may stand otherwise than before.
-        :param gone: gangs that are no more.
+        :param gang_rounds: the gangs whose state may have changed.
+        :param gone: gangs that no longer exist.
         """
         self._pods, self._left = picture.kept.pods, picture.left
         for key in gone:
@@ -77,7 +81,7 @@ class Urgencies:
             self._take(gang_round)
 
     def of(self, news: News) -> Urgency:
-        """How soon a round is due for what has changed. What is not told by name, as a node, is looked at soon."""
+        """Return how soon a reconcile is due for these changes. Changes without a name, such as of nodes, are SOON."""
         if news.everything or not (news.pods or news.objects):
             return Urgency.SOON
         others = Urgency.SOON if news.unnamed else Urgency.NEVER
@@ -99,7 +103,7 @@ class Urgencies:
             self._awaited.pop(name, None)
 
     def _of_object(self, key: ObjectKey) -> Urgency:
-        """What we write on Gang objects comes back."""
+        """Return the urgency of a changed object. The controller's own writes of Gang objects come back as LATER."""
         manifest = self._cache.objects().get(key) if key[:2] == (GROUP, "Gang") else None
         ours = manifest is not None and self._echo.covers("gangs", manifest["metadata"].get("resourceVersion", ""))
         return Urgency.LATER if ours else Urgency.SOON
@@ -120,7 +124,7 @@ class Urgencies:
         return _of_coming(pod, awaited) if awaited.lacking else _of_planned(pod, awaited)
 
     def _name(self, key: str, pod: Pod | None) -> GangKey | None:
-        """The gang that a pod names, or named when it was there."""
+        """Return the gang that a pod names, or named while it existed; None if there is none."""
         if pod is not None and (found := dialect_of(pod, self._left)) is not None:
             return found[1]
         return self._pods.claim(key) if self._pods is not None else None
@@ -142,7 +146,7 @@ def _of_coming(pod: Pod, awaited: _Awaited) -> Urgency:
 
 
 def _of_planned(pod: Pod, awaited: _Awaited) -> Urgency:
-    """Of a member with a place in a plan: our own writes come back, and it is bound."""
+    """Return the urgency of a changed member with a place in a plan: the controller's own write, or its binding."""
     if pod.metadata.uid not in awaited.unbound:
         return Urgency.LATER if pod.bound else Urgency.SOON
     if pod.bound:
@@ -164,7 +168,7 @@ def _awaited(gang_round: GangRound) -> _Awaited | None:
 
 
 def _lacking(gang: Gang) -> int:
-    """How many more members have to come at least; 0 where something else may be missing."""
+    """Return the least number of members that must still arrive; 0 if something else may be missing."""
     if gang.waiting_for or gang.to_come:
         return 0
     return max(gang.min_member, sum(each.min_count for each in gang.pod_sets)) - len(gang.members) - gang.succeeded

@@ -1,4 +1,4 @@
-"""Tells when this cluster's Kubernetes does less for a gang than Phalanx relies on elsewhere."""
+"""Reports when this cluster's version of Kubernetes lacks a guarantee that Phalanx uses on newer versions."""
 
 import logging
 
@@ -13,7 +13,7 @@ LOG = logging.getLogger(__name__)
 
 
 def tell_version(transport: Transport, recorder: Recorder) -> None:
-    """Ask the API server what it is; log and record an event where something cannot be promised on it."""
+    """Read the API server's version. If it lacks a guarantee, log a warning and record an event."""
     try:
         version: str = transport.request("GET", "/version")["gitVersion"]
     except (ApiException, *UNREACHABLE) as error:

@@ -1,7 +1,7 @@
-"""Plain objects by group, kind, namespace and name, and by whatever else they are sought by.
+"""Plain objects by group, kind, namespace and name, and by further indexes.
 
-A `Catalog` never changes; `changed` makes a new one that shares with the old one whatever stayed the same. To look
-something up costs no look at the other objects, however many there are.
+A `Catalog` never changes. `changed` returns a new one that shares all unchanged parts with the old one. The cost of a
+look-up does not depend on the number of objects.
 """
 
 from collections import defaultdict
@@ -14,9 +14,10 @@ ObjectKey = tuple[str, str, str, str]
 Plain = Mapping[str, Any]
 
 Naming = Callable[[Plain], Iterable[Hashable]]
-"""By what an object is to be found, such as the groups that it names; nothing: by nothing.
+"""A function that returns the index values of an object, such as the groups that it names; empty for none.
 
-A function of a module, because what it said is remembered; it must say the same of the same object, and raise nothing.
+It must be a module's function, because it is the key of the index. It must return equal values for the same object, and
+raise no exception.
 """
 
 _Place = tuple[str, str]
@@ -25,7 +26,7 @@ _Index = dict[Hashable, frozenset[_Place]]
 
 
 class _Shelf:
-    """The objects of one kind. Its indexes are made when they are first asked for, and kept through changes."""
+    """The objects of one kind. An index is built when it is first used, and then updated with each change."""
 
     __slots__ = ("indexes", "named")
 
@@ -63,7 +64,7 @@ class _Shelf:
         for namespace, there in own.items():
             if not there:
                 del shelf.named[namespace]
-        for by, index in self.indexes.copy().items():  # whoever asks meanwhile may add one
+        for by, index in self.indexes.copy().items():  # another thread may add an index meanwhile
             shelf.indexes[by] = self._reindexed(by, index, changes)
         return shelf
 
@@ -95,48 +96,51 @@ class Catalog(Mapping[ObjectKey, Plain]):
             self._shelves.setdefault((group, kind), _Shelf()).named.setdefault(namespace, {})[name] = each
 
     def __getitem__(self, key: ObjectKey) -> Plain:
-        """One object. Raises KeyError."""
+        """Return one object.
+
+        :raises KeyError: if there is no such object.
+        """
         found = self._shelf(*key[:2]).get(key[2:])
         if found is None:
             raise KeyError(key)
         return found
 
     def __len__(self) -> int:
-        """How many objects there are."""
+        """Return the number of objects."""
         return sum(len(there) for shelf in self._shelves.values() for there in shelf.named.values())
 
     def __iter__(self) -> Iterator[ObjectKey]:
-        """All keys, those of one kind and namespace together."""
+        """Yield all keys, grouped by kind and namespace."""
         for (group, kind), shelf in self._shelves.items():
             for namespace, there in shelf.named.items():
                 for name in there:
                     yield group, kind, namespace, name
 
     def kinds(self) -> Iterable[tuple[str, str]]:
-        """Group and kind of all there is."""
+        """Return group and kind of all objects."""
         return self._shelves
 
     def has(self, group: str, kind: str) -> bool:
-        """Whether there is an object of this kind."""
+        """Return whether there is an object of this kind."""
         return (group, kind) in self._shelves
 
     def of_kind(self, group: str, kind: str) -> list[Plain]:
-        """The objects of a kind, ordered by namespace and name."""
+        """Return the objects of a kind, ordered by namespace and name."""
         named = self._shelf(group, kind).named
         return [named[namespace][name] for namespace in sorted(named) for name in sorted(named[namespace])]
 
     def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> list[Plain]:
-        """The objects of a kind that `by` says are to be found by this value, ordered by namespace and name."""
+        """Return the objects of a kind for which `by` returns this value, ordered by namespace and name."""
         shelf = self._shelf(group, kind)
         return [shelf.named[namespace][name] for namespace, name in sorted(shelf.index(by).get(value, ()))]
 
     def called(self, namespace: str, name: str) -> list[Plain]:
-        """The objects of every kind that have this name in this namespace."""
+        """Return the objects of every kind that have this name in this namespace."""
         found = (shelf.get((namespace, name)) for shelf in self._shelves.values())
         return [each for each in found if each is not None]
 
     def changed(self, changes: Mapping[ObjectKey, Plain | None]) -> "Catalog":
-        """The same with these objects in place; None takes one out."""
+        """Return a catalog in which these objects are added or replaced. None removes an object."""
         by_kind: defaultdict[tuple[str, str], dict[_Place, Plain | None]] = defaultdict(dict)
         for (group, kind, namespace, name), each in changes.items():
             by_kind[group, kind][namespace, name] = each
@@ -151,9 +155,9 @@ class Catalog(Mapping[ObjectKey, Plain]):
 
     def _shelf(self, group: str, kind: str) -> _Shelf:
         found = self._shelves.get((group, kind))
-        return _Shelf() if found is None else found  # never a common one: indexes of one kind are not for another
+        return _Shelf() if found is None else found  # never a shared one: it would mix the indexes of kinds
 
 
 def cataloged(objects: Mapping[ObjectKey, Plain]) -> Catalog:
-    """The objects as a catalog: themselves where they are one already."""
+    """Return the objects as a catalog; unchanged if they are one already."""
     return objects if isinstance(objects, Catalog) else Catalog(objects)

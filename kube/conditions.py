@@ -1,4 +1,4 @@
-"""Conditions as Kubernetes keeps them in a status: each with the time at which it last became true or false."""
+"""Conditions in a status, each with the time at which its status last changed."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,10 +7,10 @@ from typing import Any
 def kept_conditions(
     conditions: Iterable[dict[str, Any]], before: Iterable[Mapping[str, Any]], now: str, generation: int | None
 ) -> list[dict[str, Any]]:
-    """The conditions with the time of their last transition, which is not `now` where their status is as it was.
+    """Return the conditions with the time of their last transition: `now` if their status has changed, else as before.
 
     :param now: RFC 3339.
-    :param generation: of the object, to be written to each condition; None: none is.
+    :param generation: the object's generation, which is written to each condition; None writes none.
     """
     old = {each.get("type"): each for each in before}
     kept = []

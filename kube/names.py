@@ -9,13 +9,13 @@ NaturalKey = tuple[tuple[tuple[int, int, str], ...], str]
 
 
 _LONGEST = 253
-"""Of an object's name. Longer texts are not remembered: who writes one must not be able to fill our memory."""
+"""The most characters of an object's name. Longer texts are not cached, so that authors cannot fill the memory."""
 
 
 def natural_key(name: str) -> NaturalKey:
-    """Sort key of a name: its digit runs as integers, the rest as text; the raw name decides between equals.
+    """Return the sort key of a name: its digit runs as integers, the rest as text. The raw name is the tie-break.
 
-    Integers go by their length, then digit by digit, so that none is too long to be read.
+    Integers are compared by their length, then digit by digit, so that no integer is too long to be parsed.
     """
     return _remembered(name) if len(name) <= _LONGEST else _natural_key(name)
 
@@ -30,4 +30,4 @@ def _natural_key(name: str) -> NaturalKey:
 
 
 _remembered = lru_cache(maxsize=1 << 16)(_natural_key)
-"""Every plan sorts the same nodes and domains."""
+"""The cached function. The cache helps because every plan sorts the same nodes and domains."""

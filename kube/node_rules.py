@@ -1,4 +1,4 @@
-"""What keeps pods to certain nodes without standing in their specs, with the words to tell people of it."""
+"""Rules outside of pods' specs that restrict pods to certain nodes, with the texts that explain them to users."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from kube.objects import NodeSelector, NodeSelectorTerm, Requirement
 
 @dataclass(frozen=True, slots=True)
 class NodeRule:
-    """A rule about nodes that something other than the pods' own specs lays down: a group's scope, a pool, a flavor.
+    """A rule about nodes that does not come from the pods' own specs, but from a group's scope, a pool or a flavor.
 
-    `reason`: what is said of a node that it keeps out, as kube-scheduler would word it: "node(s) had no label rack".
-    `lift`: the change after which it would let the node in, as the end of "would fit if"; "" where there is none.
+    `reason`: the message for an excluded node, in kube-scheduler's wording, such as "node(s) had no label rack".
+    `lift`: the change that would allow the node, as the end of "would fit if"; "" if there is none.
     """
 
     selector: NodeSelector
@@ -20,12 +20,12 @@ class NodeRule:
 
 
 def any_of(choices: Iterable[Sequence[Requirement]]) -> NodeSelector:
-    """The selector of nodes that fulfil one of several lists of requirements, none of them empty."""
+    """Return the selector of nodes that fulfil at least one of several non-empty lists of requirements."""
     return NodeSelector(
         node_selector_terms=tuple(NodeSelectorTerm(match_expressions=tuple(choice)) for choice in choices)
     )
 
 
 def labelled(label: str, value: str, reason: str, lift: str = "") -> NodeRule:
-    """The rule that a node must carry a label with a value."""
+    """Return the rule that a node must carry this label with this value."""
     return NodeRule(any_of([[Requirement(key=label, operator="In", values=(value,))]]), reason, lift)

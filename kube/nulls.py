@@ -5,7 +5,7 @@ from typing import Any
 
 
 def without_nulls(value: Any) -> Any:
-    """The same without null fields, at any depth; what stands in a list keeps its place."""
+    """Return the value without null fields, at any depth. The items of a list keep their places."""
     if isinstance(value, Mapping):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list | tuple):

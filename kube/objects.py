@@ -1,5 +1,7 @@
-"""Pods, nodes, namespaces, priority classes, disruption budgets and resource quotas, decoded by msgspec: the fields
-that decide where a pod may run, whether it may be made, and who may be evicted for it.
+"""Pods, nodes, namespaces, priority classes, disruption budgets and resource quotas, decoded by msgspec.
+
+The structs contain the fields that decide where a pod may run, whether it may be created, and which pods may be evicted
+for it.
 
 Every other field is skipped by the decoder without being allocated. Field names follow the Kubernetes API in snake
 case; an absent field has the API's own default. Quantities stay strings here: `kube.quantities` reads them.
@@ -41,7 +43,7 @@ class ObjectMeta(Struct, frozen=True):
 
 
 class Requirement(Struct, frozen=True):
-    """A NodeSelectorRequirement or a LabelSelectorRequirement: they have the same shape."""
+    """A NodeSelectorRequirement or a LabelSelectorRequirement, which have equal fields."""
 
     key: str = ""
     operator: str = ""
@@ -56,20 +58,20 @@ class LabelSelector(Struct, frozen=True):
 
 
 class NodeSelectorTerm(Struct, frozen=True):
-    """Requirements that must all hold. A term without any matches no node."""
+    """Requirements that must all hold. A term without requirements matches no node."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
 class NodeSelector(Struct, frozen=True):
-    """Terms of which one must hold."""
+    """Terms of which at least one must hold."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class PreferredSchedulingTerm(Struct, frozen=True):
-    """A wish for nodes that match a term, weight 1-100."""
+    """A preference for nodes that match a term, with a weight of 1-100."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -85,7 +87,7 @@ class NodeAffinity(Struct, frozen=True):
 
 
 class PodAffinityTerm(Struct, frozen=True):
-    """Pods that match, in the same domain of `topology_key`."""
+    """A rule about matching pods in the same domain of `topology_key`."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -96,14 +98,14 @@ class PodAffinityTerm(Struct, frozen=True):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
-    """A wish, weight 1-100."""
+    """A preference for a pod affinity term, with a weight of 1-100."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(Struct, frozen=True):
-    """core/v1 PodAffinity and PodAntiAffinity: they have the same shape."""
+    """core/v1 PodAffinity and PodAntiAffinity, which have equal fields."""
 
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -246,17 +248,17 @@ class Pod(Struct, frozen=True):
 
     @property
     def bound(self) -> bool:
-        """Whether the pod has its node."""
+        """Whether the pod is bound to a node."""
         return bool(self.spec.node_name)
 
     @property
     def terminating(self) -> bool:
-        """Whether the pod has been deleted and is still there."""
+        """Whether the pod has been deleted and still exists."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def finished(self) -> bool:
-        """Whether the pod has ended and holds no room any more."""
+        """Whether the pod has finished and takes no capacity any more."""
         return self.status.phase in ("Succeeded", "Failed")
 
     def gated_by(self, gate: str) -> bool:
@@ -323,11 +325,11 @@ class DisruptionBudgetSpec(Struct, frozen=True):
 
 
 class DisruptionBudgetStatus(Struct, frozen=True):
-    """policy/v1 PodDisruptionBudgetStatus; None where no controller has counted yet (files)."""
+    """policy/v1 PodDisruptionBudgetStatus. `disruptions_allowed`: None if no controller has counted yet (files)."""
 
     disruptions_allowed: int | None = None
     disrupted_pods: dict[str, str] = {}
-    """By name, since when: pods whose eviction the API server has accepted, and taken off `disruptions_allowed`."""
+    """Pods whose eviction the API server has accepted and subtracted from `disruptions_allowed`: the time by name."""
 
 
 class PodDisruptionBudget(Struct, frozen=True):
@@ -353,7 +355,7 @@ class ScopeSelector(Struct, frozen=True):
 
 
 class ResourceQuotaSpec(Struct, frozen=True):
-    """v1 ResourceQuotaSpec. `hard`: quantities by what is limited, as written."""
+    """v1 ResourceQuotaSpec. `hard`: quantities by limited resource, as written."""
 
     hard: dict[str, str | int | float] = {}
     scopes: tuple[str, ...] = ()
@@ -361,13 +363,13 @@ class ResourceQuotaSpec(Struct, frozen=True):
 
     @property
     def all_scopes(self) -> tuple[QuotaScope, ...]:
-        """All that a pod has to fulfil to be counted, whichever way they are written."""
+        """All scopes that a pod must match to be counted, from `scopes` and `scope_selector`."""
         selected = self.scope_selector.match_expressions if self.scope_selector else ()
         return (*(QuotaScope(scope_name=each) for each in self.scopes), *selected)
 
 
 class ResourceQuotaStatus(Struct, frozen=True):
-    """v1 ResourceQuotaStatus. `used`: as `hard`."""
+    """v1 ResourceQuotaStatus. `used`: quantities by limited resource, as written."""
 
     used: dict[str, str | int | float] = {}
 

@@ -1,7 +1,7 @@
 """Kubernetes quantities as integers in the base unit of their resource.
 
-The parser is the official client's, loaded from its file: importing it the usual way runs the package's `__init__`,
-which loads the whole client (0.4 s) for a function of forty lines that needs only `decimal`.
+The parser is the official client's, loaded from its file. A normal import runs the package's `__init__`, which loads
+the whole client (0.4 s). The parser is a function of forty lines that needs only `decimal`.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ _BINARY = ("memory", "ephemeral-storage")
 _SHOWN_DIGITS = 10_000
 
 _LONG = 64
-"""Texts beyond this are not remembered: who writes one must not be able to fill our memory."""
+"""The most characters of a text that is cached. Longer texts are not cached, so that authors cannot fill the memory."""
 _CHARACTERS = re.compile(r"[0-9A-Za-z.+-]+")
 
 
@@ -85,7 +85,7 @@ _remembered = lru_cache(maxsize=65536)(_amount)
 
 
 def written(resource: str, value: int) -> str:
-    """An amount in base units as people write it, rounded down: cores or millicores, bytes in units for 4 digits."""
+    """Return an amount in base units as text, rounded down: cores or millicores, bytes in units for 4 digits."""
     if resource == "cpu":
         return f"{value}m" if value % 1000 else str(value // 1000)
     if in_bytes(resource):
@@ -96,5 +96,5 @@ def written(resource: str, value: int) -> str:
 
 
 def in_bytes(resource: str) -> bool:
-    """Whether the resource is an amount of memory or storage."""
+    """Return whether the resource is an amount of memory or storage."""
     return resource in _BINARY or resource.startswith("hugepages-")

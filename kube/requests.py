@@ -1,4 +1,4 @@
-"""What a pod takes from a node, as the stock scheduler counts it."""
+"""The resources that a pod takes from a node, as the stock scheduler counts them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from kube.quantities import amount
 
 PODS = "pods"
 RESIZE_PENDING = "PodResizePending"
-"""Condition of a pod whose resize in place has not been begun."""
+"""Condition of a pod whose in-place resize has not begun."""
 
 _INFEASIBLE = "Infeasible"
 _POD_LEVEL = ("cpu", "memory")
@@ -26,17 +26,20 @@ _Asking: TypeAlias = Callable[[Container], _Amounts]
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
-    """Requests by resource in base units, without zeros, and one of "pods".
+    """Return the pod's requests by resource in base units, without zeros, and one of "pods".
 
-    The rule is the API's own (KEP 753, "Resources calculation for scheduling and pod admission"; KEP 2837 for pod-level
-    resources; KEP 1287 and KEP 5419 for a resize in place; `k8s.io/component-helpers/resource` of 1.37): the larger of
-    what runs together at the end (containers and sidecars) and of each init container with the sidecars started before
-    it; pod-level requests stand in for cpu, memory and huge pages; overhead is added. Where the status says what the
-    node has allocated, or what containers have by now, the largest of these and of what is asked for counts; without
-    what is asked for, where the node could never give that. Missing requests default to limits, as the API server does
-    at creation, so that files count the same as served pods.
+    The rule is the API's own. Its sources are KEP 753 ("Resources calculation for scheduling and pod admission"), KEP
+    2837 for pod-level resources, KEP 1287 and KEP 5419 for an in-place resize, and `k8s.io/component-helpers/resource`
+    of 1.37.
 
-    Raises ValueError for a text that is not a quantity.
+    The result is the maximum of the containers that run together at the end (containers and sidecars), and of each init
+    container with the sidecars started before it. Pod-level requests replace this for cpu, memory and huge pages.
+    Overhead is added.
+    If the status contains resources that the node has allocated, or that containers have by now, the largest of these
+    and of the spec's requests counts. The spec's requests do not count if the node can never fulfil them.
+    Missing requests default to limits, as in the API server at creation, so that files count the same as served pods.
+
+    :raises ValueError: for a text that is not a quantity.
     """
     asked = _together(pod, _spec_requests)
     total = asked if not _resized(pod) else _with_resize(pod, asked)
@@ -49,8 +52,12 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 
 
 def pod_limits(pod: Pod) -> dict[str, int]:
-    """Limits by resource in base units, of those resources that have one: of all containers together as above; those of
-    the whole pod stand in for cpu, memory and huge pages; overhead is added. Raises ValueError like `pod_requests`.
+    """Return the pod's limits by resource in base units, for the resources that have a limit.
+
+    The limits of containers are combined as in `pod_requests`. Pod-level limits replace them for cpu, memory and huge
+    pages. Overhead is added to resources with a limit.
+
+    :raises ValueError: for a text that is not a quantity.
     """
     total = _together(pod, _spec_limits)
     for name, value in _amounts(pod.spec.resources.limits if pod.spec.resources is not None else {}).items():
@@ -61,7 +68,7 @@ def pod_limits(pod: Pod) -> dict[str, int]:
 
 
 def all_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
-    """What pods request together, in base units (`pod_requests`)."""
+    """Return the sum of the pods' requests by resource, in base units (`pod_requests`)."""
     total: Counter[str] = Counter()
     for pod in pods:
         total.update(pod_requests(pod))
@@ -69,7 +76,7 @@ def all_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
 
 
 def quantities(pod: Pod) -> Iterator[tuple[str, str, str | int | float]]:
-    """Every quantity of the pod that `pod_requests` and `pod_limits` read: field below the pod, resource, its text."""
+    """Yield every quantity that `pod_requests` and `pod_limits` read: field below the pod, resource, text."""
     spec, status = pod.spec, pod.status
     for resource, quantity in spec.overhead.items():
         yield "spec.overhead", resource, quantity
@@ -95,13 +102,13 @@ def quantities(pod: Pod) -> Iterator[tuple[str, str, str | int | float]]:
 
 
 def _resized(pod: Pod) -> bool:
-    """Whether the status tells of what the node has given."""
+    """Return whether the status may contain resources that the node has allocated."""
     status = pod.status
     return bool(status.container_statuses or status.init_container_statuses or status.allocated_resources)
 
 
 def _with_resize(pod: Pod, asked: _Amounts) -> _Amounts:
-    """All containers together: the largest of what is asked for, allocated and had."""
+    """Return the requests of all containers together: the maximum of requested, allocated and actual resources."""
     status, infeasible = pod.status, _infeasible(pod)
     allocated, had = status.allocated_resources, status.resources.requests if status.resources is not None else None
     if allocated and had:
@@ -116,7 +123,11 @@ def _with_resize(pod: Pod, asked: _Amounts) -> _Amounts:
 
 
 def _given(known: Mapping[str, ContainerStatus], *, infeasible: bool, had: bool) -> _Asking:
-    """What a container has by its status, else what it asks for. `had`: by now; False: what is allocated to it."""
+    """Return a function that gives a container's resources by its status, or else its requests.
+
+    :param infeasible: whether the node can never fulfil the requests, so that they do not count.
+    :param had: True for the resources that the container has by now, False for those allocated to it.
+    """
 
     def given(container: Container) -> _Amounts:
         status = known.get(container.name)
@@ -130,12 +141,12 @@ def _given(known: Mapping[str, ContainerStatus], *, infeasible: bool, had: bool)
 
 
 def _infeasible(pod: Pod) -> bool:
-    """Whether the node can never give what is asked for now."""
+    """Return whether the node can never fulfil the present requests."""
     return any(each.type == RESIZE_PENDING and each.reason == _INFEASIBLE for each in pod.status.conditions)
 
 
 def _together(pod: Pod, asking: _Asking) -> _Amounts:
-    """The aggregate over containers, init containers and sidecars."""
+    """Return the aggregate over containers, init containers and sidecars."""
     if len(pod.spec.containers) == 1 and not pod.spec.init_containers:
         return asking(pod.spec.containers[0])
     running: _Amounts = {}
@@ -157,7 +168,7 @@ def _together(pod: Pod, asking: _Asking) -> _Amounts:
 
 
 def _apply_pod_level(total: _Amounts, pod: Pod) -> None:
-    """Let pod-level requests stand in; pod-level limits are requests where no container asks for that resource."""
+    """Replace totals by pod-level requests. A pod-level limit counts as a request if no container has one."""
     asked = pod.spec.resources or ResourceRequirements()
     requests, limits = _amounts(asked.requests), _amounts(asked.limits)
     if requests and pod.status.resources is not None:
@@ -183,7 +194,7 @@ def _spec_requests(container: Container) -> _Amounts:
 
 @lru_cache(maxsize=1024)
 def _parsed(quantities: bytes) -> _Amounts:
-    """Amounts that are written alike are read once: thousands of containers ask for the same."""
+    """Parse amounts, with a cache by their text, because thousands of containers have equal requests."""
     return _amounts(_decode(quantities))
 
 
@@ -202,17 +213,17 @@ def _raise_to(total: _Amounts, least: Mapping[str, int]) -> None:
 
 
 def shortage(resource: str) -> str:
-    """What is said of a node that has too little of a resource, as kube-scheduler words it (noderesources/fit.go)."""
+    """Return the message for a node that lacks a resource, in kube-scheduler's wording (noderesources/fit.go)."""
     return "Too many pods" if resource == PODS else f"Insufficient {resource}"
 
 
 def needs_devices(spec: PodSpec) -> bool:
-    """Whether the pod has resource claims, or asks for an extended resource."""
+    """Return whether the pod has resource claims, or requests an extended resource."""
     return bool(spec.resource_claims) or next(extended_resources(spec), None) is not None
 
 
 def extended_resources(spec: PodSpec) -> Iterator[str]:
-    """The extended resources that containers ask for: their names have a domain other than Kubernetes' own."""
+    """Yield the extended resources that containers request. Their names have a domain other than Kubernetes' own."""
     for container in (*spec.containers, *spec.init_containers):
         for name in {**container.resources.limits, **container.resources.requests}:
             if "/" in name and not name.startswith("kubernetes.io/"):

@@ -1,6 +1,6 @@
-"""Whether a scheduler has tried a pod, as the pod's own PodScheduled condition tells.
+"""Whether a scheduler has tried a pod, according to the pod's own PodScheduled condition.
 
-The API server writes that condition on pods with a gate, and Phalanx on members that it holds: neither is a try.
+The API server writes that condition on gated pods, and Phalanx writes it on gated members. Neither is a try.
 """
 
 import hashlib
@@ -13,14 +13,14 @@ _GATED = "SchedulingGated"
 
 
 def names_another_scheduler(pod: Pod) -> bool:
-    """Whether the pod names another scheduler than the stock one by its own name."""
+    """Return whether the pod names a scheduler other than the stock scheduler."""
     return pod.spec.scheduler_name not in (STOCK_SCHEDULER, "")
 
 
 def tried(pod: Pod) -> str:
-    """When a scheduler last changed its mind about the pod (RFC 3339), "" where none has tried it yet.
+    """Return when a scheduler last changed its result for the pod (RFC 3339); "" if no scheduler has tried it yet.
 
-    A pod that was made with its node has been tried by nobody, as long as its kubelet has not said that it is there.
+    A pod that was created with its node counts as not tried until its kubelet has reported it.
     """
     condition = _pod_scheduled(pod)
     if condition is None or condition.reason == _GATED or pod.spec.scheduling_gates:
@@ -32,12 +32,12 @@ def tried(pod: Pod) -> str:
 
 
 def released(pod: Pod) -> str:
-    """When the member was let go (RFC 3339), "" where that is not known."""
+    """Return when the member was released (RFC 3339); "" if that is not known."""
     return pod.metadata.annotations.get(RELEASED, "").partition(" ")[0]
 
 
 def release_note(pod: Pod, now: str) -> str:
-    """What the annotation `phalanx.dev/released` says of a pod that is let go now."""
+    """Return the value of the annotation `phalanx.dev/released` for a pod that is released now."""
     condition = _pod_scheduled(pod)
     return f"{now} {_digest(condition)}" if condition is not None else now
 

@@ -1,12 +1,12 @@
-"""Text of users in what we write: on one line, and without anything that a terminal would obey."""
+"""Texts of users in the output of Phalanx: on one line, and without control codes that a terminal would execute."""
 
 from typing import Any
 
 
 def one_line(text: str) -> str:
-    r"""The text with line breaks, control codes and marks that turn the direction of writing as escapes (`\n`, `\x1b`).
+    r"""Return the text with line breaks, control codes and direction marks as escapes (`\n`, `\x1b`).
 
-    Whoever reads a log, a status or the answer of a command sees what was written, and nothing happens.
+    A reader of a log, a status or a command's output sees the text as written, and the terminal executes nothing.
     """
     if text.isprintable():
         return text
@@ -14,7 +14,7 @@ def one_line(text: str) -> str:
 
 
 def one_line_each(value: Any) -> Any:
-    """The same for every text in JSON data, keys included."""
+    """Return JSON data in which every text, including keys, is passed through `one_line`."""
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, dict):
@@ -23,7 +23,7 @@ def one_line_each(value: Any) -> Any:
 
 
 def with_article(kind: str) -> str:
-    """The name of a kind after `a` or `an`, as it is said: an AppWrapper, an MPIJob, a UserJob, a TFJob."""
+    """Return the name of a kind after `a` or `an`, as pronounced: an AppWrapper, an MPIJob, a UserJob, a TFJob."""
     spelled = kind[:2].isupper()  # letter by letter: em, pee, eye
     vowels = "AEFHILMNORSX" if spelled else "AEIO"
     return f"{'an' if kind.startswith(tuple(vowels)) else 'a'} {kind}"

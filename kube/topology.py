@@ -1,4 +1,4 @@
-"""What a topology is, whichever object described it: named levels over node labels, widest first."""
+"""Topologies, independent of the objects that describe them: named levels over node labels, widest first."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -7,10 +7,10 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 
 class Unlabelled(Enum):
-    """What becomes of a node that lacks the label of a level."""
+    """The treatment of a node that lacks the label of a level."""
 
     OUTSIDE = "outside"
-    """The node does not belong to the topology (the default of our own and of most dialects)."""
+    """The node does not belong to the topology (the default of Phalanx's own dialect and of most others)."""
     OWN_DOMAIN = "own-domain"
     """The node is a domain of its own, named after itself (Koordinator, lowest level above the node)."""
     DEFAULT_DOMAIN = "default-domain"
@@ -28,10 +28,10 @@ class Level:
     label_keys: tuple[str, ...]
     unlabelled: Unlabelled = Unlabelled.OUTSIDE
     aliases: tuple[str, ...] = ()
-    """Further names by which users may mean it."""
+    """Further names that users may write for the level."""
 
     def named_by(self, name: str) -> bool:
-        """Whether a user who writes `name` means this level: its name, one of its labels or another name of it."""
+        """Return whether `name` denotes this level: by its name, one of its labels, or one of its aliases."""
         return name == self.name or name in self.label_keys or name in self.aliases
 
 
@@ -49,40 +49,41 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Levels from the widest down to the one above the node, then the node level itself, always last.
+    """A topology: its levels from the widest down, with the node level always last.
 
-    `node_level.label_keys` is `(kubernetes.io/hostname,)`; its domain is the node's own name. `kind` is the kind
-    of the object that described it ("Topology", "ClusterNetworkTopology", …; with its group where another system has
-    the same word, as kubectl writes it: "Topology.kai.scheduler"; "", without a name, for levels found on the nodes).
+    `node_level.label_keys` is `(kubernetes.io/hostname,)`, and its domain is the node's own name. `kind` is the kind of
+    the object that describes the topology ("Topology", "ClusterNetworkTopology", …). If another system has a kind of
+    the same name, it includes the group, as in kubectl: "Topology.kai.scheduler". For levels found on the nodes, `kind`
+    and `name` are "".
     """
 
     name: str
     kind: str
     levels: tuple[Level, ...]
     implicit: bool = field(default=False, kw_only=True)
-    """Whether only gangs that name its kind mean it: it comes from a system's settings, not from an object of users."""
+    """Whether only gangs that name its kind use it: it comes from a system's settings, not from a user's object."""
     resources: tuple[str, ...] = field(default=(), kw_only=True)
-    """What kubectl calls the object's kind, such as `topologies.kueue.x-k8s.io`; with a slash and the name it tells
-    topologies of one name apart. The first is the one to be written."""
+    """The resource names of the object's kind in kubectl, such as `topologies.kueue.x-k8s.io`. With a slash and the
+    topology's name, a resource name distinguishes topologies of equal names. The first one is used in output."""
     hostname_listed: bool = field(default=False, kw_only=True)
     """Whether the object lists the node's label itself: then a node without it is outside, as at every listed level."""
     refused: str = field(default="", kw_only=True)
-    """What is wrong with the object, so that there are no levels: gangs that mean it wait until that is put right."""
+    """The fault because of which the object has no levels; "" for none. Its gangs wait until the fault is corrected."""
     pools: tuple[NodePool, ...] = ()
-    """The node pools that it describes: nodes of no such pool are outside. Empty: it describes all nodes."""
+    """The node pools of the topology. Nodes of no such pool are outside. Empty: the topology has all nodes."""
 
     @property
     def title(self) -> str:
-        """The object, as people write it, or what stands for it."""
+        """The kind and name of the object, or a description if there is no object, for messages."""
         return f"{self.kind} {self.name}" if self.kind else "the levels found on the nodes"
 
     @property
     def full_name(self) -> str:
-        """The name that no topology of another kind has."""
+        """The topology's name with its resource name, which is unique among kinds."""
         return f"{self.resources[0]}/{self.name}" if self.resources else self.name
 
     def called(self, name: str) -> bool:
-        """Whether a user who writes `name` may mean this topology: its name alone, or with its kind."""
+        """Return whether `name` may denote this topology: by its name alone, or with its resource name."""
         kind, _, bare = name.rpartition("/")
         return bare == self.name and (not kind or kind.lower() in self.resources)
 
@@ -92,5 +93,5 @@ class Topology:
         return self.levels[-1]
 
     def find(self, name: str) -> int | None:
-        """The position (0 = widest) of the level that `name` names, None where there is none."""
+        """Return the position (0 = widest) of the level that `name` denotes; None if there is none."""
         return next((i for i, level in enumerate(self.levels) if level.named_by(name)), None)

@@ -1,4 +1,4 @@
-"""What a version of Kubernetes does with the room of nominated pods that are still gated.
+"""How long versions of Kubernetes reserve capacity for nominated pods that are still gated.
 
 Sources: the kube-scheduler of 1.36.3 and 1.37.1 (`pkg/scheduler/backend/queue`), CHANGELOG-1.37, KEP-5278. The whole
 table is docs/reference/kubernetes-versions.md.
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Holding(Enum):
-    """How long the scheduler holds the room of a nominated pod that is still gated."""
+    """How long the scheduler reserves the capacity of a nominated pod that is still gated."""
 
     ALWAYS = "always"
     UNTIL_RESTART = "until the scheduler restarts"
@@ -25,31 +25,31 @@ class Version:
     minor: int
 
     def __str__(self) -> str:
-        """As people write it."""
+        """The version as `major.minor`."""
         return f"{self.major}.{self.minor}"
 
 
 RESERVES = Version(1, 37)
-"""The first whose scheduler counts a gated pod's nomination whenever it learns of the pod, also at its own start."""
+"""The first version whose scheduler counts the nomination of every gated pod that it reads, also at its own start."""
 OLDEST = Version(1, 36)
-"""The oldest that the tests run on."""
+"""The oldest version on which the tests run."""
 
 
 def version_of(text: str) -> Version | None:
-    """The version in a server's `gitVersion`, such as v1.37.1-gke.100; None where there is none."""
+    """Return the version in a server's `gitVersion`, such as v1.37.1-gke.100; None if there is none."""
     found = re.match(r"v?(\d+)\.(\d+)", text)
     return Version(int(found[1]), int(found[2])) if found else None
 
 
 def holding(version: Version | None) -> Holding:
-    """What that version's scheduler does."""
+    """Return how long that version's scheduler reserves capacity for nominated gated pods."""
     if version is None or version < OLDEST:
         return Holding.UNKNOWN
     return Holding.UNTIL_RESTART if version < RESERVES else Holding.ALWAYS
 
 
 def shortcoming(text: str) -> str:
-    """What cannot be promised on a server that calls itself so; "" where everything can."""
+    """Return the message about the guarantee that a server of this `gitVersion` lacks; "" if it lacks none."""
     match holding(version_of(text)):
         case Holding.ALWAYS:
             return ""

@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it, which is not quite as PyYAML does, and with what nobody can mean noted on the way."""
+"""A YAML reader that follows Kubernetes where PyYAML differs. It also records duplicate keys."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from yaml.constructor import ConstructorError
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 MOST_REPEATED = 400_000
-"""Values that aliases may stand for in one document: ten lines of them can stand for more than any memory holds."""
+"""The most values to which aliases may expand in one document. Ten lines can expand to more than any memory holds."""
 
 DEEPEST = 200
-"""Values inside of one another. The library makes them without any look at its stack: a deep text ends the process."""
+"""The most levels of nested values. The library does not check its stack, so a deeper text could end the process."""
 _OFTEN = 256
-"""Values between two looks at the clock."""
+"""The number of values between two calls of `look`."""
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = tuple(f"{_TAG}{each}" for each in ("bool", "int", "float", "timestamp"))
 _TRUE = ("true", "yes", "on")
@@ -29,18 +29,20 @@ class Doubled:
     first: int
 
     def __str__(self) -> str:
-        """What is wrong."""
+        """The message about the duplicate key."""
         return f'key "{self.key}" is given twice, first in line {self.first}'
 
 
 def _go_on() -> None:
-    """Whoever has time."""
+    """Do nothing: the default of `look`, for callers without a time limit."""
 
 
 def read_all(text: str | bytes, doubled: list[Doubled], look: Callable[[], None] = _go_on) -> Iterator[Any]:
-    """The documents of a text. A key that is given twice has its last value and is noted. Raises `yaml.YAMLError`.
+    """Yield the documents of a text. If a mapping has a key twice, the last value counts.
 
-    :param look: called every few values; what it raises ends the reading.
+    :param doubled: the list to which duplicate keys are appended.
+    :param look: called every few values. An exception that it raises ends the reading.
+    :raises yaml.YAMLError: if the text is not valid YAML.
     """
     loader = _Loader(text, look)
     try:
@@ -52,7 +54,7 @@ def read_all(text: str | bytes, doubled: list[Doubled], look: Callable[[], None]
 
 
 class _Loader(yaml.CSafeLoader):
-    """What looks like a time, or like a number and is none, is a text."""
+    """Loads a time as a text, and also a scalar that looks like a number and is none."""
 
     def __init__(self, text: str | bytes, look: Callable[[], None]) -> None:
         super().__init__(text)
@@ -61,14 +63,14 @@ class _Loader(yaml.CSafeLoader):
         self._depth = 0
 
     def go_on(self) -> None:
-        """One step more of the reading."""
+        """Count one step of the reading, and call `look` every `_OFTEN` steps."""
         self._steps += 1
         if self._steps % _OFTEN == 0:
             self._look()
 
     def descend_resolver(self, current_node: Node | None, current_index: Any) -> None:
-        """Called for each node of the text, before it is made."""
-        del current_index  # it counts where tags depend on paths; ours do not
+        """Check the nesting depth. PyYAML calls this for each node of the text, before it builds the node."""
+        del current_index  # used only if tags depend on paths, which they do not here
         self._depth += 1
         if self._depth > DEEPEST and current_node is not None:
             problem = f"nests deeper than {DEEPEST} levels"
@@ -76,17 +78,20 @@ class _Loader(yaml.CSafeLoader):
         self.go_on()
 
     def ascend_resolver(self) -> None:
-        """Called for each node of the text, after it was made."""
+        """Leave a nesting level. PyYAML calls this for each node of the text, after it has built the node."""
         self._depth -= 1
 
     def construct_object(self, node: Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 -- as PyYAML has it
-        """Called for each value that a node stands for."""
+        """Construct one value, and count the step."""
         self.go_on()
         return super().construct_object(node, deep=deep)
 
 
 def _number(read: Callable[[_Loader, ScalarNode], Any]) -> Callable[[_Loader, ScalarNode], Any]:
-    """As PyYAML reads it, but what has a colon (minutes and seconds to it) or cannot be read (`0x_`) is a text."""
+    """Return a constructor of numbers like PyYAML's, for which some scalars are texts.
+
+    These are scalars with a colon (for PyYAML minutes and seconds), and scalars that cannot be parsed (`0x_`).
+    """
 
     def number_or_text(loader: _Loader, node: ScalarNode) -> Any:
         try:
@@ -103,7 +108,7 @@ _Loader.add_constructor(f"{_TAG}timestamp", lambda _, node: node.value)
 
 
 class _Survey:
-    """A look at one document before anything is made of it: building it would follow every alias."""
+    """Checks one document before its values are constructed, because construction would follow every alias."""
 
     def __init__(self, doubled: list[Doubled], go_on: Callable[[], None]) -> None:
         self._doubled = doubled
@@ -112,13 +117,16 @@ class _Survey:
         self._written = 0
 
     def check(self, document: Node) -> None:
-        """Note keys that are given twice. Raises `ConstructorError` for aliases that no reader should follow."""
+        """Record duplicate keys.
+
+        :raises ConstructorError: if aliases expand to too many values, or an alias contains itself.
+        """
         if self._size(document) - self._written > MOST_REPEATED:
             problem = f"its aliases stand for more than {MOST_REPEATED} values; write out what is meant"
             raise ConstructorError(None, None, problem, document.start_mark)
 
     def _size(self, node: Node) -> int:
-        """Values that the node stands for, aliases written out."""
+        """Return the number of values in the node after all aliases are expanded."""
         self._go_on()
         known = self._sizes.get(id(node))
         if known == 0:
@@ -139,7 +147,7 @@ class _Survey:
         return size
 
     def _check_keys(self, node: MappingNode) -> None:
-        """Note those that are given twice. JSON, and so Kubernetes, knows no others than texts."""
+        """Record duplicate keys. All keys become texts, because JSON, and so Kubernetes, has no other keys."""
         first: dict[str, int] = {}
         for key, _ in node.value:
             if not isinstance(key, ScalarNode) or key.tag == f"{_TAG}merge":

@@ -1,7 +1,7 @@
-"""How our ports are served: in come sockets, certificates and a WSGI application, out go answers.
+"""The servers of Phalanx's ports. The input is sockets, certificates and a WSGI application.
 
-One event loop holds all connections, threads answer whole requests. Start with `port`: it puts together who may stay
-(`connections`), HTTP (`http_protocol`) and the application (`application`), which knows whose turn it is (`turns`); the
-numbers are in `limits`, certificates in `tls`. `gunicorn_worker` runs it under gunicorn, `background` in a thread of
-its own. Nothing here knows Kubernetes or gangs.
+One event loop holds all connections, and threads answer whole requests. Start with `port`. It combines the table of
+connections (`connections`), HTTP (`http_protocol`) and the application (`application`), whose requests wait in `turns`.
+The limits are in `limits`, certificates in `tls`. `gunicorn_worker` runs a server under gunicorn, `background` in a
+thread of its own. This package is independent of Kubernetes and gangs.
 """

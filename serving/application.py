@@ -1,7 +1,8 @@
-"""The way of a request from the event loop to a WSGI application: its whole body first, then its turn, then a thread.
+"""The path of a request from the event loop to a WSGI application: it is received, waits for its turn, gets a thread.
 
-Too large a body: 413. Too many at once: 429 with `Retry-After`, upon which the API server asks again within its own
-timeout. A request that is let through finds in its environment, as `phalanx.waited`, the seconds since it was whole.
+A body that is too large gets 413. If too many requests wait, a request gets 429 with `Retry-After`, and the API server
+retries within its own timeout. The environment of an accepted request contains, as `phalanx.waited`, the seconds since
+it was received completely.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ Send = Callable[[Message], Any]
 
 
 def peer_certificate(environ: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The certificate that a request's client has shown, as `ssl.SSLSocket.getpeercert` gives it."""
+    """Return the client certificate of a request, as from `ssl.SSLSocket.getpeercert`; None if there is none."""
     found: Mapping[str, Any] | None = environ["asgi.scope"]["state"].get(PEER_CERTIFICATE)
     return found
 
@@ -41,9 +42,9 @@ def peer_certificate(environ: Mapping[str, Any]) -> Mapping[str, Any] | None:
 class Pool:
     """Threads for requests of one kind, so that another kind cannot take them all.
 
-    `judged_in`: the pool in which it is found out first whether such a request is to be answered at all, where having
-    a thread of this one is worth something: the application is asked with `JUDGE` in the environment, and says 204 to
-    one that is, and whose it is in the header `CALLER`. At most `most_each` of one caller then have a thread.
+    `judged_in`: the pool that first decides whether a request gets a thread of this pool; "" for none. The application
+    is called with `JUDGE` in the environment. It answers 204 to accept the request, with the caller in the header
+    `CALLER`. At most `most_each` requests of one caller may wait or be answered at a time.
     """
 
     threads: int
@@ -53,7 +54,7 @@ class Pool:
 
 
 class _Lane:
-    """A pool at work."""
+    """A running pool: its queue and its threads."""
 
     def __init__(self, name: str, pool: Pool) -> None:
         self.pool = pool
@@ -62,7 +63,7 @@ class _Lane:
 
 
 class Application:
-    """An ASGI application over a WSGI one. `pools` by name; `pool_of` names the one for a path."""
+    """An ASGI application over a WSGI application. `pools` by name. `pool_of` returns the pool's name for a path."""
 
     def __init__(
         self, application: WSGI, pools: Mapping[str, Pool], pool_of: Callable[[str], str], limits: ConnectionLimits
@@ -104,13 +105,16 @@ class Application:
         await _send(send, response.status_code, headers, response.get_data())
 
     async def _asked(self, lane: _Lane, source: str, environ: dict[str, Any], read_at: float) -> Response:
-        """The application's answer, in a thread of that pool. Raises `OverloadedError`."""
+        """Return the application's answer, computed in a thread of this pool.
+
+        :raises OverloadedError: if too many requests wait.
+        """
         async with lane.turns.turn(source):
             work = partial(answer, self._application, environ, read_at)
             return await asyncio.get_running_loop().run_in_executor(lane.threads, work)
 
     async def _collected(self, scope: Scope, receive: Receive, send: Send, body: bytearray) -> bool:
-        """Receive the body, counting it; False where there is nothing more to do."""
+        """Receive the body and count its bytes. False if the request needs no answer any more."""
         declared = _declared(scope)
         too_large = declared > self._limits.body_bytes
         while True:
@@ -137,13 +141,13 @@ class Application:
 
 
 def answer(application: WSGI, environ: dict[str, Any], read_at: float) -> Response:
-    """The application's whole answer. Runs in a thread, which never waits for the loop."""
+    """Return the application's whole answer. Runs in a thread, which never waits for the loop."""
     environ[WAITED] = time.monotonic() - read_at
     return Response.from_app(application, environ, buffered=True)
 
 
 def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:
-    """A request as PEP 3333 has it; `asgi.scope` holds it as it came."""
+    """Return the WSGI environment (PEP 3333) of a request. `asgi.scope` contains the original ASGI scope."""
     environ: dict[str, Any] = {
         "asgi.scope": scope,
         "REQUEST_METHOD": scope["method"],
@@ -169,7 +173,10 @@ def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:
 
 
 def _put_header(environ: dict[str, Any], name: str, value: str) -> None:
-    """One more header; a name that comes twice has both values. Names with "_" are dropped: they would pass for "-"."""
+    """Add a header. If its name occurs twice, both values are kept.
+
+    Names with "_" are dropped, because in the environment they would equal names with "-".
+    """
     if "_" in name or name in ("content-length", "transfer-encoding"):
         return
     key = "CONTENT_TYPE" if name == "content-type" else f"HTTP_{name.upper().replace('-', '_')}"

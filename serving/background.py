@@ -19,12 +19,12 @@ SMALL = ConnectionLimits(
     body_bytes=0,
     bodies_bytes=64 * 1024,
 )
-"""For ports that a few probes and scrapers ask."""
+"""Limits of ports that serve a few probes and scrapers."""
 END_SECONDS = 2.0
 
 
 class BackgroundPort:
-    """Serves a WSGI application with few threads until `stop`. Raises OSError where the port cannot be had."""
+    """Serves a WSGI application with few threads until `stop`. Raises OSError if the port is not available."""
 
     def __init__(
         self, name: str, address: tuple[str, int], application: WSGI, context_of: ContextOf | None = None
@@ -40,11 +40,11 @@ class BackgroundPort:
         self.port = int(self._listening.getsockname()[1])
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End serving and give the port back."""
+        """Stop serving and close the port."""
         with suppress(RuntimeError):  # it has ended by itself
             self._loop.call_soon_threadsafe(self._cancel)
         self._thread.join(END_SECONDS * 2)

@@ -1,9 +1,9 @@
-"""Who is connected, and who has to go when there are too many.
+"""The table of connections, and the choice of the connection to close when there are too many.
 
-A connection costs no thread, only a place in this table. Half of the places are for strangers, who have never sent a
-whole request, half for all others, so that neither can push out the other. Where one half is full, the source (address)
-that holds the most of it gives a place back: the oldest stranger, or who has been idle for longest. A connection whose
-request is being answered is never closed for another.
+A connection needs no thread, only a place in this table. Half of the places are for strangers: connections that have
+never sent a whole request. The other half is for all others, so that neither can displace the other. If one half is
+full, the source (address) with the most places in it loses one: its oldest stranger, or the connection that has been
+idle for longest. A connection whose request is being answered is never closed for another one.
 """
 
 from collections import Counter
@@ -13,14 +13,14 @@ from enum import Enum, auto
 
 
 class State(Enum):
-    """What a connection is doing."""
+    """The state of a connection."""
 
     STRANGER = auto()
-    """It has never sent a whole request: it shakes hands, is silent, or is sending its first one."""
+    """It has never sent a whole request: it is in its handshake, silent, or sending its first request."""
     SENDING = auto()
     """It has sent whole requests before, and is sending another."""
     ANSWERED = auto()
-    """A request of it waits for its answer."""
+    """A request of the connection waits for its answer."""
     IDLE = auto()
     """Its requests are answered; it is kept for the next one."""
 
@@ -29,7 +29,7 @@ class State(Enum):
 class Connection:
     """A place in the table. `deadline`: the time by which its state must have changed, by the loop's clock.
 
-    `close` ends the connection at once; `finish` ends it politely where it is idle, else after its answer.
+    `close` ends the connection at once. `finish` closes it properly: now if it is idle, else after its answer.
     """
 
     source: str
@@ -40,7 +40,7 @@ class Connection:
 
 
 class Connections:
-    """All connections of one port, about `most` of them. In both halves whose state changed last is at the end."""
+    """All connections of one port, about `most` of them. Both halves are ordered by the last change of state."""
 
     def __init__(self, most: int) -> None:
         self.half = max(1, most // 2)
@@ -48,29 +48,29 @@ class Connections:
         self._known: dict[Connection, None] = {}
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of connections."""
         return len(self._strangers) + len(self._known)
 
     def __contains__(self, connection: Connection) -> bool:
-        """Whether it has its place still."""
+        """Return whether the connection still has its place."""
         return connection in self._strangers or connection in self._known
 
     def __iter__(self) -> Iterator[Connection]:
-        """All of them, as they are now."""
+        """Iterate over a copy of all connections."""
         return iter((*self._strangers, *self._known))
 
     def add(self, stranger: Connection) -> None:
-        """Give a new connection a place, if need be another stranger's."""
+        """Give a new connection a place. If the strangers' half is full, another stranger is closed."""
         self._make_room(self._strangers, State.STRANGER)
         self._strangers[stranger] = None
 
     def remove(self, connection: Connection) -> None:
-        """It has ended."""
+        """Remove a connection that has ended."""
         self._strangers.pop(connection, None)
         self._known.pop(connection, None)
 
     def enter(self, connection: Connection, state: State, deadline: float) -> None:
-        """It does something else now. It is no stranger any more once it has sent a whole request."""
+        """Change the state of a connection. After its first whole request it is not a stranger any more."""
         connection.state, connection.deadline = state, deadline
         if state is State.STRANGER:
             return
@@ -78,15 +78,15 @@ class Connections:
             del self._strangers[connection]
             self._make_room(self._known, State.IDLE, State.SENDING)
         elif self._known.pop(connection, self) is self:
-            return  # it has ended meanwhile
+            return  # the connection has ended meanwhile
         self._known[connection] = None
 
     def overdue(self, now: float) -> list[Connection]:
-        """Those whose time is over."""
+        """Return the connections whose deadline is over."""
         return [each for each in self if each.deadline <= now]
 
     def _make_room(self, half: dict[Connection, None], *dispensable: State) -> None:
-        """Where the half is full, close the first dispensable one of the sources that have the most of them."""
+        """If the half is full, close the first dispensable connection of the sources with the most of them."""
         if len(half) < self.half:
             return
         candidates = [each for each in half if each.state in dispensable]

@@ -1,7 +1,7 @@
-"""gunicorn's worker process over an event loop. gunicorn starts it again when it dies or hangs, and hands on signals.
+"""gunicorn's worker process over an event loop. gunicorn restarts it when it dies or hangs, and passes on signals.
 
-It uses what gunicorn documents for workers of one's own (https://gunicorn.org/design/): `notify` as the heartbeat,
-`init_process` and `run`. The application that gunicorn loads is what it serves: a `Served`.
+It uses the documented interface of custom workers (https://gunicorn.org/design/): `notify` as the heartbeat,
+`init_process` and `run`. It serves the application that gunicorn loads, which is a `Served`.
 """
 
 import asyncio
@@ -14,28 +14,31 @@ from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # gunicorn
 from gunicorn.workers.base import Worker  # type: ignore[import-untyped]  # as above
 
 LEAVE = signal.SIGUSR2
-"""Tells a worker that it is going to be ended."""
+"""The signal that announces to a worker that it will be stopped."""
 HEARTBEAT_SECONDS = 1.0
 
 
 class Served(Protocol):
-    """What a worker runs in its loop."""
+    """The server that a worker runs in its loop."""
 
     async def serve(self, sockets: list[Any]) -> None:
         """Serve gunicorn's listening sockets until cancelled."""
 
     def leave(self) -> None:
-        """The end is near: say so."""
+        """Announce the coming stop to clients."""
 
     async def end(self, seconds: float) -> None:
-        """Answer what has been asked, for so long at most."""
+        """Answer the received requests, for at most this many seconds."""
 
 
 class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
-    """One process, one loop."""
+    """A worker process with one event loop."""
 
     def init_signals(self) -> None:
-        """Besides gunicorn's own: hear that the end is near. A second word to end ends it at once."""
+        """Handle `LEAVE` and SIGTERM in the loop, besides gunicorn's own signals.
+
+        A second signal to stop ends the worker at once.
+        """
         super().init_signals()
         signal.set_wakeup_fd(-1)  # the loop has its own
         self._loop = asyncio.new_event_loop()
@@ -43,7 +46,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._loop.add_signal_handler(signal.SIGTERM, self._end)
 
     def run(self) -> None:
-        """Serve until told to end."""
+        """Serve until the worker is stopped."""
         self._over = asyncio.Event()
         try:
             self._loop.run_until_complete(self._serve())
@@ -67,7 +70,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             raise failed
 
     async def _beat(self) -> None:
-        """Tell gunicorn that this process is alive, and end with it."""
+        """Send the heartbeat to gunicorn, and stop when the master process has gone."""
         while True:
             self.notify()
             if self.ppid != os.getppid():

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 over one connection, with limits in time and size, and a word when the server is about to end."""
+"""uvicorn's HTTP/1.1 over one connection, with limits in time and size, and a notice before the server stops."""
 
 import asyncio
 from typing import Any
@@ -11,11 +11,11 @@ from serving.connections import Connection, Connections, State
 from serving.limits import ConnectionLimits
 
 PEER_CERTIFICATE = "peer_certificate"
-"""Where a request's ASGI state holds the certificate that the client has shown (`ssl.SSLSocket.getpeercert`)."""
+"""The key of the client certificate in a request's ASGI state (`ssl.SSLSocket.getpeercert`)."""
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection that has shaken hands. `leaving` is asked once a request: whether this answer is the last one."""
+    """One connection after its handshake. `leaving` is read once a request: whether its answer is the last one."""
 
     def __init__(
         self, config: Config, state: ServerState, place: Connection, connections: Connections, limits: ConnectionLimits
@@ -26,15 +26,16 @@ class Protocol(HttpToolsProtocol):
         self.leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
-        """The handshake is done."""
+        """Start the connection after its handshake."""
         super().connection_made(transport)
         self.app_state[PEER_CERTIFICATE] = transport.get_extra_info("peercert")
         self._place.close, self._place.finish = transport.abort, self.finish
         self._enter(State.STRANGER, self._limits.keep_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended. What would lead back to it is forgotten: its buffers wait for no collector, and for
-        no timer either, which uvicorn lets run where the connection was reset.
+        """End the connection, and drop all references to it, so that its buffers are freed at once.
+
+        Otherwise they would wait for the garbage collector, or for a timer that uvicorn does not stop after a reset.
         """
         self._connections.remove(self._place)
         self._place.close, self._place.finish = _nothing, None
@@ -43,7 +44,7 @@ class Protocol(HttpToolsProtocol):
         self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def data_received(self, data: bytes) -> None:
-        """Something has come: the whole request is due from its first byte on."""
+        """Process received data. The time limit of a request starts with its first byte."""
         if self._place.state in (State.STRANGER, State.IDLE) and not self._head:
             state = State.STRANGER if self._place.state is State.STRANGER else State.SENDING
             self._enter(state, self._limits.request_seconds)
@@ -53,24 +54,24 @@ class Protocol(HttpToolsProtocol):
             self.transport.abort()
 
     def on_headers_complete(self) -> None:
-        """The head is there: httptools has no limit of its own for it."""
+        """Process a complete head. httptools has no limit for its size, so `data_received` checks it."""
         super().on_headers_complete()
         if self.leaving:
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
-        """The whole request is there."""
+        """Process a complete request."""
         super().on_message_complete()
         self._head = 0
         self._enter(State.ANSWERED, self._limits.answer_seconds)
 
     def on_response_complete(self) -> None:
-        """It is answered."""
+        """Mark the connection as idle after its answer."""
         self._enter(State.IDLE, self._limits.keep_seconds)
         super().on_response_complete()
 
     def finish(self) -> None:
-        """Close after the answer that is being given; at once where there is none."""
+        """Close the connection after the present answer, or at once if there is none."""
         self.shutdown()
 
     def _in_head(self) -> bool:
@@ -82,4 +83,4 @@ class Protocol(HttpToolsProtocol):
 
 
 def _nothing() -> None:
-    """There is nothing to close any more."""
+    """Do nothing: the `close` of a connection that has ended."""

@@ -1,7 +1,7 @@
-"""Memory that has been used, given back to the system.
+"""Returns freed memory to the system.
 
-The C library keeps what was freed between pieces that are still in use: after a crowd of handshakes, some 300 KB each,
-or of plans in large clusters, a process would stay as large as it was then.
+The C library keeps freed memory between pieces that are still in use. After many handshakes, of some 300 KB each, or
+many plans in large clusters, a process would keep its largest size.
 """
 
 import ctypes
@@ -10,19 +10,20 @@ import logging
 LOG = logging.getLogger(__name__)
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""Of glibc's malloc.h."""
+"""Options of mallopt, from glibc's malloc.h."""
 _LARGE = 64 * 1024
-"""Bytes from which on a piece is a mapping of its own, which goes back as soon as it is freed."""
+"""The least bytes of a piece that gets a mapping of its own, which returns to the system as soon as it is freed."""
 _LOOSE = 128 * 1024
-"""Bytes at the end of the heap that may stay."""
+"""The most free bytes that stay at the end of the heap."""
 _ARENAS = 2
-"""Heaps of one process. Each thread having its own, every one of them would stay as large as it ever was."""
+"""The most heaps of one process. If each thread had its own, each heap would keep its largest size."""
 
 
 def keep_little() -> None:
-    """From now on keep little of what was freed, where the C library lets itself be told (glibc's mallopt). Threads
-    that run already keep the heap that they have, and processes that are forked do as this one. Allocating much in
-    pieces of 64 KiB and more becomes slower.
+    """Make the C library keep little freed memory from now on, if it supports that (glibc's mallopt).
+
+    Threads that already run keep their heaps, and forked processes inherit the setting. Many allocations of 64 KiB or
+    more become slower.
     """
     try:
         set_option = ctypes.CDLL(None).mallopt
@@ -34,7 +35,7 @@ def keep_little() -> None:
 
 
 def give_back() -> None:
-    """Hand free pages of the heap to the system, where the C library knows how (glibc's malloc_trim). Takes some ms."""
+    """Return free pages of the heap to the system, if the C library can (glibc's malloc_trim). Takes some ms."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (OSError, AttributeError) as error:  # another C library

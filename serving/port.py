@@ -1,4 +1,4 @@
-"""One port: accepts connections, secures them, holds their number and their times, and ends politely."""
+"""One port: it accepts connections, secures them, enforces limits on their number and times, and stops gracefully."""
 
 import asyncio
 import logging
@@ -19,16 +19,16 @@ from serving.memory import give_back
 log = logging.getLogger(__name__)
 
 ContextOf = Callable[[], ssl.SSLContext | None]
-"""The TLS context of the next connection; None: it cannot be spoken to yet."""
+"""A function that returns the TLS context of the next connection; None while there is no certificate yet."""
 LOOK_SECONDS = 0.25
 GIVE_BACK_SECONDS = 10.0
-"""How often at most the memory of connections that have ended is given back."""
+"""The least seconds between two returns of the memory of ended connections to the system."""
 ACCEPT_PAUSE_SECONDS = 0.1
-"""After an error of accept itself, such as too many open files."""
+"""The pause in seconds after an error of accept itself, such as too many open files."""
 
 
 class Port:
-    """Serves one listening socket in the running loop, over TLS where `context_of` is given, else plainly."""
+    """Serves one listening socket in the running loop, over TLS if `context_of` is given, else without TLS."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Port:
         self.connections = Connections(limits.connections)
 
     async def serve(self) -> None:
-        """Accept and watch until cancelled."""
+        """Accept connections and enforce their time limits until cancelled."""
         loop = asyncio.get_running_loop()
         watching = loop.create_task(self._watch())
         try:
@@ -79,14 +79,14 @@ class Port:
                 await watching
 
     def leave(self) -> None:
-        """From now on every answer is the last one of its connection."""
+        """Make every answer from now on the last one of its connection."""
         self._leaving = True
         for each in tuple(self._state.connections):
             if isinstance(each, Protocol):
                 each.leaving = True
 
     async def end(self, seconds: float) -> None:
-        """Answer what has been asked, for so long at most, and close everything. Nobody is accepted any more."""
+        """Stop accepting connections, answer the received requests for at most this many seconds, and close all."""
         self.leave()
         self._listening.close()
         for each in self.connections:
@@ -112,18 +112,18 @@ class Port:
         task.add_done_callback(self._tasks.discard)
 
     async def _give_way(self) -> None:
-        """Before the next connection is accepted, have the loop go on with those that are there.
+        """Let the loop process the present connections before the next one is accepted.
 
-        `sock_accept` itself does not while somebody is waiting: clients that come back as soon as they lose their place
-        would keep it for ever, and the connections that have lost theirs would never be let go of. A handshake holds
-        some 300 KB, so there are no more than there are places for strangers.
+        `sock_accept` does not yield to the loop while a client waits. Clients that reconnect as soon as they lose their
+        place would occupy it for ever, and the connections that lost theirs would never be closed. A handshake holds
+        some 300 KB, so there are at most as many handshakes as places for strangers.
         """
         await asyncio.sleep(0)
         while len(self._tasks) > self.connections.half:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _secured(self, accepted: socket.socket, place: Connection) -> None:
-        """Shake hands; from then on the connection has a protocol."""
+        """Do the handshake. After it, the connection has a protocol."""
 
         def protocol() -> Protocol:
             made = Protocol(self._config, self._state, place, self.connections, self._limits)
@@ -152,7 +152,7 @@ class Port:
         accepted.close()
 
     async def _watch(self) -> None:
-        """Close connections whose time is over, and give back the memory of those that have ended."""
+        """Close connections whose deadline is over, and return the memory of ended connections to the system."""
         loop = asyncio.get_running_loop()
         due, before = loop.time(), (0, 0)
         while True:
@@ -167,7 +167,7 @@ class Port:
 
 
 def _closing(accepted: socket.socket) -> Callable[[], None]:
-    """Ends a connection that has no protocol yet: its handshake finds the other side gone."""
+    """Return a function that ends a connection without a protocol. Its handshake then finds the connection closed."""
 
     def close() -> None:
         with suppress(OSError):
@@ -177,6 +177,6 @@ def _closing(accepted: socket.socket) -> Callable[[], None]:
 
 
 def _without_frames(error: BaseException | None) -> None:
-    """Forget where an error was raised: its frames lead back to it, and would keep the buffers of the connection."""
+    """Remove the tracebacks of an error. Their frames refer back to it and would keep the connection's buffers."""
     while error is not None:
         error.__traceback__, error = None, error.__context__

@@ -1,7 +1,7 @@
-"""Certificates that change while they serve.
+"""TLS certificates that are replaced while the server runs.
 
-Loading a certificate into an SSL context that serves handshakes is not safe in OpenSSL and can end the process. Here a
-new context is built beside the live one and takes its place by reference.
+Loading a certificate into an SSL context that serves handshakes is not safe in OpenSSL and can end the process.
+Therefore a new context is built beside the live one, and then the reference is exchanged.
 """
 
 import logging
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A context ready to serve, and the certificate in it (DER) with the end of its life."""
+    """A context ready to serve, with its certificate (DER) and the certificate's end of validity."""
 
     context: ssl.SSLContext
     certificate: bytes
@@ -30,12 +30,12 @@ class Serving:
 
 
 class CertificateFolder:
-    """The certificate files of a folder as an SSL context, exchanged whenever the files have changed.
+    """The certificate files of a folder as an SSL context, which is exchanged whenever the files have changed.
 
-    `current` is None until a valid pair has been there; after that it is always the last valid one.
+    `current` is None until the folder has held a valid pair. After that it is always the last valid one.
 
-    :param client_authority: file of the certificates by which those of clients are judged. A client may still show
-        none; one that shows another's is not spoken to.
+    :param client_authority: file of the CA certificates by which client certificates are verified. A client may still
+        show none. The handshake fails if a client shows a certificate of another CA.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CertificateFolder:
         return self.current is not None and datetime.now(UTC) < self.current.not_after
 
     def problem(self) -> str:
-        """Why nothing can be served: "" where there is a valid certificate, whatever the files hold now."""
+        """Why no connection can be served; "" if there is a valid certificate, regardless of the present files."""
         if self.valid:
             return ""
         expired = f"it expired at {self.current.not_after}" if self.current else ""
@@ -69,14 +69,14 @@ class CertificateFolder:
         return self.current.context if self.current is not None else None
 
     def refresh(self) -> bool:
-        """Read the files; exchange the context where they hold another valid pair. Returns whether they did."""
+        """Read the files. If they hold another valid pair, exchange the context. Return whether it was exchanged."""
         try:
             pair = self._read()
             if pair == self._seen:
                 return False
             serving = self._load()
             if self._read() != pair:
-                return False  # the files changed under our hands: the next look finds them whole
+                return False  # the files are being replaced: the next check reads them
         except (OSError, ValueError) as error:
             self._complain(f"certificate in {self._folder} is not usable: {error}")
             return False
@@ -86,12 +86,12 @@ class CertificateFolder:
         return True
 
     def watch(self, seconds: float) -> None:
-        """Look at the files now and then every `seconds`, in a thread of its own, until `stop`."""
+        """Check the files now, and then every `seconds` in a thread of its own, until `stop`."""
         self.refresh()
         threading.Thread(target=self._watch, args=(seconds,), name="certificates", daemon=True).start()
 
     def stop(self) -> None:
-        """End the watching."""
+        """Stop checking the files."""
         self._stopped.set()
 
     def _watch(self, seconds: float) -> None:

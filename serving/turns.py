@@ -1,7 +1,7 @@
-"""Whose turn it is: requests wait for a thread by source, and sources take turns.
+"""A fair queue of requests: requests wait for a thread by source, and the sources take turns.
 
-When more wait than may, the source that has the most waiting loses the request that came last ("longest queue drop",
-B. Suter et al., Infocom 1998): whoever asks little is not refused because of one who asks much.
+If too many requests wait, the source with the most waiting requests loses its latest one ("longest queue drop", B.
+Suter et al., Infocom 1998). So a source with few requests is not refused because of a source with many.
 """
 
 import asyncio
@@ -19,9 +19,10 @@ class OverdrawnError(OverloadedError):
 
 
 class Turns:
-    """At most `threads` are answered at a time, at most `waiting` wait; of one source there are at most `most_each`.
+    """A fair queue for one event loop.
 
-    For one event loop.
+    At most `threads` requests are answered at a time, and at most `waiting` requests wait. One source has at most
+    `most_each` requests of both kinds together; None: no such limit.
     """
 
     def __init__(self, threads: int, waiting: int, most_each: int | None = None) -> None:
@@ -34,7 +35,10 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, source: str) -> AsyncIterator[None]:
-        """Wait for a thread, and give it back at the end. Raises `OverloadedError`."""
+        """Wait for a thread, and return it at the end.
+
+        :raises OverloadedError: if too many requests wait, or if the source has too many requests.
+        """
         with self._counted(source):
             if self._free:
                 self._free -= 1
@@ -47,7 +51,10 @@ class Turns:
 
     @contextmanager
     def _counted(self, source: str) -> Iterator[None]:
-        """One more of that source is here, until the end. Raises `OverdrawnError`."""
+        """Count one more request of the source until the end.
+
+        :raises OverdrawnError: if the source has `most_each` requests already.
+        """
         if self.most_each is None:
             yield
             return
@@ -71,13 +78,13 @@ class Turns:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and place.exception() is None:
-                self._next()  # it was given a thread that it will not use
+                self._next()  # the request got a thread that it will not use
             else:
                 self._forget(source, place)
             raise
 
     def _make_room(self, source: str) -> bool:
-        """Refuse the last request of the source that has the most waiting; False where that is `source` itself."""
+        """Refuse the latest request of the source with the most waiting ones. False if that is `source` itself."""
         longest = max(self._queues, key=lambda each: len(self._queues[each]), default=source)
         if len(self._queues.get(source, ())) + 1 >= len(self._queues.get(longest, ())):
             return False
@@ -87,7 +94,7 @@ class Turns:
         return True
 
     def _next(self) -> None:
-        """A thread is free: it goes to the source whose turn is longest ago."""
+        """Give a free thread to the source whose last turn is longest ago."""
         while self._queues:
             source, queue = self._queues.popitem(last=False)
             place = queue.popleft()

@@ -1,7 +1,8 @@
-"""The steps of a round that change the cluster for a gang.
+"""The steps of a reconcile that change the cluster for a gang.
 
-In come the `GangRound`s of a round; out go writes: nominations, evictions, releases (`executing`, where to start),
-members that are made again because no scheduler tries them (`untried`), gangs that are taken back (`withdrawing`) or
-started anew as a whole (`restarting`). `probe` knows when the scheduler has seen the nominations, `placeholders` hold
-room for pods to come, as long as `resource_quota_shortages` finds no quota that refuses these.
+The input is the `GangRound`s of a reconcile, and the output is writes to the API server. Start with `executing`:
+nominations, evictions and releases. `untried` deletes members that no scheduler tries, so that they are recreated.
+`withdrawing` withdraws gangs, and `restarting` restarts gangs as a whole. `probe` finds out when the scheduler has seen
+the nominations. `placeholders` reserves capacity for expected pods, unless `resource_quota_shortages` finds a quota
+that refuses them.
 """

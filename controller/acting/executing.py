@@ -1,4 +1,4 @@
-"""Carries out what a round decided: nominate, evict, release. Any write may fail; the next round goes on from there."""
+"""Carries out the steps of a reconcile: nominate, evict, release. If a write fails, the next reconcile continues."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -39,7 +39,7 @@ from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 
 class PlanExecutor:
-    """Acts for all gangs of a round, one after another, each one's writes in parallel."""
+    """Carries out the steps of all gangs of a reconcile, one gang at a time, with each gang's writes in parallel."""
 
     def __init__(
         self,
@@ -59,9 +59,10 @@ class PlanExecutor:
         self._probes = probes
 
     def execute(self, gang_rounds: Sequence[GangRound], picture: ClusterView, known: Collection[GangKey]) -> None:
-        """Do what is due for every gang. A probe's answer is read before that; the next one is sent after all of it.
+        """Carry out the step of every gang. Read the probe's answer before, and send the next probe after all steps.
 
-        `known`: every gang that there is, those of which nothing is due and those whose pods are made again, too.
+        :param known: all existing gangs, including gangs without a step and gangs whose pods are being recreated. The
+            placeholders of other gangs are deleted.
         """
         self._probes.read(picture.system)
         for gang_round in gang_rounds:
@@ -98,12 +99,12 @@ class PlanExecutor:
             case Release(members):
                 self._release(gang_round, members, picture)
             case Postponed(Release()) if gang_round.record is not None:
-                self._probes.seen(gang_round.record.plan_id)  # asks for the probe: the release may be due next round
+                self._probes.seen(gang_round.record.plan_id)  # asks for the probe: the next reconcile may release
             case _:
                 pass
 
     def _begin(self, gang_round: GangRound, step: NeedPlan, picture: ClusterView) -> None:
-        """Record the plan, then hold its room; where there is none, give back what was held."""
+        """Record the plan, then reserve its capacity. Without a plan, free the capacity that was reserved."""
         if step.cause is not None:
             self._reporter.invalidated(gang_round, step)
             self._spare(gang_round, picture)
@@ -122,9 +123,10 @@ class PlanExecutor:
             self._set_free(self._planner.held_back(gang_round.decision), gang_round)
 
     def _spare(self, gang_round: GangRound, picture: ClusterView) -> None:
-        """Of a plan that fell, change the victims that still run and are none of the new plan.
+        """Write to the victims of an invalidated plan that still run and that the new plan does not evict.
 
-        An eviction that was sent for it may still be on its way, from another leader or from before a timeout.
+        The write changes their version. An eviction that was sent for the old plan may still be on its way, from
+        another leader or from before a timeout.
         """
         if gang_round.fallen is None:
             return
@@ -134,20 +136,23 @@ class PlanExecutor:
         self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
     def _set_free(self, pods: Sequence[Pod], gang_round: GangRound) -> None:
-        """Delete gated members that only their own affinity keeps from a place; their controllers make them again.
+        """Delete gated members that only their own affinity keeps from a place. Their controllers recreate them.
 
-        A gated pod has never run, and no budget counts it. One that nobody would make again, or only at a price for its
-        workload (`planning.pins.REMAKERS`), stays, and its gang's message says what to do.
+        A gated pod has never run, and no budget counts it. A pod stays if no controller recreates it, or if that costs
+        its workload something (`planning.pins.REMAKERS`). Then its gang's message says what to do.
         """
         for pod in pods:
-            meta = pod.metadata  # by its version: one that somebody has let go meanwhile is not to be touched
+            meta = pod.metadata  # with its version: a pod that was released meanwhile must not be evicted
             if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
                 self._reporter.set_free(gang_round, pod)
 
     def _nominate(
         self, gang_round: GangRound, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
     ) -> bool:
-        """Write nominations, each with what its pod says from now on (by uid; a released pod speaks for itself)."""
+        """Write the nominations of these members. Return whether all writes succeeded.
+
+        :param conditions: the condition to write on each pod with its nomination, by UID. A pod may have none.
+        """
         if gang_round.record is None:
             return False
         plan_id = gang_round.record.plan_id
@@ -162,8 +167,10 @@ class PlanExecutor:
         return all(each.done for each in written)
 
     def _probe_if(self, gang_round: GangRound, picture: ClusterView, *, held: bool) -> None:
-        """Ask for the probe in the round of the last nomination's answer. Where pods have to go first, victims
-        or others that end there, the scheduler has to have seen that, too: it is asked for when they have gone.
+        """Ask for the probe in the reconcile in which the last nomination is accepted.
+
+        If victims or other terminating pods must go first, the scheduler must have seen that, too. Then the probe is
+        asked for after they have gone.
         """
         record = gang_round.record
         if held and record is not None and not record.victims and not _ending_on(record, picture):
@@ -171,19 +178,19 @@ class PlanExecutor:
             gang_round.settled = True
 
     def _unsettle(self, gang_round: GangRound) -> None:
-        """What the scheduler has to have seen before the release is just being written."""
+        """Forget the probe's answer for this plan: writes follow that the scheduler must see before the release."""
         if gang_round.record is not None:
             self._probes.forget(gang_round.record.plan_id)
 
     def _take_over(self, gang_round: GangRound, heirs: Sequence[tuple[str, Planned]]) -> None:
-        """Give pods that have come the places that were planned for them: in the record first, then by nomination."""
+        """Give arrived pods the places of their expected pods: in the plan's record first, then by nomination."""
         names = {seat: member.pod.metadata for seat, member in heirs}
         if self._reporter.taken_over(gang_round, names):
             gang_round.record = record_from(gang_round.status)
             self._nominate(gang_round, [member for _, member in heirs])
 
     def _evict(self, gang_round: GangRound, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
-        """Evict all victims, or none while one would be refused or nobody can say: the next round asks again."""
+        """Evict all victims, or none if the API server refuses one or gives no answer. The next reconcile retries."""
         tried = self._send_evictions(victims, picture, dry_run=True)
         refusal = self._refusal(victims, tried)
         if not refusal and not any(each.result in (Result.LATER, Result.CONFLICT) for each in tried):
@@ -199,7 +206,7 @@ class PlanExecutor:
             self._give_up(gang_round, refusal, picture)
 
     def _await_budgets(self, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
-        """Let no round begin before it sees what these evictions have taken of disruption budgets."""
+        """Read back the disruption budgets, so that no reconcile begins before it sees the cost of these evictions."""
         spent = {each.metadata.namespace for each in picture.snapshot.budgets} & {each.namespace for each in victims}
         for namespace in sorted(spent):
             self._writer.read_back(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
@@ -207,7 +214,7 @@ class PlanExecutor:
     def _send_evictions(
         self, victims: Sequence[PlannedVictim], picture: ClusterView, *, dry_run: bool
     ) -> list[Written]:
-        """Each as it was seen: one that has changed may not be a victim any more."""
+        """Send evictions with the versions that the snapshot shows: a changed pod may not be a victim any more."""
         seen = [picture.live[victim.uid].metadata for victim in victims]
         return self._writer.all(
             partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)
@@ -215,14 +222,14 @@ class PlanExecutor:
         )
 
     def _refusal(self, victims: Sequence[PlannedVictim], answers: Sequence[Written]) -> str:
-        """Why the first refused eviction was refused; "" where all were accepted (or the victim is gone already)."""
+        """Return the first refusal of an eviction. "" if all were accepted, or the victims are gone already."""
         for victim, written in zip(victims, answers, strict=True):
             if written.result in (Result.REFUSED, Result.FAILED):
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
     def _give_up(self, gang_round: GangRound, refusal: str, picture: ClusterView) -> None:
-        """Drop a plan whose victims may not go, and look again when the budgets may have changed."""
+        """Drop a plan whose victims may not be evicted. The gang is replanned when the budgets may have changed."""
         self._writer.all(partial(self._writer.clear, pod) for pod in gang_round.held if not is_placeholder(pod))
         free(self._writer, gang_round.placeholders.values())
         gang_round.record = None
@@ -254,7 +261,7 @@ class PlanExecutor:
 
 
 def _in_turn(gang_round: GangRound, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
-    """Return the members to release now, in binding order. A later round releases the others, once siblings are bound.
+    """Return the members to release now, in binding order. The others follow later, when siblings are bound.
 
     The order concerns all unbound members that exist: siblings that are released already may not be bound yet. A pod
     that its workload has yet to create holds no member back.
@@ -274,7 +281,7 @@ def _begun(gang: Gang) -> str:
 
 
 def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:
-    """Whether a pod is on its way out of a node of the plan."""
+    """Return whether a pod is terminating on a node of the plan."""
     states = (picture.snapshot.state(node) for node in {member.node for member in record.members})
     return any(tenant.terminating for state in states if state is not None for tenant in state.departing)
 

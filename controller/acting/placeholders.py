@@ -1,7 +1,8 @@
-"""Holding room for pods that their workload has not made yet: pods of ours that never run (docs/decisions/0022).
+"""Placeholders: pods that never run and reserve capacity for expected pods (docs/decisions/0022).
 
-One for each missing pod, with our gate and its nomination, asking for the same at the same priority. A pod that comes
-for the room is nominated beside it first, then the placeholder is deleted, then the scheduler has to have seen that.
+There is one placeholder for each expected pod. It has Phalanx's gate and the nomination, and the requests and priority
+of the expected pod. When the pod arrives, it is nominated beside the placeholder first. Then the placeholder is
+deleted, and then the scheduler must have seen the deletion.
 """
 
 import hashlib
@@ -21,13 +22,13 @@ from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT, writte
 from kube.requests import PODS, pod_limits, pod_requests
 
 _OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
-"""Of all others the API wants limits that are equal to the requests."""
+"""Resources that may be overcommitted. For all others the API requires limits equal to the requests."""
 
 
 def hold(
     writer: Writer, gang: GangKey, member: Planned, plan_id: str, condition: Mapping[str, str] | None = None
 ) -> Written:
-    """Hold the room of a member that does not exist: make its placeholder where there is none, and nominate it."""
+    """Reserve the capacity of an expected pod: create its placeholder if it has none, and nominate the placeholder."""
     placeholder = member.placeholder
     if placeholder is None:
         manifest = placeholder_manifest(gang, member.pod)
@@ -51,7 +52,7 @@ def free(writer: Writer, placeholders: Iterable[Pod]) -> None:
 
 
 def placeholder_manifest(gang: GangKey, pod: Pod) -> dict[str, Any]:
-    """The placeholder for a pod that is to come. Its name follows from the seat, so that there are never two."""
+    """Return the manifest of an expected pod's placeholder. Its name is a hash of the seat, so a seat never has two."""
     requests = {
         name: f"{amount}m" if name == "cpu" else str(amount)
         for name, amount in pod_requests(pod).items()

@@ -1,7 +1,7 @@
-"""Knowing that the scheduler knows: a tiny pod that can never be scheduled, created after the nominations.
+"""The probe: a pod that can never be scheduled, created after the nominations. It shows that the scheduler saw them.
 
-The scheduler works through its events in order. Once it has written the probe's PodScheduled condition it has seen
-every nomination written before the probe was created; the echo of our own watch proves nothing of the kind.
+The scheduler processes its events in order. When it has written the probe's PodScheduled condition, it has seen every
+nomination that was written before the probe was created. The events of the controller's own watch do not prove that.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,14 +13,17 @@ from kube.objects import Pod
 
 PROBE = "phalanx.dev/probe"
 PROBE_PRIORITY_CLASS = "phalanx-probe"
-"""A class that neither waits behind other pods nor preempts any; it comes with the manifests."""
+"""A priority class whose pods neither wait behind other pods nor preempt any. The manifests contain it."""
 
 PODS_PATH = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
-"""Where the pods are that we make ourselves."""
+"""The API path of the pods that Phalanx creates itself."""
 
 
 class Probes:
-    """At most one probe at a time. What it knows is derived: a restarted controller simply probes again."""
+    """Sends at most one probe at a time and records which plans it covers.
+
+    The record is derived from the cluster: a restarted controller probes again.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -29,39 +32,39 @@ class Probes:
         self._seen: set[str] = set()
         self._probe = ""
         self._over: list[Pod] = []
-        """Probes that nobody waits for any more."""
+        """Obsolete probes, which the next `send` deletes."""
 
     def seen(self, plan_id: str) -> bool:
-        """Whether the scheduler is known to have seen this plan's nominations; asks for a probe if not."""
+        """Return whether the scheduler has seen this plan's nominations. Ask for a probe if that is not known."""
         if plan_id in self._seen:
             return True
         self.want(plan_id)
         return False
 
     def want(self, plan_id: str) -> None:
-        """Ask for a probe: all that it is to come after has been answered by the API server."""
+        """Ask for a probe for this plan. The API server must have answered all writes that the probe has to follow."""
         if plan_id not in self._covered | self._seen:
             self._wanted.add(plan_id)
 
     def __len__(self) -> int:
-        """How many plans are known."""
+        """Return the number of plans that are wanted, covered by the present probe, or seen."""
         return len(self._wanted | self._covered | self._seen)
 
     def keep(self, plan_ids: Collection[str]) -> None:
-        """Forget all plans but these: they are in force no more."""
+        """Forget all plans except these. The others are not in force any more."""
         for plans in (self._wanted, self._covered, self._seen):
             plans.intersection_update(plan_ids)
 
     def forget(self, plan_id: str) -> None:
-        """Drop what is known of a plan: its nominations have changed."""
+        """Forget a plan whose nominations have changed."""
         for plans in (self._wanted, self._covered, self._seen):
             plans.discard(plan_id)
 
     def read(self, pods: Iterable[Pod]) -> None:
-        """Read the answer of the probe under way, and sweep away what is left of others.
+        """Read the answer of the present probe, and collect obsolete probes for deletion.
 
-        :param pods: those of our own namespace, of the picture on which the round decides. What the scheduler wrote
-            before it tried the probe is in that picture, too: it came through the same watch, before the answer.
+        :param pods: the pods of Phalanx's own namespace in the snapshot of this reconcile. The snapshot also contains
+            all that the scheduler wrote before it tried the probe: the same watch delivered that earlier.
         """
         probes = [pod for pod in pods if is_probe(pod)]
         own = next((p for p in probes if p.metadata.uid == self._probe), None)
@@ -76,7 +79,7 @@ class Probes:
         self._over = [probe for probe in probes if probe.metadata.uid != self._probe]
 
     def send(self) -> None:
-        """Send the next probe, if one is wanted and none is under way; delete those that are over."""
+        """Create the next probe, if one is wanted and none is pending, and delete the obsolete probes."""
         if self._wanted and not self._covered:
             self._send()
         over, self._over = self._over, []
@@ -96,18 +99,19 @@ class Probes:
 
 
 def is_probe(pod: Pod) -> bool:
-    """Whether the pod is a probe, this controller's or another's."""
+    """Return whether the pod is a probe, of this controller or of another one."""
     return PROBE in pod.metadata.labels
 
 
 def tried_probe(pod: Pod) -> bool:
-    """Whether the scheduler has tried it."""
+    """Return whether the scheduler has tried the probe."""
     return any(condition.type == "PodScheduled" for condition in pod.status.conditions)
 
 
 def never_run(metadata: Mapping[str, Any], resources: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
-    """A pod of ours that no node takes, whatever becomes of it: the API server lets us make no other
-    (`manifests/system/guard.yaml`).
+    """Return the manifest of a pod that can never run, because its node selector matches no node.
+
+    The API server lets Phalanx create no other pods (`manifests/system/guard.yaml`).
     """
     return {
         "apiVersion": "v1",

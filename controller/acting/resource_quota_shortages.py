@@ -1,7 +1,8 @@
-"""ResourceQuotas that come, shrink or are used up by others while room is held for pods that do not exist yet.
+"""ResourceQuotas that appear, shrink or are used up by others while capacity is reserved for expected pods.
 
-A gang whose pods to come a quota refuses is not planned (`planning.scheduler_rules.resource_quotas`). The same holds
-once it is: else room would be held for ever for pods that nobody can make (docs/decisions/0022).
+A gang is not planned if a quota refuses its expected pods (`planning.scheduler_rules.resource_quotas`). If a quota
+refuses them later, the plan is invalidated. Otherwise capacity would stay reserved for ever for pods that cannot be
+created (docs/decisions/0022).
 """
 
 import logging
@@ -18,18 +19,24 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 LASTING_SECONDS = 60.0
-"""So long others may use up a quota. It is charged for a pod a moment before anybody sees that pod, too."""
+"""Seconds for which others may use up a quota before a plan is invalidated.
+
+A quota is charged for a pod a moment before a watch shows that pod, so a short shortage may be the gang's own pod.
+"""
 
 
 class QuotaShortages:
-    """Lets plans fall whose pods to come would be refused: at once where a quota is too small for those gangs alone."""
+    """Invalidates plans whose expected pods a quota would refuse.
+
+    If the quota is too small for these gangs alone, their plans are invalidated at once, else after `LASTING_SECONDS`.
+    """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._since: dict[GangKey, float] = {}
 
     def find(self, gang_rounds: Sequence[GangRound], snapshot: Snapshot) -> None:
-        """Note it on the rounds of these gangs: their room is given back, and they are planned anew."""
+        """Set the step of the affected gangs to `NeedPlan`: their capacity is freed, and they are replanned."""
         holding = {each.gang.key: each for each in gang_rounds if _holding(each, snapshot)}
         ordered = sorted((each.gang for each in holding.values()), key=lambda gang: (gang.created, gang.key))
         falling = dict(_too_large(ordered, snapshot))
@@ -39,8 +46,9 @@ class QuotaShortages:
             gang_round.step = NeedPlan(f"waits for {why}", gang_round.held, Cause.QUOTA_SHORT)
 
     def _lasting(self, gangs: Iterable[Gang], snapshot: Snapshot) -> dict[GangKey, str]:
-        """Those to which others have left too little for long enough: of each namespace the first of these gangs. Then
-        it may be enough for the next one.
+        """Return the gangs whose quota others have used up for `LASTING_SECONDS`, with the reason.
+
+        It returns the first such gang of each namespace only. Afterwards the quota may be enough for the next gang.
         """
         now, since, found = self._clock.monotonic(), dict[GangKey, float](), dict[str, tuple[GangKey, str]]()
         for gang in gangs:
@@ -53,13 +61,16 @@ class QuotaShortages:
 
 
 def _holding(gang_round: GangRound, snapshot: Snapshot) -> bool:
-    """Whether its plan is in force, there are pods to come, and a quota may refuse them."""
+    """Return whether the gang has a plan in force and expected pods, and its namespace has a quota."""
     planned = gang_round.record is not None and not isinstance(gang_round.step, NeedPlan)
     return planned and gang_round.gang.key.namespace in snapshot.quotas and bool(gang_round.gang.to_come)
 
 
 def _too_large(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[tuple[GangKey, str]]:
-    """Those that a quota has no room for beside the ones before: planned at the same time, each by itself had it."""
+    """Yield the gangs whose expected pods exceed a quota together with those of the gangs before them.
+
+    This happens to gangs that were planned at the same time, because the quota was enough for each gang alone.
+    """
     together: dict[str, ChargedTogether] = {}
     for gang in gangs:
         namespace = gang.key.namespace
@@ -73,7 +84,7 @@ def _in_the_way(gang: Gang, snapshot: Snapshot) -> str:
 
 
 def _found(gang: Gang, ask: Callable[[], str]) -> str:
-    """What is found out about one gang. Where that fails, an error of ours, its plan stays; others are looked at."""
+    """Return the result of `ask` for one gang; "" after an internal error: the plan stays, other gangs are checked."""
     try:
         return ask()
     except Exception:

@@ -1,7 +1,8 @@
-"""Restarts gangs as a whole that ask for it: one of their members was lost and cannot be replaced beside the others.
+"""Restarts gangs as a whole that ask for it, when a lost member cannot be replaced beside the other members.
 
-Nobody is evicted for nothing: the no has stood for a while, everybody who goes comes again, and all members together
-have a place that is free now (docs/decisions/0030). One gang is restarted at a time, so that no room is promised twice.
+Three conditions keep evictions from being useless (docs/decisions/0030). The rejection has held for a while. Every
+evicted pod will be recreated. All members together have a place that is free now. One gang is restarted at a time, so
+that no capacity is promised twice.
 """
 
 from collections import defaultdict
@@ -23,13 +24,13 @@ from solver.plan import Proof
 from timing.clock import SYSTEM_CLOCK, Clock
 
 ON_ITS_WAY_SECONDS = 60.0
-"""How long the others wait at most for a gang that is being restarted to be let go."""
+"""The most seconds for which other gangs wait until a restarted gang is released."""
 
 
 class Restarter:
-    """Looks at gangs that ask to be restarted; what it goes by stands in the cluster, but for how long it has.
+    """Restarts gangs that ask for it. Its inputs are in the cluster, except since when a gang has found no place.
 
-    :param seconds: how long a lost member must have found no place.
+    :param seconds: how long a lost member must have found no place before its gang is restarted.
     """
 
     def __init__(
@@ -47,11 +48,11 @@ class Restarter:
         self._checks = checks
         self._seconds = seconds
         self._since: dict[GangKey, float] = {}
-        """Since when a gang has been seen with a lost member that finds no place."""
+        """The time at which a gang was first seen with a lost member that finds no place."""
         self._under_way: tuple[GangKey, float] | None = None
 
     def restart(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Begin what is due, and note on each round what is to be said."""
+        """Begin the restarts that are due, and set the message about restarts on each `GangRound`."""
         able = []
         for gang_round in gang_rounds:
             gang_round.stays, gang_round.restarts = "", 0
@@ -63,7 +64,10 @@ class Restarter:
         self._begin(able, picture, _planned(gang_rounds) if able else {})
 
     def _is_due(self, gang_round: GangRound) -> bool:
-        """Whether it is restarted if all its members together have a place; what else is to be said is noted on it."""
+        """Return whether the gang is restarted if all its members together have a place.
+
+        Otherwise set `stays` to the reason against a restart.
+        """
         key = gang_round.gang.key
         self._note_end(gang_round)
         if not torn(gang_round):
@@ -80,12 +84,12 @@ class Restarter:
         return False
 
     def _begin(self, able: Sequence[GangRound], picture: ClusterView, planned: Planned) -> None:
-        """Restart the first of those of which it is known that they have a place as a whole."""
+        """Restart the first gang that is known to have a place as a whole, unless another restart is not over."""
         verdicts = self._checks.look([each.gang for each in able], picture, planned) if able else {}
         for gang_round in able:
             gang, verdict = gang_round.gang, verdicts.get(gang_round.gang.key)
             if verdict is not None and not verdict.placed:
-                gang_round.watched = verdict.version != picture.snapshot.version  # to be looked at again in a while
+                gang_round.watched = verdict.version != picture.snapshot.version  # to be checked again later
                 gang_round.stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
                 continue
             gang_round.watched = True
@@ -109,21 +113,21 @@ class Restarter:
         self._withdrawer.take_back(gang_round, Withdrawal(WithdrawalReason.RESTARTED, message))
 
     def _note_end(self, gang_round: GangRound) -> None:
-        """Others may be restarted once this one has been let go again."""
+        """End the restart under way if it is this gang's and the gang is released again. Others may follow then."""
         if self._under_way is None or self._under_way[0] != gang_round.gang.key:
             return
         if was_whole(gang_round.gang, gang_round.status) and not torn(gang_round):
             self._under_way = None
 
     def _other(self, key: GangKey) -> GangKey | None:
-        """The gang that is being restarted, if it is another one."""
+        """Return the gang that is being restarted, if it is not this gang."""
         if self._under_way is None or self._clock.monotonic() - self._under_way[1] > ON_ITS_WAY_SECONDS:
             return None
         return self._under_way[0] if self._under_way[0] != key else None
 
 
 def _planned(gang_rounds: Iterable[GangRound]) -> Planned:
-    """Who is to come to which nodes by the plans in force, also by those that this very round has taken up."""
+    """Return the UIDs of members by node, as the plans in force place them, including plans of this reconcile."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for gang_round in gang_rounds:
         for member in gang_round.record.members if gang_round.record is not None else ():
@@ -132,7 +136,7 @@ def _planned(gang_rounds: Iterable[GangRound]) -> Planned:
 
 
 def torn(gang_round: GangRound) -> bool:
-    """Whether it asks to be restarted, was whole, has lost a member since, and it is proven that there is no place."""
+    """Return whether a gang that asks for restarts was whole, has lost a member since, and has a proven rejection."""
     gang, decision = gang_round.gang, gang_round.decision
     if decision is None or not wants_restart(gang) or not was_whole(gang, gang_round.status):
         return False
@@ -143,7 +147,7 @@ def torn(gang_round: GangRound) -> bool:
 
 
 def _used_up(gang_round: GangRound) -> str:
-    """Why it may not be restarted once more; "" where it may."""
+    """Return why the gang may not be restarted once more; "" if it may."""
     gang, times = gang_round.gang, int(gang_round.status.get("restarts", 0))
     if times < gang.max_restarts:
         return ""

@@ -1,9 +1,9 @@
-"""Members that were let go and that no scheduler tries: reported, their room given back, made again where that is free.
+"""Released members that no scheduler tries: they are reported, their capacity is freed, and they may be recreated.
 
-A member may keep the scheduler that it names where that runs here (`gangs.coexistence.running_schedulers`). Whether it
-really does is only seen afterwards. One that lets a member wait in vain is noted in the ConfigMap `phalanx-schedulers`,
-from which admission learns, too, so that pods which are made again do not come back to it. The stock scheduler is never
-judged like that: a long queue looks the same, and there is nobody else to go to.
+A member keeps the scheduler that its spec names if that scheduler runs (`gangs.coexistence.running_schedulers`).
+Whether it really runs shows only after the release. A scheduler that does not try a member is recorded in the ConfigMap
+`phalanx-schedulers`. The webhook reads it, too, so that recreated pods do not get that scheduler again.
+The stock scheduler is never recorded: a long queue looks the same, and there is no other scheduler to use.
 """
 
 import logging
@@ -35,17 +35,20 @@ from timing.clock import SYSTEM_CLOCK, Clock, rfc3339, seconds_since
 LOG = logging.getLogger(__name__)
 
 SPREAD_SECONDS = 5.0
-"""How long it takes at most until every replica of the webhook knows what was noted."""
+"""The most seconds until every replica of the webhook has read a change of the ConfigMap."""
 MOST_NOTED = 50
-"""Schedulers that are noted at a time; the one that was noted longest ago makes room."""
+"""The most schedulers that the controller records in the ConfigMap. The one recorded longest ago is removed first."""
 _LONGER = Backoff(first=1.0, longest=128.0)
-"""A scheduler that was found silent before must be silent for so many times the usual limit to be noted again."""
+"""A multiple of the usual limit: how long a scheduler must be silent to be recorded again. It doubles each time."""
 _CONFIG = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps/{SCHEDULERS}"
 
 
 @dataclass(frozen=True, slots=True)
 class Untried:
-    """Members of one gang that one scheduler has let wait. `dead`: it has tried nothing else since, either."""
+    """Members of one gang that one scheduler has not tried in time.
+
+    `dead`: the scheduler has tried no other pod since their release, either.
+    """
 
     scheduler: str
     pods: tuple[Pod, ...]
@@ -53,7 +56,7 @@ class Untried:
 
 
 class Reclaimer:
-    """Looks at members that are neither gated nor bound; what it goes by stands in the cluster."""
+    """Handles members that are neither gated nor bound. All its inputs are in the cluster."""
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class Reclaimer:
         self._seconds = seconds
 
     def reclaim(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Do what is due about them, and note on each round what is to be said."""
+        """Free the capacity of untried members, recreate them if possible, and set `untried` on each `GangRound`."""
         total = 0
         for gang_round in gang_rounds:
             waiting = [m.pod for m in gang_round.gang.members if not m.pod.bound]
@@ -86,7 +89,7 @@ class Reclaimer:
         self._metrics.untried.set(total)
 
     def _look_after(self, free: Sequence[Pod], held: Sequence[Pod], gang_round: GangRound, sources: Sources) -> int:
-        """Do what is due for one gang; returns how many of its members nobody tries."""
+        """Handle the untried members of one gang. Return their number."""
         sent = self._writer.sent
         self._make_again(held, gang_round, sources)
         found = self._untried(free, gang_round, sources)
@@ -112,7 +115,7 @@ class Reclaimer:
         return waited is not None and waited > self._seconds * factor
 
     def _take_back(self, late: Untried, gang_round: GangRound, sources: Sources) -> None:
-        """Give the room back; once it is known everywhere that the scheduler is not here, have the pods made again."""
+        """Free the members' capacity. Delete them once every webhook knows that their scheduler is absent."""
         for pod in late.pods:
             if (
                 TAKEN_BACK not in pod.metadata.annotations
@@ -126,7 +129,7 @@ class Reclaimer:
             self._make_again(back, gang_round, sources)
 
     def _learn(self, late: Untried, gang_round: GangRound, sources: Sources) -> None:
-        """Note that the scheduler does not run after all; the next time it has to be silent for twice as long."""
+        """Record that the scheduler does not run. The next time it must be silent for twice as long."""
         before = learnt(late.scheduler, sources)
         times = before.times if before else 0
         silent = all(self._late(_let_go(pod, gang_round.status), _LONGER.delay(times + 1)) for pod in late.pods)
@@ -140,8 +143,10 @@ class Reclaimer:
             LOG.warning("ConfigMap %s/%s: %s", SYSTEM_NAMESPACE, SCHEDULERS, written.message)
 
     def _make_again(self, pods: Sequence[Pod], gang_round: GangRound, sources: Sources) -> None:
-        """Delete members whose controllers make them again for nothing. By their version: one that was bound meanwhile
-        stays. One that came although it was known already is not sent round once more.
+        """Delete members whose controllers recreate them at no cost, or at a cost that their workload can bear.
+
+        The eviction names the pod's version, so a pod that was bound meanwhile stays. A pod that was created after its
+        scheduler was known to be absent is not recreated once more.
         """
         for pod in pods:
             meta, known = pod.metadata, learnt(pod.spec.scheduler_name, sources)
@@ -166,12 +171,15 @@ class Reclaimer:
 
 
 def _held(pod: Pod, sources: Sources) -> bool:
-    """Whether a member is still held, and would be let go to a scheduler that does not run here."""
+    """Return whether a gated member would be released to a scheduler that does not run in the cluster."""
     return pod.gated_by(GATE) and not pod.terminating and misdirected(pod, sources)
 
 
 def _let_go(pod: Pod, status: Mapping[str, object]) -> str:
-    """When the member was let go; of one that an older version let go: when its gang was."""
+    """Return the time of the member's release. For a release by an older version it is the time of the gang's release.
+
+    "" if it is not known.
+    """
     if since := released(pod):
         return since
     conditions = status.get("conditions")
@@ -182,12 +190,15 @@ def _let_go(pod: Pod, status: Mapping[str, object]) -> str:
 
 
 def _dead(name: str, late: Sequence[Pod], status: Mapping[str, object], sources: Sources) -> bool:
-    """Whether the scheduler has tried nothing at all since it could have tried these."""
+    """Return whether a scheduler other than the stock one has tried no pod since the last of these releases."""
     return name != STOCK_SCHEDULER and sources.tried.get(name, "") <= max(_let_go(pod, status) for pod in late)
 
 
 def _before(pod: Pod, known: Learnt, now: datetime) -> bool:
-    """Whether the pod came before it was known that its scheduler is not here; not asked before all may know it."""
+    """Return whether the pod was created before every webhook knew that its scheduler is absent.
+
+    False until every webhook knows it.
+    """
     since = datetime.fromisoformat(known.since)
     came = seconds_since(pod.metadata.creation_timestamp or "", since)
     waited = seconds_since(known.since, now)
@@ -195,7 +206,7 @@ def _before(pod: Pod, known: Learnt, now: datetime) -> bool:
 
 
 def _oldest(name: str, sources: Sources) -> list[str]:
-    """What is to be forgotten for one more to be noted."""
+    """Return the schedulers to remove from the ConfigMap so that one more can be recorded, oldest first."""
     config = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS) or {}
     noted = {each: known.since for each in config.get("data") or {} if (known := learnt(each, sources)) is not None}
     noted.pop(name, None)
@@ -203,7 +214,7 @@ def _oldest(name: str, sources: Sources) -> list[str]:
 
 
 def _remade(pod: Pod, others: Sequence[Pod], sources: Sources) -> bool:
-    """Whether the pod's controller makes it again at no price, or at one that its workload can pay."""
+    """Return whether the pod's controller recreates it at no cost, or at a cost that its workload can bear."""
     if made_again(pod):
         return True
     owner = job_owner(pod)
@@ -215,7 +226,7 @@ def _remade(pod: Pod, others: Sequence[Pod], sources: Sources) -> bool:
 
 
 def _affords(manifest: Mapping[str, object], failures: int) -> bool:
-    """Whether a Job survives that so many of its pods are counted as failed: each that is deleted is."""
+    """Return whether a Job survives this many further failures. Each deleted pod counts as failed."""
     try:
         job = job_of(manifest)
     except MalformedError:
@@ -226,7 +237,7 @@ def _affords(manifest: Mapping[str, object], failures: int) -> bool:
 
 
 def _remedy(late: Sequence[Pod], sources: Sources) -> str:
-    """What becomes of them, or what their user has to do."""
+    """Return the end of the message: what happens to the untried members, or what their user has to do."""
     if all(_remade(pod, late, sources) for pod in late):
         return f"they are deleted, to be made again for {STOCK_SCHEDULER}"
     owner = controller_of(late[0])

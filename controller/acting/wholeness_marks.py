@@ -1,7 +1,7 @@
-"""Notes on pods that their gang is whole: what decides later whether a gang that runs in part is repaired or withdrawn.
+"""Marks on pods that their gang is whole. They decide later whether a gang that runs in part is repaired or withdrawn.
 
-The condition Whole of the Gang object says the same, but an object can be deleted and a status wiped. The marks last as
-long as the pods do (docs/decisions/0015).
+The condition Whole of the Gang object shows this, too, but an object can be deleted and a status wiped. The marks last
+as long as the pods (docs/decisions/0015).
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ class WholenessMarker:
         self._mishaps = mishaps
 
     def mark(self, gang_rounds: Sequence[GangRound]) -> None:
-        """Write the marks that are missing, of all gangs at once.
+        """Write the missing marks of all gangs, in parallel.
 
-        A later round writes a mark that the API server could not take now. A mark that it refuses is left out until the
-        gang changes: the status serves alone then.
+        If the API server cannot accept a mark now, a later reconcile writes it. If the API server refuses a mark, it is
+        not written until the gang changes. Until then only the status shows that the gang is whole.
         """
         missing: list[tuple[GangRound, Member]] = []
         for gang_round in gang_rounds:

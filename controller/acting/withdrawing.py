@@ -1,10 +1,10 @@
-"""Takes a gang back of which some members run, that never became whole, and of which the rest cannot start.
+"""Withdraws a gang if some members run, the gang never became whole, and the other members cannot start.
 
-That comes about where a controller dies between two patches of a release and others take the room of the rest before
-another one leads; or where the room of a member that was let go is taken before it is bound. A gang is whole or not at
-all: those that were let go are evicted, which gives their room back, and the gang waits for new ones. Nobody is
-withdrawn whose gang was promised no more than a start together, nor one that was whole before (docs/decisions/0015),
-unless it is restarted (`controller.acting.restarting`): what that has begun is ended here.
+There are two causes. A controller may die between two patches of a release, and other pods take the remaining capacity
+before another controller leads. Or another pod takes the capacity of a released member before that member is bound.
+A gang runs as a whole or not at all: the released members are evicted, which frees their capacity, and the gang waits
+for new members. A gang is not withdrawn if it was only promised a common start, or if it was whole before
+(docs/decisions/0015). The exception is a restart (`controller.acting.restarting`), which is completed here.
 """
 
 from collections import Counter
@@ -40,20 +40,20 @@ from planning.planner import waiting
 from timing.clock import SYSTEM_CLOCK, Clock, is_time, seconds_since
 
 SEEN_SECONDS = 0.25
-"""How long a leader itself must have seen it: the times on the pods may come from a machine whose clock is ahead."""
+"""Seconds for which this leader must have seen the gang in part: the clock that wrote the pods' times may be ahead."""
 CLOCK_SECONDS = 1.0
-"""A member that is older than the first release, but for as much as clocks may differ, was there when it began."""
+"""The allowed clock difference in seconds. A member created up to this long after the first release existed before."""
 VICTIMS_SECONDS = 60.0
-"""How long the rest may wait for victims to go, since the first of the gang was let go."""
+"""Seconds from the gang's first release for which the other members may wait for victims to go."""
 AGAIN_SECONDS = 2.0
-"""Between two evictions that a disruption budget refuses."""
+"""Seconds between two tries of an eviction that a disruption budget refuses."""
 _REFUSED = "; an eviction was refused: "
 
 
 class Withdrawer:
-    """Looks at gangs of which some have started; what it goes by stands in the cluster.
+    """Withdraws gangs that run in part. Its inputs are in the cluster.
 
-    :param seconds: how long a gang may run in part that cannot become whole, since its first member was let go.
+    :param seconds: how long after its first release a gang may run in part without being able to become whole.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class Withdrawer:
         self._mishaps = mishaps
         self._seconds = seconds
         self._seen: dict[GangKey, float] = {}
-        """Since when a gang has been seen that cannot become whole."""
+        """The time at which a gang was first seen unable to become whole, in monotonic seconds."""
         self._now_seen: dict[GangKey, float] = {}
-        """The same, as far as this round has looked."""
+        """The entries of `_seen` that this reconcile has confirmed so far."""
         self._again: dict[GangKey, float] = {}
 
     def withdraw(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Evict what is to be evicted, and note on each round what is to be said."""
+        """Evict the members of gangs that are withdrawn, and set `withdrawal` on their `GangRound`."""
         self._now_seen = {}
         for gang_round in gang_rounds:
             gang_round.withdrawal = None
@@ -136,7 +136,7 @@ class Withdrawer:
         return {pod.metadata.uid: answer.version for pod, answer in zip(pods, answers, strict=True)}
 
     def _evicted(self, pods: Sequence[Pod], versions: Mapping[str, str]) -> list[Written]:
-        """Evict pods, each only in the version that the snapshot or our own write of this round shows."""
+        """Evict pods, each only in the version from the snapshot or from the controller's write in this reconcile."""
         seen = ((pod.metadata, versions.get(pod.metadata.uid) or pod.metadata.resource_version) for pod in pods)
         evict = self._writer.evict
         return self._writer.all(
@@ -195,12 +195,12 @@ def _never_whole(gang: Gang, since: str) -> bool:
 
 
 def _age_at(member: Member, time: datetime) -> float:
-    """Seconds; negative for one that came later."""
+    """Return the member's age in seconds at this time; negative if the member was created later."""
     return seconds_since(member.pod.metadata.creation_timestamp or "", time) or 0.0
 
 
 def why_not(gang_round: GangRound, snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
-    """Why a gang of which some run cannot become whole now; "" while it can.
+    """Return why a gang that runs in part cannot become whole now; "" while it can.
 
     :param patient: whether members may still wait for victims to go.
     """
@@ -211,7 +211,7 @@ def why_not(gang_round: GangRound, snapshot: Snapshot, topologies: Sequence[Topo
     able = [member for member in gang.members if _planned(member, gang_round, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
     if gang.suffice(able) or (gang.to_come and isinstance(gang_round.step, NeedPlan) and gang_round.decision is None):
-        return ""  # of a gang that starts in order some run alone for long: the answer is waited for
+        return ""  # members of a gang that starts in order may run alone for long: wait for the answer
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
@@ -222,7 +222,7 @@ def why_not(gang_round: GangRound, snapshot: Snapshot, topologies: Sequence[Topo
 
 
 def _planned(member: Member, gang_round: GangRound, *, in_time: bool) -> bool:
-    """Whether a member that is still held back has a place in a plan that is being carried out."""
+    """Return whether a gated member has a place in a plan that is being carried out."""
     record = gang_round.record
     if (
         record is None
@@ -234,6 +234,6 @@ def _planned(member: Member, gang_round: GangRound, *, in_time: bool) -> bool:
 
 
 def _victims_left(gang_round: GangRound, snapshot: Snapshot) -> bool:
-    """Whether victims of the plan are still there: over them, not over pods to come, a gang may wait too long."""
+    """Return whether victims of the plan still exist. The time limit applies to victims, not to expected pods."""
     victims = {victim.uid for victim in gang_round.record.victims} if gang_round.record is not None else set()
     return any(True for _ in snapshot.holding_any(victims))

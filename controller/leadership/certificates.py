@@ -1,4 +1,4 @@
-"""Keeps the webhook's certificate and the trust in it while this controller leads; the steps are `certs.rotation`'s."""
+"""Keeps the webhook's certificate valid and trusted while this controller leads. `certs.rotation` defines the steps."""
 
 import logging
 import threading
@@ -16,16 +16,18 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 3.0
-"""Three small reads each time: what somebody spoils is whole again within twice that."""
+"""Seconds between two checks, each of three small reads. A change by another client is repaired within twice that."""
 RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Who keeps the webhook's certificate.
+    """The source of the webhook's certificate.
 
-    `schedule`: by which it is made and replaced here; None where it is given by somebody else (cert-manager, files).
-    `ca_file`: for a given one, the bundle (PEM) that API servers are to trust; absent, somebody else tells them.
+    `schedule`: the schedule by which Phalanx issues and replaces the certificate. None if it comes from another source,
+    such as cert-manager or files.
+    `ca_file`: for a certificate from another source, the CA bundle (PEM) that API servers have to trust. None if
+    another program writes the bundle to the webhook configuration.
     """
 
     schedule: Schedule | None = DEFAULT_SCHEDULE
@@ -35,7 +37,7 @@ class Keeping:
 def keep_certificate(
     transport: Transport, keeping: Keeping, lost: threading.Event, clock: Clock = SYSTEM_CLOCK
 ) -> threading.Thread:
-    """Do whatever is due, now and every few seconds, in a thread that ends when `lost` is set."""
+    """Check and renew the certificate now and every few seconds, in a thread that ends when `lost` is set."""
     thread = threading.Thread(target=_keep, args=(transport, keeping, lost, clock), name="certificates", daemon=True)
     thread.start()
     return thread

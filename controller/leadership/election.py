@@ -1,12 +1,12 @@
 """Leader election by a Lease: one controller leads, the others wait.
 
-The rules are client-go's (tools/leaderelection): a lease counts as expired when its record has not changed for its
-duration *as observed here*, on our own monotonic clock, so clocks of different machines are never compared. The
-official Python client's elector compares wall clocks, has no stop, no release, no request timeout, and dies of a
-network error; therefore the loop is ours, over plain requests.
+The rules are client-go's (tools/leaderelection). A lease counts as expired when its record has not changed for its
+duration *as observed here*, on this process's monotonic clock. So clocks of different machines are never compared.
+The elector of the official Python client compares wall clocks, has no stop, no release and no request timeout, and
+dies of a network error. Therefore Phalanx has its own loop, over plain requests.
 
-Whoever leads writes within its term only (`Term.allowance`): a process that was stopped, or a machine that slept, for
-longer than the lease finds its term over before it sends anything (docs/decisions/0007).
+A leader writes within its term only (`Term.allowance`). If its process was stopped or its machine slept for longer
+than the lease, the leader finds its term over before it sends a write (docs/decisions/0007).
 """
 
 import logging
@@ -25,17 +25,17 @@ _TICK_SECONDS = 0.1
 
 
 class LeadershipLostError(Exception):
-    """The term is over: nothing may be written any more."""
+    """The term of this leader is over, so it may not write any more."""
 
 
 class Term:
-    """One term of office: until when this leader may write. Safe to share between threads.
+    """One term of a leader, in which it may write. Safe to share between threads.
 
-    It ends for good when the Lease was not renewed for `renew_deadline`, counted from when the request for the last
-    renewal was begun, or when it turns out to be another's. `lost` is set then, and also when this leader is only to
-    stop: what it has begun it may still finish.
+    The term ends for good when the Lease was not renewed for `renew_deadline`, or when another candidate holds it.
+    The deadline counts from the start of the last successful renewal request. `lost` is set at the end of the term. It
+    is also set when this leader has to stop; then the leader may still finish what it has begun.
 
-    :param renewed_at: by `clock`, when the request that took the Lease was begun.
+    :param renewed_at: the start of the request that took the Lease, by `clock`.
     """
 
     def __init__(self, renew_deadline: float, renewed_at: float, clock: Callable[[], float]) -> None:
@@ -47,14 +47,17 @@ class Term:
         self._lock = threading.Lock()
 
     def allowance(self) -> float:
-        """Seconds that a request which is sent now may take. Raises `LeadershipLostError` when the term is over."""
+        """Return the seconds that a request sent now may take.
+
+        :raises LeadershipLostError: if the term is over.
+        """
         left = self.left()
         if left <= 0:
             raise LeadershipLostError("the lease is lost: nothing is written any more")
         return left
 
     def left(self) -> float:
-        """Seconds until it is over unless the Lease is renewed, 0 from then on."""
+        """Return the seconds until the term ends unless the Lease is renewed; 0 if it is over."""
         with self._lock:
             left = 0.0 if self._over else self._renewed_at + self._seconds - self._clock()
             if left > 0:
@@ -66,13 +69,13 @@ class Term:
         return 0.0
 
     def renewed(self, begun: float) -> None:
-        """The Lease was renewed by a request begun then. That comes too late for a term that is over."""
+        """Extend the term after a renewal whose request began at `begun`. A term that is over stays over."""
         if self.left() > 0:
             with self._lock:
                 self._renewed_at = max(self._renewed_at, begun)
 
     def end(self) -> None:
-        """Let nothing be written any more."""
+        """End the term, so that no write is sent any more."""
         with self._lock:
             self._over = True
         self.lost.set()
@@ -109,9 +112,9 @@ class Election:
     def run(self, lead: Lead, stop: threading.Event) -> None:
         """Until `stop` is set: wait to be elected, then run `lead(term)` in this thread.
 
-        `term.lost` is set when leadership is lost or `stop` is set; the Lease is kept until `lead` has returned, and is
-        given up then, so that another candidate need not wait for it to expire. Whatever `lead` raises is raised
-        here, after the Lease was given up.
+        `term.lost` is set when leadership is lost or `stop` is set. The Lease is kept until `lead` has returned, and is
+        released then, so that another candidate need not wait for it to expire. An exception of `lead` is raised from
+        here, after the Lease was released.
         """
         while (term := self._elected(stop)) is not None:
             LOG.info("%s leads", self._identity)
@@ -134,9 +137,9 @@ class Election:
 
 
 class _Office:
-    """What goes on beside the leader's work: a thread renews the Lease, another sees to it that the end is noticed.
+    """Two threads beside the leader's work: one renews the Lease, the other detects the end of the term.
 
-    They are two because a request may hang longer than the deadline.
+    There are two threads because a renewal request may hang longer than the deadline.
     """
 
     def __init__(
@@ -180,7 +183,7 @@ def keep_renewing(
     """Renew the Lease every `timing.retry` seconds until `over` is set or the term ends.
 
     The seconds count from the start of a renewal, not from its answer. Otherwise a renewal that hangs leaves no time
-    for a second one: with a lease of 4 s a renewal may take 1.3 s, and the term ends after 2.7 s.
+    for a second one. For example, with a lease of 4 s a renewal may take 1.3 s, and the term ends after 2.7 s.
     """
     pause = timing.retry
     while not clock.wait(over, pause) and term.left() > 0:

@@ -1,8 +1,8 @@
 """The Lease by which controllers elect their leader, as one candidate sees and writes it.
 
-Whoever waits watches it, so that one that is given up is taken at once, and one that is renewed no more in the moment
-it expires: counted, as in client-go, from when its record last changed *as observed here*, on our own monotonic clock,
-so that clocks of different machines are never compared.
+A waiting candidate watches the Lease. It takes a released Lease at once, and any other Lease at the moment it expires.
+As in client-go, the time to expiry counts from the last change of the record *as observed here*, on this process's
+monotonic clock. So clocks of different machines are never compared.
 """
 
 import logging
@@ -24,14 +24,16 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 _SILENT_RENEWALS = 1.5
-"""Renewals that a watch may miss until it is opened again, to see whether it is the watch that is silent."""
+"""Retry intervals without an event after which a watch is opened again, because the watch itself may have failed."""
 _AFTER_EXPIRY = 0.01
-"""Seconds after a lease's end at which it is looked at: not a moment before."""
+"""Seconds after the end of a lease at which it is checked, so that the check never comes too early."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """Seconds. A leader that could not renew for `renew_deadline` stops before another may take over.
+    """The times of a lease, in seconds.
+
+    A leader that cannot renew for `renew_deadline` stops before another candidate takes over.
 
     :raises ValueError: if two leaders could overlap (lease <= deadline) or a leader had no second try.
     """
@@ -47,13 +49,13 @@ class LeaseTiming:
 
 
 def timing_of(lease: float) -> LeaseTiming:
-    """The times that go with a lease of so many seconds: a leader has three tries before its term is over."""
+    """Return the times for a lease of this many seconds. A leader has three tries before its term ends."""
     return LeaseTiming(lease=lease, renew_deadline=lease * 2 / 3, retry=lease / 5)
 
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """Who holds a Lease, since when (its `acquireTime`), and after how many others."""
+    """One holding of a Lease: the holder, its start (`acquireTime`), and the number of transitions before it."""
 
     holder: str
     since: str
@@ -61,7 +63,7 @@ class Tenure:
 
 
 class Lease:
-    """The coordination.k8s.io/v1 Lease as one candidate sees it. To be used by one thread at a time."""
+    """The coordination.k8s.io/v1 Lease as one candidate sees it. Use an object from one thread at a time."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class Lease:
         self._seen: tuple[Any, ...] = ()
         self._expires = 0.0
         self.ours: Tenure | None = None
-        """What the Lease says of our present term; None: we do not hold it, as far as we know."""
+        """The present tenure of this candidate; None if it does not hold the Lease as far as it knows."""
 
     def take(self) -> bool:
         """Acquire the Lease. False: another holds it, or the API server did not agree in time."""
@@ -94,12 +96,12 @@ class Lease:
     def renew(self) -> bool:
         """Renew the Lease that was taken. False: the API server did not agree in time, or `ours` is gone.
 
-        What counts is the tenure, not the name alone: another may have held it, and given it up, in between.
+        The whole tenure must match, not only the holder: another candidate may have held and released it in between.
         """
         return self._agreed(self._renew)
 
     def release(self) -> None:
-        """Give the Lease up if it is ours, so that the next candidate takes it at once."""
+        """Release the Lease if this candidate holds it, so that the next candidate takes it at once."""
         try:
             lease = self._read()
             if lease is None or self.ours is None or _tenure(_spec(lease)) != self.ours:
@@ -117,11 +119,11 @@ class Lease:
             self.ours = None
 
     def pause(self, stop: threading.Event) -> None:
-        """Wait until the next try, where nothing is known of the Lease. Candidates do not all come at once."""
+        """Wait until the next try when the Lease is unknown. A random factor spreads the candidates over time."""
         self._clock.wait(stop, self._timing.retry * random.uniform(1.0, 1.2))  # noqa: S311 - spreads candidates, hides nothing
 
     def await_turn(self, stop: threading.Event) -> None:
-        """Wait until the Lease that another holds may be had, or nobody can say; not much longer than `stop`."""
+        """Wait until another holder's Lease may be free or its state is unknown, or until soon after `stop` is set."""
         if self._known is None:
             self.pause(stop)
             return
@@ -172,7 +174,7 @@ class Lease:
         return True
 
     def _renew(self) -> bool:
-        """One request, as long as nobody else writes."""
+        """Renew the Lease. This is one request, as long as no other client writes the Lease."""
         if self._known is not None and _tenure(_spec(self._known)) == self.ours:
             try:
                 self._put_off(self._known)
@@ -194,11 +196,11 @@ class Lease:
         return _micro_time(self._clock.wall())
 
     def _put_off(self, lease: Mapping[str, Any]) -> None:
-        """Let it end later."""
+        """Write a new renew time, so that the Lease expires later."""
         self._write("PUT", self._path, {**lease, "spec": {**_spec(lease), "renewTime": self._now}})
 
     def _watched(self, stop: threading.Event) -> bool:
-        """Follow the Lease until it is free, or as long as it is silent; False where it has to be read anew."""
+        """Watch the Lease until it is free or no event came for a while. False if the Lease must be read again."""
         query = {
             "watch": "true",
             "fieldSelector": f"metadata.name={self._name}",
@@ -221,7 +223,7 @@ class Lease:
         return False
 
     def _free(self) -> bool:
-        """Whether the Lease as it is known is nobody's, ours by name, or has expired."""
+        """Return whether the Lease, as last read, has no holder, has this candidate's name, or has expired."""
         holder = _spec(self._known).get("holderIdentity")
         return holder in (None, "", self._identity) or self._clock.monotonic() > self._expires
 

@@ -1,5 +1,6 @@
 """How a plan is carried out without races: pure functions of what the cluster holds (docs/decisions/0001).
 
-In comes a gang with the record of its plan and a picture; out comes the next step. Start with `next_step`; `records` is
-the plan as the Gang object keeps it, `patches` how members are let go, `wholeness` whether a gang ever was whole.
+The input is a gang, the record of its plan and a snapshot. The output is the next step. Start with `next_step`.
+`records` is the plan as the Gang object stores it. `patches` releases members. `wholeness` determines whether a gang
+ever was whole.
 """

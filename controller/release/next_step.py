@@ -1,7 +1,7 @@
-"""What is to be done next for one gang: a pure function of what the cluster holds (docs/decisions/0001).
+"""The next step of one gang: a pure function of the cluster's state (docs/decisions/0001).
 
-The way of a gang: plan → nominate → evict → await victims → verify → release → watch. Every step is derived anew from
-gates, nominations and the plan recorded in the Gang's status, so a controller that was killed goes on where it stood.
+The steps of a gang: plan → nominate → evict → await victims → verify → release → watch. Every step is derived from
+gates, nominations and the plan in the Gang's status. So a controller that was killed continues where it stopped.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from planning.framing.stranded import Stranded, stranded
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A member that still has to be bound, with its node. One that is to come may have a `placeholder` there."""
+    """A member that is not bound, with its planned node. An expected pod may have a `placeholder` for that node."""
 
     pod: Pod
     node: str
@@ -31,22 +31,22 @@ class Planned:
 
     @property
     def gated(self) -> bool:
-        """Whether it has not been let go yet."""
+        """Whether the member has not been released yet."""
         return self.pod.gated_by(GATE)
 
     @property
     def taken_back(self) -> bool:
-        """Whether its room was given back because its scheduler lets it wait (`controller.acting.untried`)."""
+        """Whether its capacity was freed because its scheduler has not tried it (`controller.acting.untried`)."""
         return TAKEN_BACK in self.pod.metadata.annotations and not tried(self.pod)
 
     def nominated_by(self, plan_id: str) -> bool:
-        """Whether its nomination is this plan's and still stands."""
+        """Return whether the member, or its placeholder, still has this plan's nomination."""
         holder = self.placeholder or self.pod
         return holder.status.nominated_node_name == self.node and holder.metadata.annotations.get(PLAN) == plan_id
 
 
 class Cause(Enum):
-    """Why a plan fell before its gang was let go."""
+    """Why a plan was invalidated before its gang was released."""
 
     ROOM_LOST = "RoomLost"
     POD_OVERDUE = "PodOverdue"
@@ -61,7 +61,11 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NeedPlan:
-    """Gated members have no plan: `message` says why an earlier one fell, `stale` are nominations to be dropped."""
+    """Gated members have no plan.
+
+    `message`: why an earlier plan was invalidated. `stale`: pods whose nominations, or which as placeholders, are
+    dropped.
+    """
 
     message: str = ""
     stale: tuple[Pod, ...] = ()
@@ -70,7 +74,7 @@ class NeedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
-    """Hold the room: write nominations that are missing."""
+    """Reserve the capacity: write the missing nominations."""
 
     members: tuple[Planned, ...]
 
@@ -84,30 +88,30 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class AwaitVictims:
-    """Victims are on their way out; the gated members hold their room."""
+    """Victims are terminating. The nominations of the gated members keep the victims' capacity."""
 
     victims: tuple[PlannedVictim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """All is in place: verify against what the scheduler has seen, then let these members go."""
+    """All preconditions hold: when the scheduler has seen all nominations, release these members."""
 
     members: tuple[Planned, ...]
 
 
 class Delay(Enum):
-    """Why a step that is due waits for a later round."""
+    """Why a step that is due waits for a later reconcile."""
 
     DISPLACED = "Displaced"
-    """A plan that this round accepts, or has yet to nominate, takes capacity that the gang reserves."""
+    """A plan that this reconcile accepts, or has yet to nominate, takes capacity that the gang reserves."""
     HANDOVER = "Handover"
     """A new leader has not planned the waiting gangs of higher priority yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """A step that is not carried out in this round. The next round derives the gang's step anew."""
+    """A step that is not carried out in this reconcile. The next reconcile derives the gang's step again."""
 
     step: Evict | Release
     delay: Delay
@@ -115,15 +119,16 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class Renominate:
-    """Released members lost their nomination but their room is free (again): hold it until the scheduler tries anew."""
+    """Released members lost their nomination, but their capacity is free: nominate them until the scheduler retries."""
 
     members: tuple[Planned, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Pods have come for which room was held: they get it. Or gated ones are gone, and what stands for those that will
-    come in their place gets it. By uid: whose places they take.
+    """Members take over places of the plan. `heirs`: each with the UID in the plan whose place it takes.
+
+    The members are arrived pods whose capacity was reserved, or expected pods that will replace deleted gated pods.
     """
 
     heirs: tuple[tuple[str, Planned], ...]
@@ -131,21 +136,21 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Delete placeholders that nobody needs any more: their pods are nominated, or will never come."""
+    """Delete obsolete placeholders, whose pods are nominated or will never be created."""
 
     placeholders: tuple[Pod, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitPods:
-    """Every member that exists was let go; room is held for those that their workload has yet to make."""
+    """The gang waits for its expected pods, whose capacity is reserved, before further members are released."""
 
     members: tuple[Planned, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitBinding:
-    """Every member was let go; the scheduler binds, but those that are `stranded`: their nodes take them no more."""
+    """Every member was released, and the scheduler binds them. It cannot bind `stranded` ones: their nodes are full."""
 
     members: tuple[Planned, ...]
     stranded: tuple[Stranded, ...] = ()
@@ -153,7 +158,7 @@ class AwaitBinding:
 
 @dataclass(frozen=True, slots=True)
 class AllBound:
-    """Nothing to be done: every member that exists is bound."""
+    """Nothing is due, because every existing member is bound."""
 
 
 Step = (
@@ -180,18 +185,18 @@ class Situation:
     record: PlanRecord | None
     snapshot: Snapshot
     live: Mapping[str, Pod]
-    """Every pod that exists, by uid."""
+    """Every existing pod, by UID."""
     placeholders: Mapping[str, Pod] = field(default_factory=dict)
-    """The gang's own, by the seats that they are for."""
+    """The gang's placeholders, by the expected pods that they are for."""
 
     def surplus(self) -> tuple[Pod, ...]:
-        """Placeholders for seats that are in no plan, or that nobody is going to take."""
+        """Return placeholders whose expected pods are not in the plan, or are not members any more."""
         present = {member.pod.metadata.uid for member in self.gang.members}
         planned = {member.uid for member in self.record.members} if self.record is not None else set()
         return tuple(pod for seat, pod in self.placeholders.items() if seat not in planned & present)
 
     def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:
-        """Why these members do not fit where they were planned any more; "" while they do."""
+        """Return why these members do not fit on their planned nodes any more; "" while they fit."""
         return lost_room(
             ((member.pod, member.node) for member in planned),
             self.snapshot,
@@ -208,7 +213,7 @@ def next_step(situation: Situation) -> Step:
     step = _next_step(situation)
     surplus = situation.surplus() if not isinstance(step, Nominate) else ()
     if isinstance(step, NeedPlan):
-        # What is left of seats that were taken would be in the way of the plan for those that were lost meanwhile.
+        # Placeholders of arrived pods would take capacity from the plan for members that were lost meanwhile.
         if surplus and situation.gang.made_again and situation.record is not None and step.cause is None:
             return Free(surplus)
         return replace(step, stale=(*step.stale, *situation.placeholders.values()))
@@ -216,7 +221,7 @@ def next_step(situation: Situation) -> Step:
 
 
 def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
-    """Gated members that came after the plan, each with the seat in it that was theirs, and its node."""
+    """Return gated members that arrived after the plan, each with its expected pod in the plan, and the node."""
     record = situation.record
     if record is None:
         return ()
@@ -237,13 +242,16 @@ def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
 
 
 def _heirs_of_gone(gang: Gang, record: PlanRecord, present: Collection[str]) -> Iterator[tuple[str, Planned]]:
-    """Members that stand for the pods to come in place of planned ones that are gone, while none has been let go."""
+    """Yield the expected pods that will replace planned pods which are gone, with the UIDs of these pods.
+
+    Empty if a planned member has been released.
+    """
     nodes = {each.uid: each.node for each in record.members}
     still = [each.pod for each in gang.members if each.pod.metadata.uid in nodes]
     if not still or not all(pod.gated_by(GATE) for pod in still):
         return
     gone = {each.name: each.uid for each in record.members if not is_seat(each.uid) and each.uid not in present}
-    # Of a Job's pods the letters at the end are others each time.
+    # The random suffix of a Job's pods changes with each pod.
     gone |= {name.rpartition("-")[0]: uid for name, uid in gone.items()} | gone
     for each in gang.members:
         if each.pod.metadata.uid in gang.made_again.difference(nodes) and (uid := gone.get(each.pod.metadata.name)):
@@ -295,7 +303,7 @@ def _has_place(member: Member, record: PlanRecord) -> bool:
 
 
 def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step:
-    """Only members that do not exist yet are still to be let go, or too few are there again to start together."""
+    """Return the step while only expected pods are to be released, or too few members exist to start together."""
     let_go = tuple(member for member in planned if not member.gated)
     dropped = _dropped(let_go)
     if dropped:
@@ -306,7 +314,7 @@ def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step
 def _fallen(
     situation: Situation, record: PlanRecord, planned: tuple[Planned, ...], victims: tuple[PlannedVictim, ...]
 ) -> tuple[Cause | None, str]:
-    """Why the plan does not hold any more, for counting and in words; None while it does."""
+    """Return why the plan is invalidated, as a cause and a message; (None, "") while it holds."""
     later = situation.gang.later
     if later is not None and later.unwanted is not None and any(is_seat(each.uid) for each in record.members):
         return Cause.ROOM_UNWANTED, "no room is to be held for pods that do not exist"
@@ -351,8 +359,9 @@ def overdue_message(pod: Pod, node: str) -> str:
 
 
 def _vanished(situation: Situation, record: PlanRecord) -> str:
-    """Which planned member is gone; "" while all are there, or have done their work before others exist and the others
-    of the plan are as many as must run.
+    """Return the message about a planned member that is gone; "" if none is missing.
+
+    Members that have succeeded are not missing, if the remaining planned members are enough to run together.
     """
     gang, planned = situation.gang, {member.uid for member in record.members}
     there = {member.pod.metadata.uid: member for member in gang.members if member.pod.metadata.uid in planned}
@@ -362,7 +371,10 @@ def _vanished(situation: Situation, record: PlanRecord) -> str:
 
 
 def _changed(situation: Situation, record: PlanRecord) -> str:
-    """Whether the request was edited after it was planned. Once a member has been let go its siblings must follow."""
+    """Return the message about a request that changed after planning; "" if it did not.
+
+    Once a member has been released, its siblings must follow. So a later change is ignored.
+    """
     if not record.request or asks_as_in(situation.gang, record.request):
         return ""
     uids = {member.uid for member in record.members}
@@ -380,7 +392,7 @@ def _after_release(situation: Situation, gated: list[Pod], planned: tuple[Planne
 
 
 def _dropped(let_go: Iterable[Planned]) -> tuple[Planned, ...]:
-    """Released members that have lost their nomination."""
+    """Return released members that have lost their nomination and whose capacity was not freed."""
     return tuple(m for m in let_go if not m.pod.status.nominated_node_name and not m.taken_back)
 
 

@@ -1,7 +1,8 @@
-"""How members are let go: one merge patch each that pins it and takes its gate away, and in which order these are sent.
+"""The release of members: one merge patch for each pins it and removes its gate. Also the order of the patches.
 
-A released pod's affinity can never change again, so the pin is as wide as the gang's promise allows, unless the exact
-node was promised or the stock scheduler could do harm in between (research: exact pins never evict on their own).
+The affinity of a released pod can never change again, so the pin is as wide as the gang's constraints allow. The pin is
+exact if the exact node was promised, or if the stock scheduler could do harm within the domain. An exact pin never
+causes an eviction on its own (a result of research).
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,11 +22,11 @@ from planning.framing.ties import Labels, holds_affinity, pin_note, pinned_by_af
 
 
 def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "list[Planned]":
-    """Who is let go first. Should we be killed half-way, what is left is what is the easiest to place again.
+    """Return the members in the order of their release.
 
-    Members beyond the minimum come last: nobody waits for them. Before them, those that may go to some nodes only are
-    let go before those that may go anywhere, and those that ask for more before those that ask for less; else in the
-    order of set and rank.
+    If the controller is killed half-way, the members that are left are the easiest ones to place again. Members beyond
+    the minimum come last, because no other member waits for them. Of the others, members with a node selector or an
+    affinity come first. Then larger requests come before smaller ones. Otherwise the order of set and rank holds.
     """
     planned = list(members)
     extra = _beyond_minimum(gang)
@@ -41,12 +42,12 @@ def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "l
 
 
 def _in_all(snapshot: Snapshot, resources: Iterable[str]) -> Mapping[str, int]:
-    """What all nodes together have of some resources."""
+    """Return the allocatable amounts of these resources on all nodes together."""
     return {name: sum(state.allocatable.get(name, 0) for state in snapshot.nodes) for name in resources}
 
 
 def _beyond_minimum(gang: Gang) -> frozenset[str]:
-    """The uids of members that are not needed for the gang to be whole: the last ones of each set."""
+    """Return the UIDs of members beyond the gang's minimum: the last ones of each set."""
     left = {pod_set.name: pod_set.min_count for pod_set in gang.pod_sets}
     needed, others = list[Member](), list[Member]()
     for member in sorted(gang.members, key=lambda each: not each.pod.bound):
@@ -64,14 +65,14 @@ def release_patch(
     begun: str = "",
     tolerating: bool = False,
 ) -> Mapping[str, Any]:
-    """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
+    """Return the merge patch that releases `pod`. Its resourceVersion makes it fail with 409 if the pod has changed.
 
-    :param node: where the plan puts it; None where it has no plan, and is tied to nothing.
+    :param node: the planned node; None if the pod has no plan and gets no pin.
     :param domain: labels of the solved domain; None or empty pins the exact node.
-    :param now: RFC 3339; with it the pod's last words before its release are noted (`kube.scheduling`).
+    :param now: RFC 3339. It is recorded with the pod's last PodScheduled condition (`kube.scheduling`).
     :param begun: when the first member of the gang was released (RFC 3339); "": now.
-    :param tolerating: whether `pod` has tolerations that are to be written, beside those that stand. A pod may always
-        be given more (core/v1 validation), and a merge patch replaces the whole list.
+    :param tolerating: whether to write the tolerations of `pod`, which include additional ones. A pod may always get
+        more tolerations (core/v1 validation), and a merge patch replaces the whole list.
     """
     gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != GATE]
     spec: dict[str, Any] = {"schedulingGates": gates, **(_pin(pod, node, domain or ()) if node else {})}
@@ -109,7 +110,10 @@ def _hostname(node: Node) -> dict[str, str]:
 
 
 def _terms(pod: Pod, node: Node, domain: Labels) -> Mapping[str, Any]:
-    """One term. What the pod got at its CREATE stays in front: the API server lets it only be added to."""
+    """Return a node selector with one term. Its first labels are the pin that the pod got at its CREATE.
+
+    The API server only allows additions to them.
+    """
     labels = tuple(dict.fromkeys((*pinned_by_affinity(pod), *domain)))
     term: dict[str, Any] = {}
     if labels:

@@ -1,4 +1,4 @@
-"""How wide a member's pin may be: the solved domain, or the exact node where more was promised or is safer."""
+"""How wide a member's pin may be: the solved domain, or the exact node if that was promised or is safer."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,12 @@ from planning.pins import domain_labels
 
 
 def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, topologies: Sequence[Topology]) -> Labels:
-    """Labels of the narrowest domain that holds the whole gang; empty where each member must have its exact node.
+    """Return the labels of the narrowest domain that holds the whole gang; empty if each member needs its exact node.
 
-    Exact: where a rank was promised, where members constrain each other across nodes (the scheduler would seat them
-    anew), where another scheduler than the stock one binds them (room is not held there), where nodes outside the
-    topology's node pools may carry the same labels, and where the domain holds pods of lower priority (the scheduler
-    could evict one that the plan spares).
+    The exact node is needed in five cases. The members have ranks or were promised nodes. The members constrain each
+    other across nodes, so the scheduler could place them otherwise. A scheduler other than the stock one binds them,
+    and capacity is not reserved in that scheduler. Nodes outside the topology's node pools may carry the same labels.
+    The domain holds pods of lower priority, of which the scheduler could evict one that the plan spares.
     """
     topology = topology_of(gang, topologies)
     if (

@@ -1,4 +1,4 @@
-"""The plan in progress, as the Gang object's status keeps it: what a restarted controller goes on from."""
+"""The plan in force, as the Gang object's status stores it. A restarted controller continues from this record."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -14,8 +14,9 @@ from planning.quota.flavors import settled
 
 @dataclass(frozen=True, slots=True)
 class PlannedMember:
-    """A member that the plan moves: `uid` makes it this very pod, not a later one of the same name. Of one that is to
-    come it is its seat (`kube.placeholders`).
+    """A member with its node in the plan. `uid` identifies this very pod, not a later one of the same name.
+
+    For an expected pod, `uid` is its seat (`kube.placeholders`).
     """
 
     uid: str
@@ -26,7 +27,7 @@ class PlannedMember:
 
 @dataclass(frozen=True, slots=True)
 class PlannedVictim:
-    """A pod that has to go before the members can be let go."""
+    """A pod that must be gone before the members can be released."""
 
     uid: str
     namespace: str
@@ -38,31 +39,31 @@ class PlannedVictim:
 class PlanRecord:
     """Members and victims of one plan.
 
-    `plan_id` holds a digest of both, so equal plans have equal identities, and after a dot one of what was asked.
+    `plan_id` is a digest of both, so equal plans have equal identities, then a dot and a digest of the request.
     """
 
     plan_id: str
     members: tuple[PlannedMember, ...]
     victims: tuple[PlannedVictim, ...]
     _nodes: Mapping[str, str] = field(init=False, repr=False, compare=False)
-    """By the uid of a member: its node."""
+    """The planned node by the UID of the member."""
 
     def __post_init__(self) -> None:
-        """Find members by their uids: in a gang of hundreds each of them is asked for, and more than once a round."""
+        """Build the index by UID: in a gang of hundreds, each member is looked up more than once a reconcile."""
         object.__setattr__(self, "_nodes", {each.uid: each.node for each in self.members})
 
     @property
     def request(self) -> str:
-        """The digest of what was asked (`request_digest`), "" where the record does not hold it."""
+        """The digest of the request (`request_digest`); "" if the record does not contain it."""
         return self.plan_id.partition(".")[2]
 
     def node_of(self, uid: str) -> str | None:
-        """The node planned for the member with that uid."""
+        """Return the planned node of the member with this UID; None if the plan has no such member."""
         return self._nodes.get(uid)
 
 
 def record_of(decision: Decision) -> PlanRecord:
-    """The record of a decision that places the gang: its members that are not bound yet, and its victims."""
+    """Return the record of a decision that places the gang: its members that are not bound yet, and its victims."""
     members = tuple(
         PlannedMember(a.member.pod.metadata.uid, a.member.pod.metadata.namespace, a.member.pod.metadata.name, a.node)
         for a in decision.assignments
@@ -81,9 +82,9 @@ def record_of(decision: Decision) -> PlanRecord:
 
 
 def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
-    """Return the plan that a Gang's status holds; None if there is none, or another version wrote it in another form.
+    """Return the plan in a Gang's status; None if there is none, or another version wrote it in another form.
 
-    Entries without a uid were not planned by us.
+    Entries without a UID were not planned by Phalanx.
     """
     plan_id = status.get("planId")
     try:
@@ -99,7 +100,7 @@ def _entry(planned: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def heirs_patch(status: Mapping[str, Any], heirs: Mapping[str, ObjectMeta]) -> dict[str, Any]:
-    """The part of the status that changes where pods take the places of a plan, by the seats that were theirs."""
+    """Return the changed part of the status when arrived pods take places of a plan. `heirs`: the pods by seat."""
     assignments = [
         {**each, "pod": heirs[each["uid"]].name, "uid": heirs[each["uid"]].uid} if each.get("uid") in heirs else each
         for each in status.get("assignments") or ()

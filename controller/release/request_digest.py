@@ -1,8 +1,8 @@
-"""What a plan rests on besides room: where its gang asks to be placed. As a digest, in the identity of the plan.
+"""A digest of a gang's placement request: the input of its plan besides capacity. It is part of the plan's identity.
 
-A digest is read by later versions of this program than the one that wrote it, so its form is explicit: which fields
-count, written as JSON with sorted keys, and only those that say something. A field that is added to a gang later leaves
-the digests of all gangs that do not use it as they are; a form that is changed gets a number of its own.
+Later versions of Phalanx read digests of earlier ones, so the form is explicit: JSON of chosen fields, with sorted keys
+and without empty fields. A new field of gangs does not change the digests of gangs that do not use it. A changed form
+gets a new number.
 """
 
 import hashlib
@@ -16,20 +16,19 @@ from gangs.model import CapRule, Gang, MultipleRule, PodSet, SliceRule, Together
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
 
 _SECOND = "2-"
-"""Begins digests of the present form. Those of the first form, which hashed a `repr`, are hexadecimal digits alone."""
+"""The prefix of digests of the present form. Digests of the first form, which hashed a `repr`, have no prefix."""
 
 
 def request_digest(gang: Gang) -> str:
-    """A digest of where the gang asks to be placed and what it is charged to, without who its members are: a plan holds
-    only as long as this.
+    """Return a digest of the gang's placement request and queue, without its members. A plan holds only as long as it.
 
-    Sizes that shrink by themselves as a workload nears its end are not part of it.
+    Sizes that shrink by themselves as a workload nears its end are not part of the digest.
     """
     return _SECOND + _short(json.dumps(_asked(gang), sort_keys=True, separators=(",", ":")))
 
 
 def asks_as_in(gang: Gang, digest: str) -> bool:
-    """Whether the gang still asks for what this digest is of, whichever version wrote it."""
+    """Return whether the gang's request still has this digest, in the form of the version that wrote it."""
     if digest.startswith(_SECOND):
         return digest == request_digest(gang)
     return digest == _first_form(gang)
@@ -67,7 +66,7 @@ def _multiple(rule: MultipleRule) -> dict[str, Any]:
 
 
 def _present(value: Any) -> Any:
-    """Without fields that say nothing, at any depth; what stands in a list keeps its place."""
+    """Return the value without empty fields, at any depth. The items of a list keep their places."""
     if isinstance(value, Mapping):
         fields = {key: _present(each) for key, each in value.items()}
         return {key: each for key, each in fields.items() if each not in (None, "", [], {})}
@@ -91,7 +90,7 @@ _NOT_COUNTED = ((PodSet, "count"), (PodSet, "min_count"))
 
 
 def _first_form(gang: Gang) -> str:
-    """The digest as the first version wrote it, whatever has become of the classes since."""
+    """Return the digest as the first version wrote it, independent of later changes of the classes."""
     asked = (
         gang.topology,
         gang.topology_kind,

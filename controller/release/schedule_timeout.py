@@ -25,12 +25,12 @@ def expired(gang: Gang, status: Status, now: datetime) -> bool:
 
 
 def timed_out(status: Status) -> bool | None:
-    """Whether the status says that the gang's time is over; None where it never was."""
+    """Return True if the status says that the gang's schedule timeout is over; None otherwise."""
     return {"True": True, "False": None}.get(_condition(status, "TimedOut").get("status", ""))
 
 
 def _time(text: Any) -> datetime | None:
-    """A time with its zone; None for anything else: a status may be written by whoever may write it."""
+    """Return a time with its zone; None for any other value, because other clients may write a status, too."""
     with suppress(TypeError, ValueError):
         time = datetime.fromisoformat(text)
         return time if time.tzinfo is not None else None

@@ -1,7 +1,7 @@
 """Whether a plan still holds, by accounting on the live snapshot.
 
-A nomination that still stands proves nothing: it stays when a pod of higher priority takes its room. So room is
-counted anew from what is bound, what is terminating and what other nominations of equal or higher priority hold.
+A present nomination proves nothing: it stays when a pod of higher priority takes its capacity. So the capacity is
+counted again from bound pods, terminating pods, and other nominations of equal or higher priority.
 """
 
 from collections import defaultdict
@@ -26,18 +26,18 @@ def lost_room(
     gone: Collection[str] = (),
     count_terminating: bool = False,
 ) -> str:
-    """Say why the planned pods do not fit on their nodes any more; "" while they all do.
+    """Return why the planned pods do not fit on their nodes any more; "" while they all fit.
 
-    :param planned: the members that still need their room, each with its node.
-    :param priority: the gang's; nominations of lower priority hold nothing against it.
-    :param gone: uids of pods to be taken as gone (victims that are still to be evicted).
-    :param count_terminating: whether the room of terminating pods counts as free (before victims are gone), or is
-        still taken (before members are let go).
+    :param planned: the members that still need their capacity, each with its node.
+    :param priority: the gang's priority. Nominations of lower priority reserve nothing against it.
+    :param gone: UIDs of pods that count as gone (victims that are still to be evicted).
+    :param count_terminating: whether the capacity of terminating pods counts as free (before victims are gone), or as
+        taken (before members are released).
     """
     members = list(planned)
     needed = _requests_by_node(members)
     states = {name: state for name in needed if (state := snapshot.state(name)) is not None}
-    # By name, too: a placeholder goes by the name of the pod for which it holds the room.
+    # By name, too: a placeholder counts under the name of the pod for which it reserves capacity.
     ignoring = {mark for pod, _ in members for mark in (pod.metadata.uid, pod.key)} | set(gone)
     for name, requests in needed.items():
         state = states.get(name)
@@ -64,7 +64,7 @@ def lost_room(
 
 
 def _unbindable(members: Sequence[tuple[Pod, str]], snapshot: Snapshot, priority: int, gone: Container[str]) -> str:
-    """Say why the scheduler cannot bind the members one after the other; "" while it can."""
+    """Return why the scheduler cannot bind the members one after the other; "" while it can."""
     if not any(pod.spec.topology_spread_constraints for pod, _ in members):
         return ""
     binding = BindingOrder(members, snapshot, priority=priority, gone=gone)
@@ -72,14 +72,16 @@ def _unbindable(members: Sequence[tuple[Pod, str]], snapshot: Snapshot, priority
 
 
 class _Together:
-    """The members in their places, beside the pods that stay: whom they may be near to."""
+    """The members on their planned nodes and the pods that stay, for checks of pod affinity."""
 
     def __init__(self, members: Sequence[tuple[Pod, str]], snapshot: Snapshot, ignoring: Container[str]) -> None:
         self._members, self._snapshot, self._ignoring = members, snapshot, ignoring
 
     def affinity(self, pod: Pod, state: NodeState) -> str:
-        """Why the pod's affinity does not hold on the node, "" where it does. The scheduler binds those that want to be
-        near others once these are there; preemption cannot help it before.
+        """Return why the pod's affinity does not hold on the node; "" if it holds.
+
+        The scheduler binds a pod with affinity only after the pods that it needs near it. Preemption cannot help before
+        that.
         """
         others = [each for each in self._there if each[1].pod is not pod]
         return (

@@ -1,4 +1,4 @@
-"""Whether a gang has been whole: whether as many members as must run together did, while one of them still runs. Pure.
+"""Whether a gang has been whole: its minimum of members has run together, and one of these members still runs. Pure.
 
 A gang that has been whole and loses members is repaired, or restarted if it asks for that (docs/decisions/0030). A gang
 that has never been whole, for example because its controller died between two patches of its release, becomes whole or
@@ -27,8 +27,8 @@ WHOLE = "Whole"
 MARKED = 2
 """Members that carry the mark, on different nodes if possible.
 
-One lost node then leaves a mark, and the next round marks another member. Each mark costs a request; a mark on every
-member would add one request to the two (nomination and release) that a member costs otherwise.
+One lost node then leaves a mark, and the next reconcile marks another member. Each mark costs a request. A mark on
+every member would add one request to the two (nomination and release) that a member costs otherwise.
 """
 
 
@@ -41,14 +41,14 @@ class WithdrawalReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """Members that had started are evicted. `message`: one line for a person."""
+    """The eviction of members that had started. `message`: one line for a person."""
 
     reason: WithdrawalReason
     message: str
 
 
 class Wholeness(TypedDict):
-    """What the condition says."""
+    """The fields of the condition Whole."""
 
     holds: bool
     reason: str
@@ -140,7 +140,7 @@ def still_withdrawn(status: Status, *, released: bool) -> Withdrawal | None:
 
 
 def bound_members(gang: Gang) -> list[Member]:
-    """Return the members that have their nodes."""
+    """Return the bound members."""
     return [member for member in gang.members if member.pod.bound]
 
 

@@ -1,6 +1,7 @@
-"""Gangs are planned beside the rounds: which are asked about when, and what is remembered of the answers.
+"""Planning in the background of reconciles: which gangs are planned when, and which results are cached.
 
-In come gangs and a picture; out comes a decision for each, or None while one is made. Start with `scheduling_queue`;
-`questions` is what is asked, `lanes` where it is answered, `taking` whether an answer still stands when a round takes
-it up; `counting` and `aside` keep gangs that fit nowhere from holding others up.
+The input is the gangs and a cluster view. The output is a decision for each gang, or None while the gang is planned.
+Start with `scheduling_queue`. `questions` holds the planning requests, and `lanes` the threads that answer them.
+`taking` checks whether a plan is stale before a reconcile accepts it. `counting` and `aside` keep gangs that fit
+nowhere from delaying other gangs.
 """

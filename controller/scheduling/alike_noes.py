@@ -1,7 +1,7 @@
-"""A no that holds for others: gangs that ask for just the same are told the same, and are not planned for it.
+"""Demand classes: a proven rejection of one gang is reused for gangs with an identical request, without planning them.
 
-Where many wait, most are alike: a user has sent a hundred of one kind. Planned one after the other they were told only
-after minutes, and each kept an explanation of its own.
+If many gangs wait, most of them are alike, such as a hundred jobs that one user has submitted. Planning them one by one
+takes minutes, and each gang would keep an explanation of its own.
 """
 
 from collections import defaultdict
@@ -21,26 +21,29 @@ from planning.decision import Decision
 from solver.plan import Proof
 
 MOST_MEMBERS = 20_000
-"""So many members are compared at once: a tenth of a second, whatever anybody has made."""
+"""The most members that are compared in one reconcile. It bounds the comparison to a tenth of a second."""
 _MOST_NOES = 8
-"""With so many noes of gangs that need the same amounts a gang is compared."""
+"""The most cached rejections, of gangs that need the same amounts, with which one gang is compared."""
 _OF_NO_WEIGHT = frozenset(("projected", "configMap", "secret", "emptyDir", "downwardAPI"))
-"""Kinds of volumes that tie no pod to a node. Some of them are named anew for each pod."""
+"""Kinds of volumes that do not tie a pod to a node. The names of such volumes may differ from pod to pod."""
 
 
 @dataclass(slots=True)
 class _Given:
-    """A no that may be told to others, and the gang that it was given to."""
+    """A rejection that may be reused for other gangs, and the gang that was planned."""
 
     kept: KeptNo
     gang: Gang
 
 
 class AlikeNoes:
-    """The noes that hold in one round, by what their gangs need."""
+    """The cached rejections that hold in one reconcile, indexed by the needs of their gangs."""
 
     def __init__(self, noes: Iterable[tuple[Alike, KeptNo]], snapshot: Snapshot) -> None:
-        """`snapshot`: of the round."""
+        """Index the rejections that may be reused for other gangs.
+
+        :param snapshot: the snapshot of this reconcile.
+        """
         self._labels_count = bool(snapshot.keeping_off)
         self._left = MOST_MEMBERS
         self._given: defaultdict[Alike, list[_Given]] = defaultdict(list)
@@ -50,7 +53,10 @@ class AlikeNoes:
                 self._given[alike].append(_Given(kept, gang))
 
     def of(self, gang: Gang, alike: Alike) -> KeptNo | None:
-        """A no of a gang that asks for the same; None where there is none, or no time to look for it."""
+        """Return the rejection of a gang with the same request.
+
+        None if there is none, or if the comparison has used up `MOST_MEMBERS`.
+        """
         for given in self._given.get(alike, ()):
             self._left -= len(gang.members)
             if self._left < 0:
@@ -78,13 +84,16 @@ class AlikeNoes:
 
 
 def renamed(kept: KeptNo, gang: Gang, request: object, fresh_until: float) -> KeptNo:
-    """The same no for another gang."""
+    """Return a copy of the rejection for another gang, with that gang's request and expiry."""
     decision = replace(kept.decision, gang=gang, key=gang.key)
     return replace(kept, request=request, decision=decision, fresh_until=fresh_until, paused=False)
 
 
 def _tellable(kept: KeptNo) -> bool:
-    """Whether it is proven, says nothing of single pods, and names nobody whom it was told to."""
+    """Return whether a rejection may be reused for other gangs.
+
+    The rejection must be proven and independent of single pods. Its text must not name the gang or its members.
+    """
     decision = kept.decision
     if kept.tied or not may_stand(decision) or decision.proof != Proof.INFEASIBLE.value:
         return False
@@ -110,7 +119,7 @@ def _names(gang: Gang) -> Iterator[str]:
 
 
 def _nameless(gang: Gang) -> Gang:
-    """What the gang asks for beside its members, whoever it is and however old."""
+    """Return the gang without its members, names, UID and age, for comparison with the request of another gang."""
     asked = replace(gang.source, name="", uid="")
     key = GangKey(gang.key.dialect, gang.key.namespace, "")
     groups = tuple(ObjectRef("", "", "", "") for _ in gang.groups)
@@ -118,11 +127,11 @@ def _nameless(gang: Gang) -> Gang:
 
 
 def _weighty(pod: Pod) -> PodSpec:
-    """What decides where the pod may run."""
+    """Return the pod's spec without the volumes that do not tie the pod to a node."""
     volumes = tuple(each for each in pod.spec.volumes if _OF_NO_WEIGHT.isdisjoint(each))
     return pod.spec if len(volumes) == len(pod.spec.volumes) else msgspec.structs.replace(pod.spec, volumes=volumes)
 
 
 def _own_claims(pod: Pod) -> bool:
-    """Whether it has volumes that are claimed by its own name, or asks for devices by claims."""
+    """Return whether the pod has ephemeral volumes, whose claims carry the pod's name, or has resource claims."""
     return bool(pod.spec.resource_claims) or any("ephemeral" in each for each in pod.spec.volumes)

@@ -1,4 +1,4 @@
-"""Gangs of which counting shows that they fit nowhere: planned where nobody else is, to learn what they are told."""
+"""The deferred queue: gangs above the capacity bound. They are planned in idle lanes, to explain their rejection."""
 
 from collections.abc import Callable, Collection, Container, Iterable
 
@@ -8,61 +8,71 @@ from gangs.model import GangKey
 from timing.duty_cycle import DutyCycle
 
 BATCH = 2_148
-"""What gangs cost together that are planned in one turn beside others: one as large as may be, or some twenty small
-ones. In the prompt lane it is one gang's turn: somebody who may have a place may come at any time.
+"""The most total cost (`cost` of `next_ones`) of the gangs in one planning request of the slow lane.
+
+It admits one gang of the maximum size, or some twenty small gangs. In the fast lane a request holds one gang only,
+because a gang that may fit can arrive at any time.
 """
 OVERDUE_SECONDS = 5.0
-"""Where others are planned all the time, these are so often all the same, beside them."""
+"""If the lanes are never idle, deferred gangs are planned in the slow lane after waiting this long beyond their due
+time.
+"""
 _REST = DutyCycle(rest=2)
-"""So many times as long as the last one took, nothing is planned aside: the processor is for others, too."""
+"""The pause after a request of the deferred queue, as a multiple of the time it took. It limits the processor time."""
 _REST_BEFORE_RENEWAL = DutyCycle(rest=19)
-"""The same before one is told anew what it was told before: figures of a twentieth of a core."""
+"""The pause before a gang that has a cached rejection is replanned, as a multiple of the time the last replanning took.
+
+Replanning only renews the figures in the rejection, so it may use a twentieth of a core.
+"""
 
 
 class Aside:
-    """Whose turn it is there, one namespace's after the other's, and when."""
+    """The deferred queue: which of its gangs are planned next, by round-robin share of the namespaces, and when."""
 
     def __init__(self) -> None:
         self._shares = Shares()
         self._question: Question | None = None
         self._since, self._renewing = 0.0, False
         self._again: float | None = None
-        """When the next one is due; None before anybody was here."""
+        """The time at which the next request is due. None until the due time is first read."""
         self._anew = 0.0
-        """When the next one is that has been told before."""
+        """The time from which a gang that already has a result may be replanned."""
         self._seen: dict[GangKey, object] = {}
         self._planned: dict[GangKey, float] = {}
 
     def is_new(self, key: GangKey, request: object) -> bool:
-        """Whether this gang has not been here with that request before."""
+        """Return whether the queue has not seen this gang with this request object before, and remember the request."""
         known, self._seen[key] = self._seen.get(key), request
         return known is not request
 
     def forget(self, key: GangKey) -> None:
-        """It is gone."""
+        """Forget a gang that no longer exists."""
         self._seen.pop(key, None)
         self._planned.pop(key, None)
 
     def planned(self, keys: Iterable[GangKey], at: float) -> None:
-        """They were planned, here or elsewhere, or are about to be: others of their namespaces come first now."""
+        """Record when these gangs were planned, in any lane. Other gangs of their namespaces come first from now on."""
         self._planned |= dict.fromkeys(keys, at)
 
     def ready(self, keys: Collection[GangKey], answered: Container[GangKey], at: float) -> Collection[GangKey]:
-        """Those of the gangs that may use a lane that is idle: the last one is answered, and long enough ago. For those
-        that are `answered` something already it has to be longer ago.
+        """Return the gangs that may be planned in an idle lane at the time `at`.
+
+        None is ready before the last request is answered and the pause after it is over.
+
+        :param answered: gangs that already have a result. Their pause is longer.
         """
         if self._question is not None or at < self._next(at):
             return ()
         return keys if at >= self._anew else [key for key in keys if key not in answered]
 
     def next_due(self, keys: Iterable[GangKey], answered: Container[GangKey], at: float) -> float:
-        """When the next one of these is due, if nothing comes before it."""
+        """Return the time at which the next of these gangs is due; infinity while a request is being planned."""
         if self._question is not None:
             return float("inf")
         return self._next(at) if any(key not in answered for key in keys) else max(self._next(at), self._anew)
 
     def overdue(self, at: float) -> bool:
-        """Whether they need not wait for that lane to be idle any more."""
+        """Return whether the gangs may be planned although no lane was idle when they were due."""
         return at >= self._next(at) + OVERDUE_SECONDS
 
     def _next(self, at: float) -> float:
@@ -71,23 +81,28 @@ class Aside:
         return self._again
 
     def next_ones(self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], *, promptly: bool) -> list[GangKey]:
-        """Whose turn it is: within a namespace whoever was never told anything, then whoever was longest ago."""
+        """Return the gangs to plan next, by round-robin share of the namespaces.
+
+        Within a namespace, gangs that were never planned come first, then the gang that was planned longest ago.
+
+        :param promptly: return one gang only. Otherwise return gangs up to a total cost of `BATCH`.
+        """
         return self._shares.next_ones(sorted(keys, key=self._last_planned), cost, 1 if promptly else BATCH)
 
     def _last_planned(self, key: GangKey) -> float:
         return self._planned.get(key, float("-inf"))
 
     def sent(self, question: Question, at: float, *, renewing: bool) -> None:
-        """They are being planned. Whoever changes before the answer has had its turn, too."""
+        """Record that this request is being planned. A gang that changes before the answer has used its turn, too."""
         self._question, self._since, self._renewing = question, at, renewing
         self.planned((gang.key for gang in question.gangs), at)
 
     def holds(self, question: Question) -> bool:
-        """Whether these are the ones that are being planned."""
+        """Return whether this is the request of the deferred queue that is being planned."""
         return question is self._question
 
     def ended(self, question: Question, at: float) -> None:
-        """All that was asked of these is answered."""
+        """Start the pause after a request of the deferred queue. A request of another queue is ignored."""
         if question is self._question:
             took = at - self._since
             self._question, self._again = None, at + _REST.pause(took)

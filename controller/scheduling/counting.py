@@ -1,7 +1,7 @@
-"""Whether there can be a place for a gang at all, by counting alone: what is known before anything is planned.
+"""Capacity bound: whether a gang can have a place at all, by counting alone, before it is planned.
 
-Planning a gang that fits nowhere takes 50 ms among 5,000 nodes, with 2,000 pods a tenth of a second and more, and says
-no. Counting says the same at the price of a few sums, so that nobody who may have a place has to wait for that no.
+Planning a gang that fits nowhere takes 50 ms with 5,000 nodes. With 2,000 pods it takes a tenth of a second or more.
+Counting reaches the same rejection with a few sums, so gangs that may fit do not wait for the planning of such gangs.
 """
 
 from collections.abc import Sequence
@@ -17,43 +17,43 @@ from controller.scheduling.node_choice import Integers, NodeChoice
 from kube.topology import Topology
 
 MOST_COUNTED = 256
-"""So many different needs are counted node by node in one picture of the cluster; of the others only sums are known."""
+"""The most different needs that are counted node by node in one snapshot. For further needs only sums are compared."""
 _HUGE = 2**62
-"""As much of a resource as fits into 64 bits. More than that is as good."""
+"""The cap on amounts of a resource, so that they fit into 64 bits. Larger amounts are cut to it."""
 _MANY = 2**31
 """More pods than any node holds."""
 _ROUNDING = 1e-6
-"""More than is lost when amounts are added up that are not exact."""
+"""The relative rounding error that is allowed for in floating-point sums. It exceeds the real error."""
 
 
 class Room:
-    """What the nodes of a picture of the cluster could give at most: more than any plan finds there.
+    """An upper bound on the capacity that the nodes of a snapshot offer to any plan.
 
-    From picture to picture it costs as much as has changed.
+    The cost of an update to a new snapshot is proportional to the number of changed nodes.
     """
 
     def __init__(self) -> None:
         self._snapshot = Snapshot()
         self._topologies: list[Topology] = []
-        """The same list as long as it says the same."""
+        """The topologies of the last call of `look`. The list object is kept while its content is equal."""
         self._choice = NodeChoice()
         self._given: dict[int, _Given] = {}
-        """By the priority of those who ask."""
+        """The upper bounds by priority of the gang that needs capacity."""
         self._most: dict[tuple[Requests, int, Topology | None, str | None], int] = {}
-        """What was counted in this picture."""
+        """The most pods that one domain of this snapshot holds: by requests, priority, topology and level."""
         self._chosen: dict[tuple[Need, int, Topology | None], bool] = {}
-        """What was found out in this picture about the nodes that were counted."""
+        """Whether a domain of this snapshot holds the needed pods, counting only nodes that the pods may use."""
         self._verdicts: dict[tuple[Alike, int], bool] = {}
-        """What came of it in this picture, by need and (`id`) topology: hundreds of gangs need the same."""
+        """The result in this snapshot by need and `id` of the topology. Hundreds of gangs may have the same need."""
         self._numbers: dict[tuple[Topology, str | None], tuple[DomainTree, Integers]] = {}
 
     @property
     def looks(self) -> int:
-        """How often it was asked of a node whether a pod may go there."""
+        """The number of checks so far whether a pod may run on a node."""
         return self._choice.looks
 
     def look(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> Self:
-        """From now on it is about this picture."""
+        """Switch to this snapshot and these topologies. Returns the object itself."""
         if self._topologies != (there := list(topologies)):
             self._topologies, self._verdicts = there, {}
         if self._snapshot is snapshot:
@@ -69,7 +69,7 @@ class Room:
         return self
 
     def may_hold(self, least: Least) -> bool:
-        """Whether counting leaves it open that there is a place."""
+        """Return whether the gang may have a place. False proves that it has none."""
         if not least.needs:
             return True
         topology = least.topology(self._topologies) if self._topologies else None
@@ -86,7 +86,7 @@ class Room:
         return all(self._may_give(each, alike.priority, within) for each in alike.needs)
 
     def _may_give(self, need: Need, priority: int, topology: Topology | None) -> bool:
-        """Whether some domain has nodes for so many of these pods, were all of them as small as the smallest."""
+        """Return whether some domain has nodes for the needed pods, if each pod had the smallest requests of all."""
         counted, chosen = (need.each, priority, topology, need.level), (need, priority, topology)
         if counted not in self._most and len(self._most) < MOST_COUNTED:
             fit, domain = self._fitting(need, priority, topology)
@@ -100,14 +100,18 @@ class Room:
         return self._chosen.get(chosen, True)
 
     def _fitting(self, need: Need, priority: int, topology: Topology | None) -> tuple[Integers, Integers]:
-        """By node, how many of the pods it could hold, no more than are needed anywhere; and the number of its domain,
-        -1 for those outside the topology and those that could hold none.
+        """Return two arrays by node: how many of the pods the node could hold, and the number of its domain.
+
+        The domain is -1 for a node outside the topology, and for a node that could hold none of the pods.
         """
         fit = self._at(priority).fitting(need.each)
         return fit, np.where(fit > 0, self._domains(topology, need.level), -1)
 
     def _domains(self, topology: Topology | None, level: str | None) -> Integers:
-        """By node, the number of its domain; -1 outside the topology. One for all where there is no such level."""
+        """Return the number of each node's domain; -1 for a node outside the topology.
+
+        If the topology has no such level, all nodes are in one domain.
+        """
         if topology is None:
             return np.zeros(len(self._snapshot.nodes), dtype=np.int64)
         tree = domains(topology, self._snapshot.node_objects)
@@ -117,8 +121,10 @@ class Room:
         return known[1]
 
     def _at(self, priority: int) -> "_Given":
-        """For a gang of that priority: whoever is less important may go, whoever is about to be evicted goes, and what
-        is reserved may be its own.
+        """Return the upper bound for a gang of this priority.
+
+        It counts pods of lower priority and pods that are leaving as free. Reserved capacity of the same priority is
+        free, too, because it may be the gang's own.
         """
         given = self._given.get(priority)
         if given is None:
@@ -129,8 +135,9 @@ class Room:
 
 
 class _Given:
-    """What each node could give at most to a gang of that priority. `asked`: whether anybody wanted to know it in the
-    last picture.
+    """An upper bound on the capacity that each node offers to a gang of one priority.
+
+    `asked`: whether the bound was read since the last call of `look`. A bound that was not read is dropped.
     """
 
     def __init__(self, priority: int) -> None:
@@ -142,10 +149,10 @@ class _Given:
         self._columns: dict[str, Integers] = {}
         self._totals: dict[str, float] = {}
         self._offered: frozenset[str] | None = None
-        """The resources that any node has; None before anybody asked for one."""
+        """The resources that at least one node has. None until they are first needed."""
 
     def look(self, snapshot: Snapshot) -> None:
-        """From now on it is about this picture."""
+        """Switch to this snapshot, recomputing the changed nodes only."""
         self.asked = False
         states, before = snapshot.nodes, self._states
         if len(states) != len(before) or snapshot.leaving != self._leaving:
@@ -159,20 +166,23 @@ class _Given:
         self._states, self._leaving, self._totals, self._offered = states, snapshot.leaving, {}, None
 
     def total(self, name: str) -> float:
-        """Of that resource, all nodes together; rather too much than too little."""
+        """Return the amount of a resource on all nodes together, rounded up."""
         if name not in self._totals:
             self._totals[name] = float(self._column(name).sum(dtype=np.float64)) * (1 + _ROUNDING)
         return self._totals[name]
 
     def fitting(self, each: Requests) -> Integers:
-        """By node, how many pods that ask for so much it could hold; some of them may be too many to be told."""
+        """Return how many pods with these requests each node could hold, at most `_MANY`."""
         fit = np.full(len(self._of_each), _MANY, dtype=np.int64)
         for name, amount in each:
             np.minimum(fit, self._column(name) // min(amount, _HUGE), out=fit)
         return fit
 
     def _column(self, name: str) -> Integers:
-        """By node, of one resource. Of one that no node has, whose name anybody can make up, nothing is kept."""
+        """Return the amounts of one resource by node.
+
+        A resource that no node has is not cached: users can invent any number of such names.
+        """
         if name not in self._columns:
             if self._offered is None:
                 self._offered = frozenset[str]().union(*self._of_each)
@@ -190,7 +200,7 @@ def _within_bounds(amount: int) -> int:
 
 
 def _enough(fit: Integers, domain: Integers, nodes: Integers, pods: int) -> Integers:
-    """Those of the nodes that lie in a domain where these nodes hold so many pods together."""
+    """Return the given nodes whose domain holds at least `pods` pods on the given nodes together."""
     if not nodes.size:
         return nodes
     sums = np.bincount(domain[nodes], weights=np.minimum(fit[nodes], pods))

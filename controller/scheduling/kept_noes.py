@@ -1,4 +1,4 @@
-"""A no that is remembered, and for how long it may stand."""
+"""A cached rejection, and how long it holds."""
 
 from dataclasses import dataclass
 from zlib import crc32
@@ -13,24 +13,28 @@ from timing.backoff import Backoff
 from timing.duty_cycle import DutyCycle
 
 PROMPT_SECONDS = 3.0
-"""What one gang, or those of one priority that compete, may take where others wait."""
+"""The most seconds in the fast lane for one gang, or for the competing gangs of one priority."""
 PROVEN_RETRIES = Backoff(first=0.1, longest=2.0)
+"""The back-off, in seconds, of a gang with a proven rejection whose inputs keep changing."""
 HOLD_SECONDS = 2.0
-"""Seconds between two plans for a gang that gets a no again and again in a cluster that keeps changing; the last one
-for a gang whose plan was refused by a disruption budget."""
+"""Seconds before a gang is replanned after its planning failed, or after its plan could not be carried out.
+
+A plan cannot be carried out if, for example, a disruption budget refuses an eviction.
+"""
 UNPROVEN_RETRIES = Backoff(first=5.0, longest=60.0)
-"""The same after a no that could not be proven. It is at least four times as long as that took."""
+"""The back-off, in seconds, after an unproven rejection. The pause is at least four times as long as planning took."""
 FRESH_SECONDS = 60.0
-"""About so long a no stands while the cluster only becomes fuller; then it is given anew, with the day's figures."""
+"""About how long a rejection holds while the cluster only fills up. Then the gang is replanned for new figures."""
 _REST = DutyCycle(rest=4, longest=UNPROVEN_RETRIES.longest)
 
 
 @dataclass(slots=True)
 class KeptNo:
-    """A no, the request and the premises it was given on, and when it may be asked again.
+    """A rejection with the request and the inputs of its planning, and the time from which the gang may be replanned.
 
-    `lasting`: it would come out the same again on the same premises. `final`: more time would not have helped. `tied`:
-    members to be made again. `basis`: it stands until `fresh_until` on whatever is only fuller than that.
+    `lasting`: the rejection holds while request and inputs are equal. `final`: more time would not have helped.
+    `tied`: members that may be recreated to free the gang from its tie to a domain. `basis`: the rejection also holds
+    until `fresh_until` in a cluster that differs from this basis only by more pods. None means that it does not.
     """
 
     request: object
@@ -44,12 +48,12 @@ class KeptNo:
     basis: Basis | None = None
     fresh_until: float = 0.0
     paused: bool = False
-    """Whether it was last kept for its pause alone: it is to be asked again when that is over, if nothing comes."""
+    """Whether the rejection holds only because its pause is not over. The gang is replanned when the pause ends."""
 
     def holds(self, request: object, premises: object, now: Fuller, at: float) -> bool:
-        """Whether it would come out the same again, or is too young to be asked again.
+        """Return whether the rejection still holds, or its pause is not over.
 
-        One that stands in a fuller cluster goes on from there, so that only the last change is looked at next time.
+        If it holds in a fuller cluster, that cluster becomes its basis, so the next call compares the last change only.
         """
         self.paused = False
         if self.request != request:
@@ -59,22 +63,22 @@ class KeptNo:
         if self.basis is not None and at < self.fresh_until and now.leaves(self.decision, self.basis):
             self.premises, self.basis = premises, now.basis
             return True
-        self.basis = None  # a picture of the whole cluster, for each gang that waits
+        self.basis = None  # frees memory: the basis of each waiting gang holds a snapshot of the whole cluster
         self.paused = at < self.again
         return self.paused
 
 
 def fresh_seconds(key: GangKey) -> float:
-    """Not the same for all, so that they are not asked again all together."""
+    """Return for how many seconds a gang's rejection holds. The hash of its key spreads replanning over time."""
     return FRESH_SECONDS * (0.5 + crc32(str(key).encode()) % 1024 / 1024)
 
 
 def next_pause(answer: Answer, before: KeptNo | None) -> float:
-    """Seconds until a no may be asked again on another ground; longer each time."""
+    """Return the seconds before a rejected gang may be replanned with changed inputs. They grow with each rejection."""
     if answer.failed:
         return HOLD_SECONDS
     last = before.pause if before is not None and before.final else 0.0
     if answer.decision.proof != Proof.UNPROVEN.value:
         return PROVEN_RETRIES.after(last)
-    spent = min(answer.seconds, PROMPT_SECONDS)  # what others have waited for it
+    spent = min(answer.seconds, PROMPT_SECONDS)  # the time for which other gangs waited
     return max(UNPROVEN_RETRIES.after(last), _REST.pause(spent))

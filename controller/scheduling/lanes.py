@@ -1,4 +1,4 @@
-"""Threads that work beside the rounds, one piece of work at a time each."""
+"""Background threads beside the reconciles. Each handles one piece of work at a time."""
 
 import logging
 import threading
@@ -13,28 +13,28 @@ Work = Callable[[], None]
 
 
 class Lane(Protocol):
-    """Does one piece of work at a time."""
+    """A worker that handles one piece of work at a time."""
 
     @property
     def idle(self) -> bool:
-        """Whether all work that was given is done."""
+        """Whether all accepted work is done."""
 
     def do(self, work: Work) -> None:
-        """Begin a piece of work. Only for a lane that is idle."""
+        """Start a piece of work. Call it only if the lane is idle."""
 
     def close(self) -> None:
-        """Begin nothing any more; what is under way is not waited for."""
+        """Start no further work. Work that runs is not awaited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Where questions are answered, beside the rounds."""
+    """The two lanes that answer planning requests: `prompt` is the fast lane, `patient` the slow lane."""
 
     prompt: Lane
     patient: Lane
 
     def close(self) -> None:
-        """Answer no question any more."""
+        """Close both lanes."""
         self.prompt.close()
         self.patient.close()
 
@@ -50,16 +50,16 @@ class ThreadLane:
 
     @property
     def idle(self) -> bool:
-        """Whether all work that was given is done."""
+        """Whether all accepted work is done."""
         return self._idle.is_set()
 
     def do(self, work: Work) -> None:
-        """Begin a piece of work. Only for a lane that is idle."""
+        """Start a piece of work. Call it only if the lane is idle."""
         self._idle.clear()
         self._works.put(work)
 
     def close(self) -> None:
-        """Begin nothing any more; what is under way is not waited for."""
+        """Start no further work. Work that runs is not awaited."""
         self._works.put(None)
 
     def _run(self) -> None:

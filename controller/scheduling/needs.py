@@ -1,4 +1,4 @@
-"""The least that a gang needs: what counting holds against the room of a cluster."""
+"""The least resources that a gang needs, for the comparison with the capacity bound of a cluster."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,15 +19,16 @@ Requests = tuple[tuple[str, int], ...]
 
 
 def request_of(gang: Gang) -> object:
-    """What the gang asks for, without what the controller itself writes on its members."""
+    """Return the gang's request, to be compared by equality, without what the controller writes on the members."""
     members = tuple((m.pod.metadata.uid, m.pod.spec, m.pod_set, m.index) for m in gang.members)
     return replace(gang, members=()), members
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """So many pods, in one domain of a level or (None) wherever they are. Each asks for at least these amounts; each
-    goes only where one of the choosers may go.
+    """A number of pods that must run in one domain of a level; in any domains if `level` is None.
+
+    Each pod requests at least the amounts `each`. Each pod may run only on nodes that one of `choosers` allows.
     """
 
     pods: int
@@ -38,8 +39,9 @@ class Need:
 
 @dataclass(frozen=True)
 class Alike:
-    """What gangs of one kind need: all that counting goes by. The same one for all of them (`Least.alike`), so that it
-    is told from others by what it is and not by what it says.
+    """The needs that gangs have in common, with all inputs of the capacity bound.
+
+    All gangs with equal needs share one object (`Least.alike`), so it is compared by identity.
     """
 
     priority: int
@@ -51,18 +53,18 @@ class Alike:
 
 
 _ALIKE: WeakValueDictionary[tuple[int, Requests, Sequence[Need]], Alike] = WeakValueDictionary()
-"""By what they say: those that any gang has."""
+"""The shared `Alike` objects by their content, as long as a gang refers to them."""
 
 
 @dataclass(frozen=True)
 class Least:
-    """The least that a gang takes from the room of a cluster: nothing that is counted here can it do without."""
+    """A lower bound on the capacity that a gang takes from a cluster."""
 
     gang: Gang
 
     @cached_property
     def alike(self) -> Alike:
-        """What it needs, shared with all gangs that need the same."""
+        """The gang's needs, in one object that all gangs with equal needs share."""
         said = self.priority, tuple(sorted(self.amounts.items())), self.needs
         found = _ALIKE.get(said)
         if found is None:
@@ -70,7 +72,10 @@ class Least:
         return found
 
     def topology(self, known: Sequence[Topology]) -> Topology | Fault | None:
-        """The one that it is placed in; looked for anew where others are `known`, by what they are."""
+        """Return the topology in which the gang is placed, a fault, or None.
+
+        :param known: all topologies. The result is cached until this is another object.
+        """
         before = self.__dict__.get("_topology")
         if before is None or before[0] is not known:
             before = self.__dict__["_topology"] = known, topology_of(self.gang, known)
@@ -79,22 +84,22 @@ class Least:
 
     @cached_property
     def members(self) -> int:
-        """How many there are: what planning it costs."""
+        """The number of members, which measures the cost of planning the gang."""
         return len(self.gang.members)
 
     @cached_property
     def priority(self) -> int:
-        """As far as it is known: of a pod whose class nobody has looked up it is not."""
+        """The gang's priority. It is not exact while a member's priority class is not resolved yet."""
         return self.gang.priority
 
     @cached_property
     def amounts(self) -> Amounts:
-        """By resource; empty where nothing can be said (`_uncertain`)."""
+        """The least amounts that the whole gang needs, by resource. Empty if no lower bound is known (`_of_each`)."""
         return {name: self._needed * value for name, value in self._of_each.items() if value}
 
     @cached_property
     def needs(self) -> Sequence[Need]:
-        """What it needs as a whole, and what each set needs; nothing where `amounts` is empty."""
+        """The needs of the whole gang and of each pod set. Empty if `amounts` is empty."""
         gang = self.gang
         if not self.amounts:
             return ()
@@ -120,8 +125,10 @@ class Least:
 
     @cached_property
     def _of_each(self) -> Amounts:
-        """Nothing where some of it is there already, or is counted against a quota in its turn; where the members
-        differ in priority; and where a request cannot be read, which whoever plans the gang tells.
+        """The least amounts that one member requests, by resource. Empty if there is no usable lower bound.
+
+        It is empty if a member already has a node, if the gang is subject to a quota, or if its members differ in
+        priority. It is also empty if a request cannot be parsed; planning reports such a request.
         """
         gang = self.gang
         if gang.queue or gang.account is not None or any(held_node(member.pod) for member in gang.members):
@@ -135,7 +142,7 @@ class Least:
 
 
 def _least(pods: Iterable[Pod]) -> Amounts:
-    """What each of them asks for at least, by resource, without zeros."""
+    """Return the smallest request of these pods for each resource, without zeros."""
     least: dict[str, int] | None = None
     for pod in pods:
         asked = pod_requests(pod)

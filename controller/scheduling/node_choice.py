@@ -1,4 +1,4 @@
-"""Which nodes pods may go to by what they and the nodes say, room aside; the same is asked all the time."""
+"""A cache of which nodes pods may use by selectors, affinity, tolerations and taints, regardless of capacity."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,23 +14,23 @@ from planning.framing.ties import as_written
 
 Integers = NDArray[np.int64]
 MOST_CHOOSERS = 64
-"""Of so many it is remembered where they may go; of those that were asked about last."""
+"""The most choosers whose results are cached. The one used longest ago is dropped first."""
 MOST_LOOKS = 20_000
-"""So often it is looked at a node in one picture of the cluster, some 30 ms. Beyond that a pod may go everywhere."""
+"""The most checks of a pod on a node in one snapshot, some 30 ms. Beyond them a pod is assumed to fit every node."""
 _UNKNOWN, _YES, _NO = 0, 1, 2
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """Pods that choose nodes alike, by one of them."""
+    """Pods with equal node selector, required node affinity and tolerations, represented by one of them."""
 
     key: bytes
     pod: Pod = field(compare=False)
 
 
 def choosers_of(pods: Iterable[Pod]) -> tuple[Chooser, ...]:
-    """All ways in which these pods choose, each once, as their users wrote them."""
+    """Return the different choosers of these pods, each once, from the specs as their users wrote them."""
     found: dict[bytes, Chooser] = {}
     for pod in map(as_written, pods):
         spec, affinity = pod.spec, pod.spec.affinity
@@ -43,19 +43,19 @@ def choosers_of(pods: Iterable[Pod]) -> tuple[Chooser, ...]:
 
 
 class NodeChoice:
-    """What was found out, for as long as the nodes stay what they are."""
+    """A cache of which nodes the choosers allow. The results of a node are dropped when the node changes."""
 
     def __init__(self) -> None:
         self._nodes: tuple[Node, ...] = ()
         self._answers: dict[Chooser, NDArray[np.int8]] = {}
-        """By position of the node."""
+        """The cached results of each chooser, by position of the node."""
         self._left = 0
-        """How often a node may be looked at for this picture of the cluster."""
+        """The number of checks that are left for this snapshot."""
         self.looks = 0
-        """How often one was in all."""
+        """The number of checks so far, in all snapshots."""
 
     def look(self, snapshot: Snapshot) -> None:
-        """From now on it is about this picture of the cluster."""
+        """Switch to this snapshot and drop the cached results of nodes that have changed."""
         self._left = MOST_LOOKS
         nodes = snapshot.node_objects
         if len(nodes) != len(self._nodes):
@@ -67,7 +67,7 @@ class NodeChoice:
         self._nodes = nodes
 
     def among(self, choosers: Sequence[Chooser], nodes: Integers) -> Integers:
-        """Those of the nodes, by position, where one of them may go."""
+        """Return the positions from `nodes` of the nodes that at least one of the choosers allows."""
         allowed = np.zeros(len(nodes), dtype=bool)
         for each in choosers:
             left = ~allowed

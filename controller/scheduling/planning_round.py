@@ -1,4 +1,4 @@
-"""The gangs that need a plan in one round of the controller, and what is known of them by now."""
+"""The gangs that need a plan in one reconcile, and the decisions about them so far."""
 
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 
@@ -16,8 +16,10 @@ from planning.gang_order import in_order
 
 
 class PlanningRound:
-    """`known`: the answers that there are so far. `aside`: those that counting rules out, of whom nothing is known.
-    `pausing`: whether a no was told though its ground has changed.
+    """The planning state of one reconcile.
+
+    `known`: the decisions so far. `aside`: gangs above the capacity bound that have no decision yet. `pausing`: whether
+    a rejection was reported although its inputs have changed, because its pause is not over.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class PlanningRound:
         self.pausing = False
 
     def highest(self, keys: Iterable[GangKey]) -> list[GangKey]:
-        """Those of the highest priority, in order."""
+        """Return the keys of the gangs with the highest priority, in planning order."""
         ordered = in_order(with_priorities(self.gangs[key], self.picture.snapshot) for key in keys)
         return [each.key for each in ordered if each.priority == ordered[0].priority]
 
@@ -46,9 +48,11 @@ class PlanningRound:
         needs: Mapping[GangKey, tuple[Gang, object, Least]],
         at: float,
     ) -> list[Decision]:
-        """Tell those who are left what holds in this round for gangs that ask for the same. What they are told anew.
+        """Reuse rejections that hold in this reconcile for the gangs `left` that have identical requests.
 
-        :param noes: all that are kept; these are added.
+        Return the decisions that are new.
+
+        :param noes: cached rejections by gang, to which the new ones are added.
         :param at: the present time, in monotonic seconds.
         """
         if not left:
@@ -65,5 +69,5 @@ class PlanningRound:
         return new
 
     def _holds(self, kept: KeptNo) -> bool:
-        """Whether it was looked up in this round and would come out the same."""
+        """Return whether this reconcile uses the rejection and its inputs have not changed."""
         return self.known.get(kept.decision.key) is kept.decision and not kept.paused

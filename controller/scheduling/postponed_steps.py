@@ -1,9 +1,9 @@
-"""Steps of a round that its other decisions make unsound: they wait for the next round.
+"""Steps of a reconcile that its other decisions make unsound. They wait for the next reconcile.
 
-`next_step` derives the step of every gang from the snapshot with which the round begins. That snapshot does not show
-what the round itself decides: plans that it accepts may take capacity which unreleased gangs of lower priority reserve
+`next_step` derives the step of every gang from the snapshot at the start of the reconcile. That snapshot does not show
+the reconcile's own decisions: accepted plans may take capacity that unreleased gangs of lower priority reserve
 (contract, section 4). A release or an eviction cannot be undone, so each one is checked again beside these decisions.
-The next round sees the reservations that this round has written, and invalidates the displaced plans
+The next reconcile sees the reservations that this one has written, and invalidates the displaced plans
 (`controller.release.next_step`).
 """
 
@@ -25,7 +25,7 @@ from kube.requests import pod_requests
 from timing.clock import SYSTEM_CLOCK, Clock
 
 HANDOVER_SECONDS = 3.0
-"""How long a new leader postpones releases at most. The prompt lane answers a gang within this time (`kept_noes`)."""
+"""The most seconds for which a new leader postpones releases. The fast lane answers a gang within it (`kept_noes`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Plan:
 
 
 class _Beside:
-    """The snapshot beside plans that it does not show."""
+    """A snapshot combined with plans that it does not show."""
 
     def __init__(self, plans: Sequence[_Plan], snapshot: Snapshot) -> None:
         self._tenants = [tenant for plan in plans for tenant in plan.tenants]
@@ -66,9 +66,9 @@ class _Beside:
 
 
 def postpone_displaced(gang_rounds: Sequence[GangRound], snapshot: Snapshot) -> None:
-    """Postpone each release and eviction of a gang whose capacity or members a plan of this round takes.
+    """Postpone each release and eviction of a gang whose capacity or members a plan of this reconcile takes.
 
-    Plans of equal or higher priority count: those that the round has accepted, and those that it has yet to nominate.
+    Plans of equal or higher priority count, if the reconcile has accepted them or has yet to nominate them.
     """
     due = [(each, each.step) for each in gang_rounds if isinstance(each.step, Evict | Release) and not each.failed]
     plans = sorted((plan for plan in map(_plan, gang_rounds) if plan), key=lambda plan: -plan.priority) if due else []
@@ -84,14 +84,14 @@ def postpone_displaced(gang_rounds: Sequence[GangRound], snapshot: Snapshot) -> 
 class Handover:
     """The waiting gangs that a new leader found, until each has been planned once.
 
-    Without it, the first rounds of a leader release gangs whose capacity a waiting gang of higher priority would take:
-    a release that is due needs one round, and a plan needs several.
+    Without it, the first reconciles of a leader release gangs whose capacity a waiting gang of higher priority would
+    take. The reason is that a release that is due needs one reconcile, and a plan needs several.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._waiting: frozenset[GangKey] | None = None
-        """None before the first round."""
+        """None before the first reconcile."""
         self._until = 0.0
 
     def postpone(self, gang_rounds: Sequence[GangRound], unanswered: Collection[GangKey]) -> None:

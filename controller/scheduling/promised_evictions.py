@@ -1,4 +1,4 @@
-"""What the plans in force of one round have promised to evict, and whether that may still be done."""
+"""The victims of the plans in force in one reconcile, and whether their eviction is still allowed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,11 +12,11 @@ from planning.framing.disruption_budgets import overdrawn
 from planning.framing.running_gangs import cut_short, running_gangs
 
 EVICTED = "members of it are evicted for another gang"
-"""Why a plan falls that counts on them."""
+"""The reason for which a plan is invalidated that uses members which are evicted for another gang."""
 
 
 def beside_promises(picture: ClusterView, gang_rounds: Sequence[GangRound]) -> ClusterView:
-    """The picture for who plans now: what recorded plans evict is leaving, as long as they have not fallen."""
+    """Return the cluster view for new plans, in which the victims of plans in force are leaving."""
     promised = [
         (victim.uid, victim.node)
         for gang_round in gang_rounds
@@ -28,9 +28,11 @@ def beside_promises(picture: ClusterView, gang_rounds: Sequence[GangRound]) -> C
 
 
 def drop_unlawful(picture: ClusterView, gang_rounds: Sequence[GangRound]) -> ClusterView:
-    """Let plans fall whose evictions would by now cut a running gang short or overdraw a budget: what these allow, or
-    who else goes, has changed since the plans were made. That of the lowest priority falls first. So does one whose own
-    gang is evicted meanwhile. The picture is the one beside the promises that are left.
+    """Invalidate plans whose evictions would now cut a running gang below its minimum or exceed a disruption budget.
+
+    The budgets, the running gangs or other evictions may have changed since planning. Plans of the lowest priority are
+    invalidated first. A plan whose own gang is evicted meanwhile is invalidated, too.
+    Return the cluster view in which the victims of the remaining plans are leaving.
     """
     evicting = [
         (gang_round, gang_round.step.victims) for gang_round in gang_rounds if isinstance(gang_round.step, Evict)
@@ -49,7 +51,7 @@ def drop_unlawful(picture: ClusterView, gang_rounds: Sequence[GangRound]) -> Clu
 
 
 def _loses_its_own(gang_round: GangRound, picture: ClusterView) -> bool:
-    """Whether a plan in progress counts on members of its gang that others evict, without whom it would be too few."""
+    """Return whether a plan in progress uses members that another plan evicts, and the rest is below the minimum."""
     if gang_round.record is None or not isinstance(gang_round.step, Nominate | Evict | AwaitVictims | Release):
         return False
     left = staying(gang_round.gang, picture.snapshot)

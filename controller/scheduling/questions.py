@@ -1,4 +1,4 @@
-"""One question to the planner and its answers, priority by priority; for a thread beside the rounds."""
+"""One planning request and its answers, priority by priority. It runs in a background thread."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,30 +25,31 @@ FAULTY = "could not be planned: an error of Phalanx itself, told in the controll
 
 _PROVEN = (Proof.OPTIMAL.value, Proof.INFEASIBLE.value)
 _TIME_WAS_OVER = 0.7
-"""The share of its time from which on a solve is taken to have been ended by it."""
+"""If a solve used at least this share of its time limit, the limit is assumed to have ended it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """Gangs to be planned, and all that the answers rest on."""
+    """A planning request: the gangs to plan, and all inputs of their plans."""
 
     gangs: tuple[Gang, ...]
     picture: ClusterView
     standing: tuple[Decision, ...]
-    """Plans that were found before and that the picture does not show yet: they keep their room."""
+    """Plans that were found before and that the cluster view does not show yet. Their capacity stays reserved."""
     limits: Limits
     full: Limits
-    """What a gang may take that is given more time than here."""
+    """The limits of the slow lane, to tell whether a gang could get more time than `limits` gives it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one gang of a question.
+    """The result of one gang of a planning request.
 
-    `final`: more time would not help. `seconds`: what it took, with the gangs of its priority. `tied`: members without
-    whose tie to siblings that are gone a proven no would be a yes, if they can be made again at no price. `failed`: it
-    is no answer, planning it is an error of ours. `basis`: of a no that stands as long as the cluster only becomes
-    fuller than that.
+    `final`: more time would not help. `seconds`: the planning time of all gangs of this priority together.
+    `tied`: members that can be recreated at no cost and are pinned to the domain of siblings that are gone. The gang
+    has a proven rejection, and would have a plan without these pins. Otherwise `tied` is empty.
+    `failed`: planning the gang failed with an internal error. `basis`: the cluster of a rejection that holds as long as
+    the cluster only becomes fuller; None for any other result.
     """
 
     decision: Decision
@@ -60,7 +61,7 @@ class Answer:
 
 
 def answers(question: Question, clock: Clock) -> Iterator[Answer]:
-    """An answer for every gang. One on which the planning itself fails is set aside, so that it stops no other."""
+    """Yield an answer for every gang. A gang whose planning fails is planned apart, so that it stops no other gang."""
     left, found = {gang.key: gang for gang in question.gangs}, list[Decision]()
     try:
         for answer in _in_turn(question, clock):
@@ -114,7 +115,7 @@ def _planned(gangs: Sequence[Gang], question: Question) -> Iterable[Sequence[Dec
 
 
 def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, question: Question) -> bool:
-    """Whether more time would not help. Gangs with places that were weighed against each other never get more."""
+    """Return whether more time would not help. Gangs that were placed in competition with others never get more."""
     if question.limits.seconds >= question.full.seconds or seconds < _TIME_WAS_OVER * question.limits.seconds:
         return True
     if decision.outcome is Outcome.PLACED and len(tier) > 1:
@@ -123,7 +124,10 @@ def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, ques
 
 
 def _tied(decision: Decision, question: Question) -> tuple[Pod, ...]:
-    """None where the no is not proven, or would be one without the tie as well."""
+    """Return the members whose pins alone cause the rejection.
+
+    Empty if the rejection is not proven, or if it would also hold without the pins.
+    """
     gang = decision.gang
     if gang is None or decision.outcome is not Outcome.UNPLACEABLE or decision.proof != Proof.INFEASIBLE.value:
         return ()
@@ -132,7 +136,7 @@ def _tied(decision: Decision, question: Question) -> tuple[Pod, ...]:
 
 
 def asked_alone(gang: Gang, question: Question) -> Decision | None:
-    """What a gang would be answered that is asked about by itself; None where planning it fails."""
+    """Return the decision for a gang that is planned alone. None if planning it fails."""
     try:
         (decision,) = (each for tier in _planned([gang], question) for each in tier)
     except Exception:
@@ -142,6 +146,6 @@ def asked_alone(gang: Gang, question: Question) -> Decision | None:
 
 
 def _plans(gang: Gang, question: Question, outcome: Outcome | None = None) -> bool:
-    """Whether planning it does not fail, and comes to this outcome."""
+    """Return whether planning the gang alone does not fail, and has this outcome; any outcome if None."""
     decision = asked_alone(gang, question)
     return decision is not None and outcome in (None, decision.outcome)

@@ -1,7 +1,7 @@
-"""Whether gangs that have lost a member can be made again as a whole: looked at beside the rounds, one after the other.
+"""Checks whether gangs that have lost a member can be recreated as a whole. They run one by one in the background.
 
-Nobody else waits for these looks, and whoever has many gangs that could be restarted gets no more of them: it is always
-the turn of the namespace that has had the least.
+No other work waits for these checks. The round-robin share of the namespaces decides which gang is checked next, so a
+namespace with many such gangs gets no more checks than others.
 """
 
 from collections import deque
@@ -25,44 +25,50 @@ from timing.clock import SYSTEM_CLOCK, Clock
 from timing.duty_cycle import DutyCycle
 
 SECONDS = 3.0
-"""What one look may take."""
+"""The most seconds for one planning in a check."""
 FRESH_SECONDS = 2.0
-"""A yes is used within this time: what it rests on may change."""
+"""Seconds for which a positive verdict is used, because its inputs may change."""
 PAUSE_SECONDS = 10.0
-"""Between two looks at one gang."""
+"""Seconds between two checks of one gang."""
 _REST = DutyCycle(rest=2)
-"""Between two checks, of any gang."""
+"""The pause between two checks of any gangs, as a multiple of the time of the first check."""
 
 Planned = Mapping[str, Collection[str]]
-"""By node: the uids of pods that plans put there."""
+"""By node: the UIDs of the pods that plans place there."""
 NOTHING_PLANNED: Planned = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`why`: what is in the way, "" where it is placed, or where that it has no place as it is is not sure any more.
-    `at`: since when that is known.
+    """The result of one check.
+
+    `why`: the reason against a restart. It is "" if the gang can be recreated as a whole. It is also "" if the check
+    could not prove that the gang has no place as it is. `at`: the end of the check, in monotonic seconds.
     """
 
     gang: Gang
     at: float
     why: str = ""
     version: str = ""
-    """Of the cluster that was looked at."""
+    """The version of the snapshot that was checked."""
     place: tuple[NodeState, ...] = ()
-    """The nodes that all members together would have, as they were then."""
+    """The nodes on which all members together fit, in their state at the check. Empty if there are none."""
 
     @property
     def placed(self) -> bool:
-        """Whether it can be made again, has no place as it is, and one as a whole that takes nobody else's."""
+        """Whether the gang can be recreated, has no place as it is, and fits as a whole without preemption."""
         return bool(self.place)
 
     def stands(self, at: float) -> bool:
-        """Whether the gang need not be looked at again yet."""
+        """Return whether the gang need not be checked again yet."""
         return at - self.at <= (FRESH_SECONDS if self.placed else PAUSE_SECONDS)
 
     def untouched(self, snapshot: Snapshot, planned: Planned) -> bool:
-        """Whether nobody has come to its place since, has room held or is planned there, and it is as open as then."""
+        """Return whether the nodes of the place are as free as at the check.
+
+        No pod was added, no capacity was reserved, no plan places a further pod there, and readiness, cordon and taints
+        leave the nodes as open as before.
+        """
         names = {then.name for then in self.place}
         now = {state.name: state for state in snapshot.nodes if state.name in names}
         return all(
@@ -73,14 +79,14 @@ class Verdict:
         )
 
     def fresh(self, gang: Gang, at: float) -> bool:
-        """Whether it may be acted on: a yes for this very gang, just given."""
+        """Return whether the gang may be restarted: the verdict is positive, recent, and about this very gang."""
         return self.placed and self.stands(at) and (self.gang is gang or self.gang == gang)
 
 
 class RestartChecks:
-    """To be used by one thread; the looks are taken in a lane of their own.
+    """Runs the checks in a lane of their own and caches the verdicts. Use an object from one thread only.
 
-    :param wake: called, in the lane, when there is a verdict.
+    :param wake: called, in the lane's thread, when there is a verdict.
     """
 
     def __init__(
@@ -103,9 +109,9 @@ class RestartChecks:
     def look(
         self, gangs: Iterable[Gang], picture: ClusterView, planned: Planned = NOTHING_PLANNED
     ) -> Mapping[GangKey, Verdict]:
-        """What is known of these gangs. One of those of which nothing is, or not of late, is looked at meanwhile.
+        """Return the verdicts that hold now. Start the check of one gang that has none, if the lane is idle.
 
-        :param planned: who is to come to which nodes, of which the picture may not know yet.
+        :param planned: pods that plans place on nodes, which the cluster view may not show yet.
         """
         while self._inbox:
             key, verdict, taken = self._inbox.popleft()
@@ -126,11 +132,11 @@ class RestartChecks:
         return self._verdicts
 
     def close(self) -> None:
-        """Look at nothing any more."""
+        """Start no further check."""
         self._lane.close()
 
     def _check(self, gang: Gang, picture: ClusterView) -> None:
-        """In the lane."""
+        """Check one gang. Runs in the lane's thread."""
         began = self._clock.monotonic()
         why = hindrance(gang, picture.snapshot, picture.sources)
         place: tuple[NodeState, ...] = ()
@@ -142,7 +148,7 @@ class RestartChecks:
         self._wake()
 
     def _has_none(self, gang: Gang, picture: ClusterView) -> bool:
-        """Whether it is proven on this picture, too, that the gang has no place as it is."""
+        """Return whether it is proven on this cluster view that the gang has no place as it is."""
         decision = self._planned(gang, picture)
         return (
             decision is not None
@@ -151,7 +157,10 @@ class RestartChecks:
         )
 
     def _place_of(self, gang: Gang, picture: ClusterView) -> tuple[NodeState, ...]:
-        """The free nodes that all its members together would have, once they are gone; () for none."""
+        """Return the nodes on which all members fit together without preemption, once the members are deleted.
+
+        Empty if there are none.
+        """
         emptied = replace(picture, snapshot=without(gang, picture.snapshot))
         decision = self._planned(replace(whole_again(gang), preempts=False), emptied)
         if decision is None or decision.outcome is not Outcome.PLACED:
@@ -160,5 +169,5 @@ class RestartChecks:
         return tuple(state for state in picture.snapshot.nodes if state.name in names)
 
     def _planned(self, gang: Gang, picture: ClusterView) -> Decision | None:
-        """What comes of planning it; nothing where planning fails."""
+        """Return the decision for the gang planned alone; None if planning fails."""
         return asked_alone(gang, Question((gang,), picture, (), self._limits, self._limits))

@@ -1,12 +1,12 @@
-"""Which gangs are asked about when, and what is remembered of the answers. Rounds never wait for one.
+"""Which gangs are planned when, and which results are cached. A reconcile never waits for planning.
 
-Planning goes on beside the rounds, in two lanes (docs/decisions/0008): in the prompt one every gang that needs a plan
-gets an answer within seconds; who could not be placed, or not proven to be placed best, in that time goes on in the
-patient one, with all the time there is, and holds nobody up. A round takes up the plans that were found since the last
-one, as far as they still stand.
+Planning runs in the background of reconciles, in two lanes (docs/decisions/0008). In the fast lane (`prompt`) every
+gang that needs a plan gets an answer within seconds. A gang that the fast lane could not place, or not prove optimal,
+is planned again in the slow lane (`patient`). There it gets the full time limit and delays no other gang's answer.
+A reconcile accepts the plans that were found since the last one, unless they are stale.
 
-Nothing here is state: a no is forgotten when the room in the cluster or the request changes, and a controller that is
-started again plans again.
+Nothing here is durable state. A rejection is dropped when the free capacity of the cluster or the request changes, and
+a restarted controller plans again.
 """
 
 import logging
@@ -40,16 +40,16 @@ LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 QUIET_SECONDS = 1.0
-"""Nothing is said of a gang that has been planned for less than this: it will have its answer soon."""
+"""Planning is not reported for a gang that has been planned for less than this, because its answer will come soon."""
 _EACH = 100
-"""Members that cost as much to plan as a gang itself."""
+"""The fixed planning cost of a gang, in members: planning a gang costs this plus the number of its members."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """A plan that no round has taken up yet: the best one first, then one that was found before it.
+    """Plans of one gang that no reconcile has accepted yet: the best one first, then one that was found before it.
 
-    `due`: from then on it is good enough, even if a better one is still looked for.
+    `due`: the time from which the best plan is accepted, even if the search for a better one goes on.
     """
 
     request: object
@@ -58,10 +58,10 @@ class _Found:
 
 
 class Planner:
-    """Has gangs planned that need it, the most deserving first. To be used by one thread.
+    """The scheduling queue: sends gangs that need a plan to the lanes, by priority. Use an object from one thread only.
 
-    :param limits: what one gang may take.
-    :param wake: called, in another thread, when there is an answer.
+    :param limits: the limits of planning one gang in the slow lane.
+    :param wake: called, in a lane's thread, when there is an answer.
     """
 
     def __init__(
@@ -79,35 +79,37 @@ class Planner:
         self._lanes = lanes
         self._wake = wake
         self._inbox: deque[tuple[Question, Answer | None, float]] = deque()
-        """What the lanes have answered, None at the end of a question, and when."""
+        """The answers of the lanes with their times. None marks the end of a planning request."""
         self._asked: dict[GangKey, tuple[Question, object]] = {}
         self._found: dict[GangKey, _Found] = {}
         self._refusals: dict[GangKey, KeptNo] = {}
         self._slow: set[GangKey] = set()
-        """Gangs that had too little time in the prompt lane, and are to go on in the patient one."""
+        """Gangs that had too little time in the fast lane and wait for the slow lane."""
         self._overtaken: set[GangKey] = set()
-        """Gangs whose plan, when it was found at last, did not stand any more: once, they hold up others."""
+        """Gangs whose plan from the slow lane was stale. Once, the fast lane gives them the full time limit."""
         self._requests: dict[GangKey, tuple[Gang, object, Least]] = {}
-        """What each gang asks for, with the very gang of which it was told: most are the same from round to round."""
+        """The request and needs of each gang, with the gang object they are from. Most objects do not change between
+        reconciles.
+        """
         self._since: dict[GangKey, float] = {}
-        """When a gang that has no answer yet was seen first."""
+        """The time at which a gang without an answer was first seen."""
         self._pausing = False
         self.unanswered: frozenset[GangKey] = frozenset()
-        """Gangs of the last round that have no answer and are not known to fit nowhere."""
+        """Gangs of the last reconcile that have no answer and are not above the capacity bound."""
         self._aside = Aside()
         self._aside_due = float("inf")
         self._room = Room()
         self._patience = Shares()
 
     def decide(self, gangs: Sequence[Gang], picture: ClusterView) -> Mapping[GangKey, Decision | None]:
-        """The answer for every gang given, None for one that is being planned. A plan is given to one round only.
+        """Return the decision for every gang, or None while the gang is planned. A plan is returned only once.
 
-        Of gangs that compete, each is planned beside what those before it were given.
+        When gangs compete, each is planned with the capacity that the gangs before it leave.
         """
         self._room.look(picture.snapshot, picture.topologies)
         now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._room)
         now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot, partial(self._in_line, now))}
-        idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before reading: what they have answered is there
+        idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before the inbox is read: all its answers are there
         self._look_up(now)
         if self._ask(now, *idle):
             self._look_up(now)
@@ -120,31 +122,32 @@ class Planner:
         return {key: now.known.get(key) or self._former(key) for key in now.gangs}
 
     def answered(self) -> bool:
-        """Whether there is an answer that no round has looked at."""
+        """Return whether there is an answer that no reconcile has read yet."""
         return bool(self._inbox)
 
     def pausing(self) -> bool:
-        """Whether to look again soon though nothing comes: a no was told though its ground has changed, or somebody
-        waits for a lane.
+        """Return whether to reconcile again soon without an event.
+
+        That is so if a rejection was reported whose inputs have changed, or if a gang waits for a lane.
         """
         return self._pausing
 
     @property
     def due(self) -> float:
-        """When (monotonic seconds) somebody is to be planned though nothing comes before."""
+        """The time, in monotonic seconds, at which a deferred gang is to be planned, if no event comes before."""
         return self._aside_due
 
     def quiet(self, key: GangKey) -> bool:
-        """Whether a gang that is being planned has been for a moment only."""
+        """Return whether the gang has been waiting for its answer for less than `QUIET_SECONDS`."""
         return self._clock.monotonic() - self._since.get(key, float("-inf")) < QUIET_SECONDS
 
     def forget_others(self, keys: Collection[GangKey]) -> None:
-        """Forget gangs that are not among `keys` any more."""
+        """Forget all gangs that are not in `keys`."""
         known = set[GangKey]().union(self._asked, self._found, self._refusals, self._since, self._requests)
         self.forget((known | self._slow | self._overtaken).difference(keys))
 
     def forget(self, keys: Collection[GangKey]) -> None:
-        """Forget these gangs: they are gone."""
+        """Forget these gangs, which no longer exist."""
         for key in keys:
             for memory in (self._asked, self._found, self._refusals, self._since, self._requests):
                 memory.pop(key, None)
@@ -153,7 +156,7 @@ class Planner:
         self._overtaken.difference_update(keys)
 
     def hold_off(self, gang: Gang, message: str, picture: ClusterView) -> Decision:
-        """Do not plan this gang for a while: its last plan could not be carried out."""
+        """Reject this gang for `HOLD_SECONDS`: its last plan could not be carried out, or its planning failed."""
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
         self._drop(gang.key)
         self._refusals[gang.key] = KeptNo(
@@ -167,23 +170,23 @@ class Planner:
         return decision
 
     def held_back(self, decision: Decision) -> tuple[Pod, ...]:
-        """Members that may be made again at no price and whose old tie alone keeps their gang from a place."""
+        """Return the members that can be recreated at no cost and whose old pin alone keeps their gang from a plan."""
         kept = self._refusals.get(decision.key)
         return kept.tied if kept is not None and kept.decision is decision else ()
 
     def close(self) -> None:
-        """Plan nothing any more."""
+        """Stop planning."""
         self._lanes.close()
 
     def _request_of(self, gang: Gang) -> object:
         if (known := self._requests.get(gang.key)) is None or known[0] is not gang:
-            request = request_of(gang)  # compared once: from then on it is the very same
+            request = request_of(gang)  # compared by value once; after that, the same object is found by identity
             same = known[1:] if known is not None and known[1] == request else (request, Least(gang))
             known = self._requests[gang.key] = gang, *same
         return known[1]
 
     def _look_up(self, now: PlanningRound) -> None:
-        """Read what has been answered, take up the plans that stand, and look up noes that still hold."""
+        """Read the lanes' answers, accept plans that are not stale, and look up cached rejections that still hold."""
         self._read()
         for key in self._found.keys() - now.gangs.keys():
             self._drop(key)
@@ -200,7 +203,7 @@ class Planner:
         self._metrics.decided(now.answer_alike(left, self._refusals, self._requests, self._clock.monotonic()))
 
     def _taken(self, key: GangKey, now: PlanningRound) -> Decision | None:
-        """The plan, if it is to be taken up now. One that does not stand is forgotten: the gang is asked anew."""
+        """Return the gang's plan if it is due and not stale. A stale plan is dropped, so the gang is replanned."""
         found = self._found[key]
         if found.request != now.requests[key]:
             self._drop(key)
@@ -222,13 +225,13 @@ class Planner:
         return None
 
     def _drop(self, key: GangKey) -> None:
-        """Whatever is known or will be answered of this gang is of no interest any more."""
+        """Drop the gang's plans, ignore the answer of its pending request, and remove it from the slow lane."""
         self._found.pop(key, None)
         self._asked.pop(key, None)
         self._slow.discard(key)
 
     def _ask(self, now: PlanningRound, prompt: bool, patient: bool) -> bool:  # noqa: FBT001 - which lanes are idle
-        """Ask what has no answer, where a lane is free for it. Returns whether anything was asked."""
+        """Send gangs without an answer to the idle lanes. Return whether there may be new answers."""
         for key, (question, request) in list(self._asked.items()):
             if request != now.requests.get(key) or (self._aside.holds(question) and self._may_fit(key, now)):
                 self._drop(key)
@@ -246,7 +249,7 @@ class Planner:
             self._send(self._lanes.prompt, able, now, replace(self._limits, seconds=min(self._limits.seconds, seconds)))
             asked, prompt = True, False
         free = self._lanes.prompt if prompt else self._lanes.patient if patient else None
-        asked = self._ask_aside(aside, now, free) or asked  # in the patient lane only if overdue: then before the slow
+        asked = self._ask_aside(aside, now, free) or asked  # in the slow lane only if overdue, then before `slow`
         if slow and patient and self._lanes.patient.idle:
             first = self._patience.next_ones(now.highest(slow), _one_turn, 1)
             self._slow.difference_update(first)
@@ -255,8 +258,9 @@ class Planner:
         return asked
 
     def _look_ahead(self, now: PlanningRound) -> None:
-        """When the next round is due for those who could not be asked. A lane may have become idle unseen: its last
-        answer may have come in the midst of this round.
+        """Set when the next reconcile is due for gangs that could not be sent to a lane.
+
+        The lanes are checked again: a lane may have become idle during this reconcile, after its last answer.
         """
         met = now.known.keys() | self._asked.keys() | self._found.keys()
         left = now.gangs.keys() - met | (self._slow & now.gangs.keys()) - self._asked.keys()
@@ -266,7 +270,7 @@ class Planner:
         self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - aside)
 
     def _ask_aside(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
-        """Ask some of those that fit nowhere, if it is their turn. Returns whether there is anything new of them."""
+        """Send deferred gangs to the lane if they are due. Return whether any was sent or has a new decision."""
         at = self._clock.monotonic()
         ready, promptly = self._aside.ready(keys, self._refusals, at), lane is self._lanes.prompt
         if not ready or lane is None or not (promptly or self._aside.overdue(at)):
@@ -280,8 +284,10 @@ class Planner:
         return True
 
     def _counted(self, keys: Sequence[GangKey], now: PlanningRound) -> tuple[Sequence[GangKey], Sequence[GangKey]]:
-        """Those who may have a place, and those of whom counting shows that they have none: nobody waits for a no that
-        is certain. Counted anew in each round, so that nobody is passed over. Who comes alone is in nobody's way.
+        """Split the gangs into those that may fit and those above the capacity bound, so that the latter delay no gang.
+
+        The bound is computed in each reconcile, so that no gang is missed that fits now. A single new gang is not
+        checked, because it delays no other gang.
         """
         if len(keys) == 1 and keys[0] not in self._refusals:
             return keys, ()
@@ -292,8 +298,10 @@ class Planner:
         return self._tried(key, now, partial(now.room.may_hold, self._requests[key][2])) is not False
 
     def _may_wait(self, key: GangKey, now: PlanningRound) -> bool:
-        """Whether one that fits nowhere may wait for something else: it did, or nobody has looked yet. With thousands
-        of members a look takes a while, so that it is not taken in each round.
+        """Return whether to check if a gang above the capacity bound waits for something else.
+
+        That is so if it waited before, or if its request is new. With thousands of members the check takes a while, so
+        it does not run in each reconcile.
         """
         kept = self._refusals.get(key)
         waited = kept is not None and kept.decision.outcome is Outcome.WAITING
@@ -303,7 +311,7 @@ class Planner:
         return _EACH + self._requests[key][2].members
 
     def _waits(self, key: GangKey, now: PlanningRound) -> bool:
-        """Whether the gang waits for something, which needs no solver to be said."""
+        """Return whether the gang has a decision without the solver: it waits for something, or the check failed."""
         decision = self._tried(key, now, partial(waiting, now.gangs[key], now.picture.snapshot, now.picture.topologies))
         if decision is None:
             return key in now.known
@@ -313,12 +321,13 @@ class Planner:
         return True
 
     def _in_line(self, now: PlanningRound, gang: Gang, snapshot: Snapshot) -> bool:
-        """Whether those behind it in a strict queue have to wait for it."""
+        """Return whether the gangs behind this gang in a strict queue have to wait for it."""
         return self._tried(gang.key, now, partial(stands_in_line, gang, snapshot)) or False
 
     def _tried(self, key: GangKey, now: PlanningRound, ask: Callable[[], _T]) -> _T | None:
-        """What is found out about one gang. None where that fails: an error of ours, told on the gang, which stops no
-        other.
+        """Return the result of `ask` for one gang. If it fails, hold the gang off, so that it stops no other gang.
+
+        None if it fails. The internal error is reported in the gang's decision and logged.
         """
         try:
             return ask()
@@ -337,7 +346,7 @@ class Planner:
         return question
 
     def _answer(self, question: Question) -> None:
-        """In a lane."""
+        """Answer a planning request. Runs in a lane's thread."""
         try:
             for answer in answers(question, self._clock):
                 self._inbox.append((question, answer, self._clock.monotonic()))
@@ -347,7 +356,7 @@ class Planner:
             self._wake()
 
     def _read(self) -> None:
-        """Remember what has been answered, as far as it is still asked for."""
+        """Process the answers of the lanes. Ignore answers to requests that were dropped or replaced."""
         new = []
         while self._inbox:
             question, answer, at = self._inbox.popleft()
@@ -364,7 +373,7 @@ class Planner:
         self._metrics.decided(new)
 
     def _give_up(self, question: Question) -> None:
-        """Nothing more comes. Gangs without an answer are left for now: planning them has failed twice."""
+        """End a planning request. Gangs without an answer are held off, because planning them has failed twice."""
         for gang in question.gangs:
             if self._asked.get(gang.key, (None,))[0] is question:
                 self.hold_off(gang, FAULTY, question.picture)
@@ -381,7 +390,7 @@ class Planner:
             self._found[key] = _Found(request, plans, due)
             self._refusals.pop(key, None)
         elif before is not None:
-            before.due = float("-inf")  # the plan that was found before is the best there is
+            before.due = float("-inf")  # no better plan was found, so the earlier plan is accepted now
         else:
             self._refuse(answer, request, premises_of(question.picture))
 
@@ -402,13 +411,13 @@ class Planner:
         )
 
     def _former(self, key: GangKey) -> Decision | None:
-        """What was said of a gang that is planned again: it is said until there is an answer."""
+        """Return the gang's last rejection, which is reported until replanning has an answer; None if there is none."""
         kept = self._refusals.get(key)
         return kept.decision if kept is not None and kept.decision.outcome is Outcome.UNPLACEABLE else None
 
 
 def _one_turn(_key: GangKey) -> int:
-    """In the patient lane everybody has the same time."""
+    """Return the cost of one gang in the slow lane: each gang counts the same, because each has the same time limit."""
     return 1
 
 

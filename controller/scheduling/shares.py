@@ -1,4 +1,7 @@
-"""Whose turn it is where not everybody's can be: the namespace's that has had the least (start-time fair queueing)."""
+"""Round-robin shares: the namespace with the least service so far is served next.
+
+Source: start-time fair queueing (Goyal, Vin and Cheng, 1996).
+"""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
@@ -7,21 +10,23 @@ from heapq import nlargest
 from gangs.model import GangKey
 
 MOST_AWAY = 1_000
-"""Of so many namespaces that do not wait now it is remembered what they have had; of those that were served last."""
+"""The most namespaces without waiting gangs whose service is remembered: the ones that were served last."""
 
 
 class Shares:
-    """What each namespace that waits has had so far."""
+    """The service that each namespace has received so far."""
 
     def __init__(self) -> None:
         self._had: dict[str, tuple[float, int]] = {}
-        """With the turn in which it was served last, or came: between equals it goes by that."""
+        """By namespace: its service, and the turn in which it was served last or arrived, as the tie-break."""
         self._turns = 0
         self._least = 0.0
 
     def next_ones(self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], most: float) -> list[GangKey]:
-        """One gang after the other, always one of the namespace that has had the least, until they cost so much: it
-        may be more by one gang. Of one namespace in the order given; between equals whoever was served longest ago.
+        """Return gangs one by one, each of the namespace with the least service, until their total cost reaches `most`.
+
+        The last gang may exceed `most`. The gangs of one namespace keep the given order. Of namespaces with equal
+        service, the one that was served longest ago comes first.
         """
         lines: dict[str, deque[GangKey]] = {}
         for key in keys:
@@ -39,10 +44,12 @@ class Shares:
         return found
 
     def _arrived(self, waiting: Collection[str]) -> dict[str, tuple[float, int]]:
-        """What they have had who wait, and who is away and has had more than one of these: it comes back to that.
+        """Return the service by namespace, including new namespaces.
 
-        Who comes anew begins with as much as the least of those who wait, and after them: nobody saves up turns, nobody
-        is behind for ever, nor behind namespaces that are always new.
+        It covers the waiting namespaces, and absent namespaces with more service than the least of the waiting ones.
+        An absent namespace resumes with that service when it returns.
+        A new namespace starts with the least service of the waiting ones, and after them in the tie-break. So no
+        namespace saves up service, and none stays behind for ever, even if new namespaces keep arriving.
         """
         self._least = min((self._had[each][0] for each in waiting if each in self._had), default=self._least)
         self._turns += 1

@@ -1,8 +1,8 @@
-"""Whether a proven no still is one: where the cluster has only become fuller, it is, and nobody has to plan again.
+"""Whether a proven rejection still holds: in a cluster that has only become fuller it does, without replanning.
 
-A gang that fits nowhere fits nowhere beside more pods. What might help it nevertheless is looked at, and it is asked
-again then: room that came free or is about to, a node that is new or has changed, pods that it wants to be near or that
-shift its topology spread, quota, and pods of lower priority, whose eviction may be possible now.
+A gang that fits nowhere also fits nowhere beside more pods. The exceptions are checked, and then the gang is replanned.
+Capacity may be free now or soon, and nodes may be new or changed. New pods may satisfy the gang's affinity or change
+its topology spread. Quota may be free, and pods of lower priority may be evictable now.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from solver.plan import Proof
 
 
 class Basis(NamedTuple):
-    """What a no was given on: the cluster, with the plans that were found before it, and how its nodes lie."""
+    """The inputs of a rejection: the cluster with the plans that were found before it, and the topologies."""
 
     snapshot: Snapshot
     topologies: Sequence[Topology]
 
 
 def may_stand(decision: Decision) -> bool:
-    """Whether more pods in the cluster cannot make a yes of this answer, but by being evicted."""
+    """Return whether the decision is a proven rejection that more pods cannot change, unless they are evicted."""
     gang = decision.gang
     proven = decision.outcome is Outcome.UNPLACEABLE and decision.proof == Proof.INFEASIBLE.value
     return proven and gang is not None and not gang.queue and not any(_seeks_others(m.pod) for m in gang.members)
@@ -38,9 +38,9 @@ def _seeks_others(pod: Pod) -> bool:
 
 
 class Fuller:
-    """One picture of the cluster, compared with those before it; each of them once.
+    """One snapshot of the cluster, compared with earlier ones. Each comparison is made once.
 
-    :param snapshot: as the cluster is now.
+    :param snapshot: the present state of the cluster.
     """
 
     def __init__(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> None:
@@ -48,7 +48,7 @@ class Fuller:
         self._compared: dict[int, tuple[Basis, bool]] = {}
 
     def leaves(self, decision: Decision, before: Basis) -> bool:
-        """Whether the no of `may_stand` that was given on `before` is one now."""
+        """Return whether a rejection from the basis `before`, which passed `may_stand`, still holds."""
         return decision.gang is not None and not self._might_evict(decision.gang) and self._is_fuller_than(before)
 
     def _might_evict(self, gang: Gang) -> bool:
@@ -65,7 +65,7 @@ class Fuller:
 
 
 def _only_fuller(before: Basis, after: Basis) -> bool:
-    """Whether nothing but more pods is new."""
+    """Return whether the cluster has changed only by more pods."""
     was, now = before.snapshot, after.snapshot
     return (
         len(was.nodes) == len(now.nodes)
@@ -86,7 +86,10 @@ def _is_fuller_node(before: NodeState, after: NodeState) -> bool:
 
 
 def _holds_as_much(before: Tenant, after: Tenant | None) -> bool:
-    """Whether a pod is there still and keeps others off as it did; its binding changes neither."""
+    """Return whether a pod still exists and takes as much from others: requests, labels, ports and anti-affinity.
+
+    Its binding changes none of them.
+    """
     if after is None:
         return False
     if after.terminating > before.terminating:

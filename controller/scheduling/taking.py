@@ -1,4 +1,4 @@
-"""Whether a plan that was found beside the rounds still stands when a round takes it up, by accounting."""
+"""Whether a plan is stale when a reconcile accepts it, by accounting on the present snapshot."""
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
@@ -22,7 +22,7 @@ OVERSPENT = "others use the quota of its queue by now"
 
 
 class Taking:
-    """The plans that one round takes up, each beside those before it."""
+    """The plans that one reconcile accepts, each checked beside the plans that were accepted before it."""
 
     def __init__(self, picture: ClusterView) -> None:
         self.taken: list[Decision] = []
@@ -32,17 +32,17 @@ class Taking:
         self._usage: Usage | None = None
 
     def take(self, decision: Decision, question: Question) -> None:
-        """Count this plan, too."""
+        """Accept this plan: later checks count its capacity and quota as used."""
         self.taken.append(decision)
         self._questions.add(question)
         if self._usage is not None:
             self._usage = charged(decision, self._usage)
 
     def fault(self, decision: Decision, gang: Gang, question: Question) -> str:
-        """Why a plan does not stand any more; "" while it does.
+        """Return the reason for which the plan is stale; "" if it is not.
 
-        :param gang: as it is now; it asks for what was planned.
-        :param question: the one that the plan answers. Plans for one question were made beside each other.
+        :param gang: the present state of the gang. Its request is the one that was planned.
+        :param question: the planning request of the plan. Plans of one request were made beside each other.
         """
         if self._questions <= {question} and premises_of(question.picture) == premises_of(self._picture):
             return ""
@@ -56,19 +56,19 @@ class Taking:
         )
 
     def _losing(self, decision: Decision) -> str:
-        """Whether members that the plan counts on are evicted for others."""
+        """Return `EVICTED` if members that the plan uses are evicted for other gangs, else ""."""
         going = evicted_for(self._snapshot())
         return EVICTED if any(each.member.pod.key in going for each in decision.assignments) else ""
 
     def _moved(self, decision: Decision, before: ClusterView) -> str:
-        """Whether the nodes of the plan may lie elsewhere by now."""
+        """Return `MOVED` if the domains of the plan's nodes may have changed, else ""."""
         names = {each.node for each in decision.assignments}
         labels = _labels(self._picture.snapshot, names)
         alike = list(before.topologies) == list(self._picture.topologies)
         return "" if alike and labels == _labels(before.snapshot, names) else MOVED
 
     def _crowded(self, decision: Decision, gang: Gang) -> str:
-        """What takes the room of the plan; or that its victims need not go any more."""
+        """Return what takes the plan's capacity, or `NEEDLESS` if the plan fits without its evictions; else ""."""
         node = {each.member.pod.metadata.uid: each.node for each in decision.assignments if not each.held}
         pods = [member.pod for member in gang.members]
         planned = [(pod, node[pod.metadata.uid]) for pod in pods if pod.metadata.uid in node and not pod.bound]
@@ -82,7 +82,7 @@ class Taking:
         return lost_room(planned, self._snapshot(), priority=priority, gone=gone, count_terminating=True)
 
     def _unlawful(self, decision: Decision) -> str:
-        """Why its victims may not go, all of them, any more."""
+        """Return why the plan's victims may not all be evicted any more; "" if they may."""
         if not decision.evictions:
             return ""
         there = self._picture.live.keys()
@@ -91,7 +91,7 @@ class Taking:
         return cut_short(gone, snapshot, running_gangs(self._picture.reading)) or overdrawn(gone, snapshot)
 
     def _snapshot(self) -> Snapshot:
-        """The cluster once the plans that are taken are carried out."""
+        """Return the cluster as it will be when the accepted plans are carried out."""
         known, snapshot = self._beside
         if known < len(self.taken):
             snapshot = after_all(self.taken[known:], snapshot)
@@ -107,7 +107,7 @@ class Taking:
 
 
 def premises_of(picture: ClusterView) -> object:
-    """What an answer rests on besides the request: equal as long as nothing that was looked at has changed."""
+    """Return the inputs of planning besides the request. They are equal as long as none of them has changed."""
     return picture.snapshot.version, picture.snapshot.leaving, tuple(picture.topologies)
 
 

@@ -1,7 +1,6 @@
-"""What people and other programs see of gangs, groups, queues and topologies.
+"""The statuses, conditions and events of gangs, groups, queues and topologies, for people and other programs.
 
-In come the `GangRound`s and the picture of a round; out go statuses, conditions and events. Start with `reporting`
-(how every gang stands); `invalid_gangs` tells of gangs that cannot be read, `strays` of pods of no gang,
-`status_sync` brings the objects of topologies, groups and queues up to date, `mirrors` makes a Gang object for every
-gang.
+The input is the `GangRound`s and the cluster view of a reconcile. Start with `reporting`, which reports the state of
+every gang. `invalid_gangs` reports gangs that cannot be read, and `strays` reports pods of no gang. `status_sync`
+updates the objects of topologies, groups and queues. `mirrors` defines a Gang object for every gang.
 """

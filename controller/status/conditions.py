@@ -1,4 +1,4 @@
-"""What the members' own PodScheduled conditions say while they wait: the first place where people look."""
+"""The PodScheduled conditions of members while they wait. Users look at these conditions first."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -23,12 +23,12 @@ UNSCHEDULABLE = "Unschedulable"
 
 
 def condition(reason: str, message: str) -> Condition:
-    """A PodScheduled condition that is not true (yet)."""
+    """Return a PodScheduled condition with status False."""
     return {"type": POD_SCHEDULED, "status": "False", "reason": reason, "message": one_line(message)}
 
 
 def differs(pod: Pod, wanted: Condition) -> bool:
-    """Whether the pod says something else now."""
+    """Return whether the pod's present condition of this type differs, or is missing."""
     for each in pod.status.conditions:
         if each.type == wanted["type"]:
             now = {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
@@ -53,7 +53,11 @@ def member_conditions(gang: Gang, decision: Decision, picture: ClusterView) -> P
 
 
 def _no_room(gang: Gang, decision: Decision, picture: ClusterView, pods: list[Pod]) -> NoRoom:
-    """What is offered is the room without any eviction, so a plan that evicts is asked for again without."""
+    """Return the facts for a message about missing capacity.
+
+    The message counts capacity without evictions. So if the decision evicts, the gang is planned again without
+    preemption.
+    """
     refusal = decision
     if decision.evictions:
         refusal = plan_gang(gang, picture.snapshot, picture.topologies, PlanningOptions(preemption=False))

@@ -1,4 +1,4 @@
-"""Shows on WorkloadKinds whether workloads of their kind are gangs where they ask to be, and why they are not."""
+"""Reports on WorkloadKinds whether workloads of their kind that ask for a gang get one, and if not, why."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,18 +15,18 @@ from kube.keys import API_VERSION, GROUP
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 _Trouble = Callable[[tuple[str, str]], str | None]
-"""By group and kind: why its objects are not read, or which are not; "" where they are, None where nobody knows yet."""
+"""By group and kind: why its objects, or which of them, are not read; "" if all are read, None if not known yet."""
 
 
 class DescribedKinds:
-    """Writes the status of a WorkloadKind where something else holds. A new leader looks at all of them."""
+    """Writes the status of each WorkloadKind whose status is out of date. A new leader checks all of them."""
 
     def __init__(self, writer: Writer, cache: ClusterCache, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
         self._clock = clock
         self._cache = cache
         self.unfinished = False
-        """Whether something could not be written."""
+        """Whether a status could not be written."""
 
     def show(self, picture: ClusterView) -> None:
         """Bring the statuses of all WorkloadKinds up to date; there are few."""
@@ -48,7 +48,7 @@ class DescribedKinds:
 
 
 def condition(manifest: Manifest, sources: Sources, trouble: _Trouble) -> dict[str, Any] | None:
-    """What a WorkloadKind should say of itself; None before anything is known."""
+    """Return the wanted condition of a WorkloadKind; None before the state of its objects is known."""
     findings = Findings()
     check(manifest, sources, findings)
     generation = {"observedGeneration": manifest["metadata"].get("generation", 0)}
@@ -62,7 +62,7 @@ def condition(manifest: Manifest, sources: Sources, trouble: _Trouble) -> dict[s
 
 
 def _of_trouble(found: str, spec: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Status, reason and message."""
+    """Return status, reason and message of the condition for this trouble; "" is no trouble."""
     what = f"{spec['resource']}.{spec['group']}"
     if not found or found.startswith("except "):
         others = f", {found}: report that with the log of Phalanx" if found else ""
@@ -89,12 +89,12 @@ def _text(faults: Sequence[Fault]) -> str:
 
 
 def _said(manifest: Manifest) -> Mapping[str, Any]:
-    """The condition as it is there."""
+    """Return the present condition of the WorkloadKind; empty if there is none."""
     written = (manifest.get("status") or {}).get("conditions") or ()
     return next((each for each in written if isinstance(each, Mapping) and each.get("type") == READY), {})
 
 
 def _shown(manifest: Manifest, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are wanted, as they are there."""
+    """Return the present values of the wanted fields."""
     said = _said(manifest)
     return {key: said.get(key) for key in wanted}

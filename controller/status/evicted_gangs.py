@@ -1,4 +1,4 @@
-"""The gangs whose members a plan evicts, and the objects on which their users look for the reason."""
+"""The gangs whose members a plan evicts, and the objects that show the reason to their users."""
 
 from collections.abc import Iterable, Sequence
 

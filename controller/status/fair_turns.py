@@ -1,4 +1,4 @@
-"""How much of a round goes to what is not urgent, and in whose turn."""
+"""How much time of a reconcile goes to writes that are not urgent, and the order of namespaces for them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
@@ -10,26 +10,26 @@ T = TypeVar("T")
 
 
 class Turn(NamedTuple):
-    """How long a round may write what is not urgent, and for how many gangs at a time."""
+    """How many seconds a reconcile may spend on writes that are not urgent, and for how many gangs at a time."""
 
     seconds: float
     batch: int
 
 
 LEISURELY = Turn(0.2, 16)
-"""Those on their way wait for the next round."""
+"""For a reconcile that no gang waits for. It is short, because gangs with new plans wait for the next reconcile."""
 HURRIED = Turn(0.04, 4)
-"""In a round that some gang waits for: what tells how others wait must not keep it, nor the API server from it."""
+"""For a reconcile that some gang waits for: reports about other gangs must not delay it or load the API server."""
 
 
 def turn_of(gang_rounds: Iterable[GangRound]) -> Turn:
-    """What a round may spend on what is not urgent."""
+    """Return the limits of this reconcile for writes that are not urgent."""
     hurried = any(gang_round.on_its_way or gang_round.deferred for gang_round in gang_rounds)
     return HURRIED if hurried else LEISURELY
 
 
 def in_turns(some: Iterable[T], namespace: Callable[[T], str]) -> Iterator[T]:
-    """One of each namespace after the other, so that nobody's many keep others waiting."""
+    """Yield the items in turns of their namespaces, so that a namespace with many items does not delay others."""
     by_namespace: dict[str, list[T]] = {}
     for each in some:
         by_namespace.setdefault(namespace(each), []).append(each)

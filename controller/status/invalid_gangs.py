@@ -1,6 +1,7 @@
-"""Gangs whose requests contradict themselves: they cannot be read, so nothing is planned, and everybody is told why.
+"""Gangs whose requests contradict themselves. They cannot be read, so they are not planned, and the reason is reported.
 
-Admission refuses most of them; what remains came before its other half existed, or was made without the webhook.
+The webhook refuses most of them. The others were created before the object that they contradict, or without the
+webhook.
 """
 
 from collections import defaultdict
@@ -26,7 +27,7 @@ from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A gang that pods name, the pods, and what is wrong."""
+    """A gang that could not be read, the pods that name it, and the faults."""
 
     key: GangKey
     pods: Sequence[Pod]
@@ -34,12 +35,12 @@ class Unreadable:
 
     @property
     def message(self) -> str:
-        """What is wrong, in one line."""
+        """The faults in one line."""
         return said_of(self.faults)
 
 
 class InvalidGangReporter:
-    """Tells the pods, the Gang object and its readers."""
+    """Reports the faults in conditions of the pods, the status of the Gang object, and events."""
 
     def __init__(self, writer: Writer, recorder: Recorder, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
@@ -48,10 +49,10 @@ class InvalidGangReporter:
         self._reading: Reading | None = None
         self._unreadable: list[Unreadable] = []
         self.unfinished = False
-        """Whether something was written, which the next round has to see."""
+        """Whether a request was sent whose result the next reconcile has to check."""
 
     def tell(self, picture: ClusterView) -> list[GangKey]:
-        """Bring conditions and statuses of unreadable gangs up to date. Returns which they are."""
+        """Update conditions and statuses of unreadable gangs. Return the keys of these gangs."""
         same = picture.reading is self._reading
         if not same:
             self._reading, self._unreadable = picture.reading, list(unreadable(picture))
@@ -86,7 +87,7 @@ class InvalidGangReporter:
 
 
 def unreadable(picture: ClusterView) -> Iterator[Unreadable]:
-    """The gangs that pods or Gang objects name and that could not be read, each with its own faults."""
+    """Yield the gangs that pods or Gang objects name and that could not be read, each with its own faults."""
     kept = picture.kept
     by_object: defaultdict[tuple[bool, str, str], list[Fault]] = defaultdict(list)
     for fault in dict.fromkeys(each for name in kept.faulty() for each in kept.faults_of(name)):
@@ -101,7 +102,7 @@ def unreadable(picture: ClusterView) -> Iterator[Unreadable]:
 
 
 def _own_objects(picture: ClusterView) -> set[GangKey]:
-    """Gang objects of users from which no gang could be read."""
+    """Return the gangs of users' own Gang objects that could not be read."""
     objects = GangObjects(picture.sources.catalog)
     found = set()
     for key in picture.kept.faulty():
@@ -112,7 +113,7 @@ def _own_objects(picture: ClusterView) -> set[GangKey]:
 
 
 def _objects_of(key: GangKey, objects: GangObjects) -> Iterator[Manifest]:
-    """The gang's mirrors, and the Gang object by which a user asked for it."""
+    """Yield the Gang object by which a user asked for the gang, and the gang's mirrors."""
     own = objects.at((key.namespace, key.name)) if key.dialect == OWN else None
     if own is not None and mirrored_key(own) is None:
         yield own

@@ -1,8 +1,8 @@
-"""Gang objects for gangs that were asked for in another way: one object shows every gang, whatever its dialect.
+"""Mirrors: Gang objects for gangs of other dialects, so that one kind of object shows every gang.
 
-Pure: what exists and what should, as manifests. The annotation `phalanx.dev/mirrors` says whose mirror an object is,
-and a mark in its status that we made it (`gangs.mirrors`); its owner is the object that asked, so that the garbage
-collector takes the mirror with it.
+Pure: existing and wanted manifests. The annotation `phalanx.dev/mirrors` names the gang that an object mirrors. A mark
+in its status says that Phalanx created it (`gangs.mirrors`). The owner of a mirror is the object that asked for the
+gang, so that the garbage collector deletes both.
 """
 
 import re
@@ -29,36 +29,39 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
 
 
 def is_mirrored(gang: Gang) -> bool:
-    """Whether the gang needs a mirror: it was not asked for by a Gang object of our own."""
+    """Return whether the gang needs a mirror, because no Gang object of a user asked for it."""
     return (gang.source.api_version, gang.source.kind) != (API_VERSION, GANG_KIND)
 
 
 def mark_of(gang: Gang) -> str:
-    """What the status of the gang's object says of whose mirror it is; "" where it is none."""
+    """Return the mark in the status of the gang's mirror, which names the gang; "" if the gang has no mirror."""
     return key_text(gang.key) if is_mirrored(gang) else ""
 
 
 def place_of(manifest: Manifest) -> Place:
-    """Where a Gang object is."""
+    """Return the namespace and name of a Gang object."""
     metadata = manifest["metadata"]
     return metadata["namespace"], metadata["name"]
 
 
 class Unmarked(NamedTuple):
-    """A mirror that this process has made. Its mark comes with its first status, and the gang may change before."""
+    """A mirror that this process created. It gets its mark with its first status, and the gang may change before."""
 
     place: Place
     uid: str
 
 
 class GangObjects:
-    """The Gang objects there are, found by their place or by the gang that they mirror, and what is made of them.
+    """The Gang objects by place and by the gang that they mirror, including creations and deletions of this reconcile.
 
-    To find one costs no look at the others, however many there are. Not safe for use from several threads at once.
+    A look-up does not depend on the number of objects. Not safe for use from several threads at once.
     """
 
     def __init__(self, catalog: Catalog, unmarked: Mapping[GangKey, Unmarked] = MappingProxyType({})) -> None:
-        """Of a cluster, and of mirrors that this process knows to be its own though they may have no mark yet."""
+        """Read the objects of a cluster.
+
+        :param unmarked: mirrors that this process has created and that may have no mark yet.
+        """
         self._catalog = catalog
         self._unmarked = unmarked
         self._made: dict[Place, Manifest] = {}
@@ -66,13 +69,13 @@ class GangObjects:
         self._deleted: set[Place] = set()
 
     def at(self, place: Place) -> Manifest | None:
-        """The object there, None where there is none."""
+        """Return the Gang object at this place; None if there is none."""
         if place in self._deleted:
             return None
         return self._made.get(place) or self._catalog.get((GROUP, GANG_KIND, *place))
 
     def mirroring(self, key: GangKey) -> list[Place]:
-        """The places of all mirrors of a gang, in order; there should be one."""
+        """Return the places of all mirrors of a gang, sorted. There should be one."""
         found = {place_of(each) for each in self._catalog.sought(GROUP, GANG_KIND, _mirrored_in, key)}
         found |= self._made_for.get(key, set())
         if (made := self._unmarked.get(key)) is not None and self._is(made):
@@ -84,31 +87,31 @@ class GangObjects:
         return there is not None and there["metadata"].get("uid") == made.uid
 
     def add(self, manifest: Manifest) -> None:
-        """An object is made, so that no other takes its name."""
+        """Record an object that is created now, so that no other object takes its name."""
         place, key = place_of(manifest), claimed_key(manifest)
         self._made[place] = manifest
         if key is not None:
             self._made_for.setdefault(key, set()).add(place)
 
     def delete(self, manifest: Manifest) -> None:
-        """An object is gone."""
+        """Record an object that is deleted now."""
         self._made.pop(place_of(manifest), None)
         self._deleted.add(place_of(manifest))
 
 
 def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
-    """The gang that a Gang object of ours mirrors; nothing for one that only claims to."""
+    """Return the gang that a marked Gang object mirrors. Empty for an object that only has the annotation."""
     key = claimed_key(manifest) if is_marked(manifest) else None
     return () if key is None else (key,)
 
 
 def mirror_place(gang: Gang, existing: GangObjects) -> Place:
-    """The place of the gang's mirror: where it is, else beside its source and named like it.
+    """Return the place of the gang's mirror: its present place, or else the namespace and name of its source.
 
-    A mirror stands in the namespace of the object that asked, the first of several. It keeps its name; a new one is
-    called `<kind>-<name>` where the source's name is taken. A gang declared on its pods alone is named after itself,
-    as far as its name can be an object's. Callers that make several mirrors in one go add each to `existing` before
-    they place the next.
+    A mirror is in the namespace of the object that asked for the gang, the first of several. It keeps its name. A new
+    mirror is called `<kind>-<name>` if the source's name is taken. The mirror of a gang that only its pods declare gets
+    the gang's name, changed to a valid object name. Callers that create several mirrors add each to `existing` before
+    they place the next one.
     """
     namespace = gang.source.namespace
     own = [name for within, name in existing.mirroring(gang.key) if within == namespace]
@@ -120,15 +123,15 @@ def mirror_place(gang: Gang, existing: GangObjects) -> Place:
 
 
 def _is_free(there: Manifest | None, gang: Gang, place: Place) -> bool:
-    """Whether the gang's mirror may stand there: nothing does, or what would be made, to the letter.
+    """Return whether the gang's mirror may be created at this place: it is free, or has exactly the wanted object.
 
-    The latter was made by a controller that died before it could mark it.
+    In the latter case, a controller created the object and died before it could mark it.
     """
     return there is None or (claimed_key(there) == gang.key and not differs(there, mirror_of(gang, place)))
 
 
 def mirror_of(gang: Gang, place: Place) -> dict[str, Any]:
-    """The Gang object that mirrors `gang` at the place that `mirror_place` gave it, as it should be; no status."""
+    """Return the wanted mirror of `gang`, without a status. `place`: the result of `mirror_place`."""
     namespace, name = place
     metadata: dict[str, Any] = {
         "name": name,
@@ -142,7 +145,7 @@ def mirror_of(gang: Gang, place: Place) -> dict[str, Any]:
 
 
 def differs(existing: Manifest, wanted: Manifest) -> bool:
-    """Whether an existing mirror has to be written again. Labels and annotations of others on it are left alone."""
+    """Return whether an existing mirror must be updated. Labels and annotations of other clients are ignored."""
     have, want = existing.get("metadata") or {}, wanted["metadata"]
     maps_hold = all(
         (have.get(part) or {}).get(key) == value
@@ -154,10 +157,11 @@ def differs(existing: Manifest, wanted: Manifest) -> bool:
 
 
 def stale_mirrors(existing: GangObjects, key: GangKey, gang: Gang | None, *, kept: bool = False) -> list[Manifest]:
-    """Mirrors of a gang to be deleted: it is gone, or has another mirror, or asks by a Gang of its own now.
+    """Return the mirrors to delete: their gang is gone, has another mirror, or now has a Gang object of a user.
 
-    :param gang: None where there is none of that name any more.
-    :param kept: whether it exists but could not be read (it contradicts itself): its mirror stays and says so.
+    :param gang: None if the gang does not exist any more.
+    :param kept: whether the gang exists but could not be read, because it contradicts itself. Its mirror stays and
+        reports that.
     """
     if kept and gang is None:
         return []
@@ -174,7 +178,7 @@ def _candidates(base: str, kind: str) -> Iterable[str]:
 
 
 def _object_name(text: str) -> str:
-    """A gang's name on pods may be any text; an object's is lower case letters, digits, dots and dashes."""
+    """Return a valid object name for any text: lower case letters, digits, dots and dashes."""
     return _NOT_IN_NAMES.sub("-", text.lower()).strip("-.") or "gang"
 
 
@@ -190,10 +194,10 @@ def _owner(source: ObjectRef) -> dict[str, Any]:
 
 
 def _spec(gang: Gang) -> dict[str, Any]:
-    """What was asked for. What follows from it elsewhere is no wish of its own and stays out.
+    """Return the spec of the mirror: the constraints and preferences of the request, without derived ones.
 
-    So do `near` and `node_wishes`, which come from where other pods run and from how large the nodes are now; the plan
-    in the status shows what became of them.
+    `near` and `node_wishes` are derived: they depend on where other pods run and how large the nodes are now. The plan
+    in the status shows their effect.
     """
     spec = {
         "topology": gang.topology,
@@ -217,7 +221,7 @@ def _multiples(rules: Iterable[MultipleRule]) -> list[dict[str, Any]]:
 
 
 def _as_stored(affinity: NodeAffinity) -> Any:
-    """As the API server gives it back, lists and all: what differs from that would be written again in every round."""
+    """Return the affinity as the API server returns it, with lists. Otherwise each reconcile would write it again."""
     return msgspec.json.decode(msgspec.json.encode(affinity))
 
 
@@ -237,5 +241,5 @@ def _pod_set(pod_set: PodSet) -> dict[str, Any]:
 
 
 def _present(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that say something: the API server would store neither a null nor, for us, an empty list."""
+    """Return the fields without None and empty lists: the API server stores no null, and mirrors no empty list."""
     return {key: value for key, value in fields.items() if value not in (None, [])}

@@ -1,4 +1,4 @@
-"""Says how every gang stands: Gang status, the members' own conditions, events. Writes only what has changed."""
+"""Reports the state of every gang: Gang status, conditions of members, events. Only changes are written."""
 
 import logging
 import re
@@ -49,7 +49,7 @@ LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _Change = tuple[dict[str, Any], dict[str, Any]]
-"""A status, and the merge patch that makes it so."""
+"""A wanted status, and the merge patch that leads to it."""
 
 _REASONS: Mapping[Phase, Reason] = {
     Phase.WAITING: events.GANG_WAITING,
@@ -57,7 +57,7 @@ _REASONS: Mapping[Phase, Reason] = {
     Phase.INVALID: events.GANG_INVALID,
     Phase.PLACED: events.GANG_PLACED,
 }
-"""Phases that are events: when they begin, and those before a plan also when their message changes."""
+"""Phases with an event at their beginning. Phases before a plan also have an event when their message changes."""
 
 EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.ROOM_LOST: events.ROOM_LOST,
@@ -69,7 +69,7 @@ EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.ROOM_UNWANTED: events.ROOM_UNWANTED,
     Cause.TIMED_OUT: events.GANG_TIMED_OUT,
 }
-"""What is said when a plan falls before its gang was let go."""
+"""The event for each cause that invalidates a plan before its gang is released."""
 
 EVENT_OF_PHASE: Mapping[Phase, Reason] = {
     **_REASONS,
@@ -77,11 +77,12 @@ EVENT_OF_PHASE: Mapping[Phase, Reason] = {
     Phase.EVICTING: events.VICTIM_EVICTED,
     Phase.RELEASED: events.GANG_RELEASED,
 }
-"""What is said when a gang gets there: of the last three by the step itself."""
+"""The event for each phase that a gang reaches. The steps themselves record the events of the last three phases."""
 
 PODS_TOLD = 8
-"""So many gated members of a gang get an event when their message changes. `kubectl describe pod` shows events, but not
-the messages of conditions. An event on each of 500 members would cost the API server 500 writes for one sentence."""
+"""The most gated members of a gang that get an event when their message changes. `kubectl describe pod` shows events,
+but not the messages of conditions. An event on each of 500 members would cost the API server 500 writes for one
+sentence."""
 
 _OUTCOMES: Mapping[Outcome, Phase] = {
     Outcome.PLACED: Phase.NOMINATED,
@@ -92,7 +93,7 @@ _OUTCOMES: Mapping[Outcome, Phase] = {
 
 
 def phase_of(gang_round: GangRound) -> Phase:
-    """Where the gang stands once this round's step is done."""
+    """Return the phase of the gang after the step of this reconcile."""
     step = gang_round.step.step if isinstance(gang_round.step, Postponed) else gang_round.step
     match step:
         case NeedPlan():
@@ -103,12 +104,12 @@ def phase_of(gang_round: GangRound) -> Phase:
             return Phase.RELEASED
         case AllBound():
             return Phase.PLACED if gang_round.gang.suffice(gang_round.gang.members) else Phase.WAITING
-        case _:  # while pods come for room that is held for them, the gang goes on as it is
+        case _:  # while arrived pods take their reserved capacity, the phase stays
             return Phase.RELEASED if _begun(gang_round) and gang_round.placeholders else Phase.NOMINATED
 
 
 def _begun(gang_round: GangRound) -> bool:
-    """Whether a member has been let go."""
+    """Return whether a member has been released."""
     return any(not member.pod.gated_by(GATE) for member in gang_round.gang.members)
 
 
@@ -116,14 +117,14 @@ def _phase_of_answer(gang_round: GangRound) -> Phase:
     if gang_round.decision is None:
         return Phase.WAITING
     if gang_round.decision.outcome is Outcome.PLACED and gang_round.record is None:
-        return Phase.PLACED  # what must run runs; members beyond the minimum wait for room
+        return Phase.PLACED  # the minimum runs; further members wait for capacity
     if gang_round.record is not None and gang_round.record.victims:
         return Phase.EVICTING
     return _OUTCOMES[gang_round.decision.outcome]
 
 
 class Reporter:
-    """Tells people and programs."""
+    """Writes statuses, conditions and events of gangs, for people and programs."""
 
     def __init__(
         self, writer: Writer, recorder: Recorder, metrics: Metrics, mishaps: Mishaps, *, clock: Clock = SYSTEM_CLOCK
@@ -135,13 +136,15 @@ class Reporter:
         self._mishaps = mishaps
 
     def ref(self, gang_round: GangRound) -> ObjectRef:
-        """The gang's own object, for events."""
+        """Return a reference to the gang's Gang object, for events."""
         uid = gang_round.manifest["metadata"].get("uid", "")
         return ObjectRef(API_VERSION, GANG_KIND, gang_round.namespace, gang_round.name, uid)
 
     def report(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Bring statuses and conditions up to date after the round's work: of gangs on their way all, of the others as
-        many as there is time for, one of each namespace after the other. The rest is left for the rounds to come.
+        """Update statuses and conditions at the end of a reconcile.
+
+        All gangs with a plan being carried out are updated. Of the others, as many are updated as the time allows, in
+        turns of their namespaces. The rest is left for later reconciles.
         """
         telling = [gang_round for gang_round in gang_rounds if not gang_round.deferred]
         self._report([gang_round for gang_round in telling if gang_round.on_its_way], picture)
@@ -173,14 +176,14 @@ class Reporter:
         self._mishaps.say(Doing.TELLING, [(each.gang.key, each.manifest) for each in mute], LEISURELY.batch)
 
     def _tried(self, gang_round: GangRound, call: Callable[[], _T]) -> _T | None:
-        """What fails at one gang is said on it as far as that is possible, and it is told again after a pause."""
+        """Return the result of `call`; None after an internal error, which the gang reports. It is retried later."""
         return self._mishaps.tried(gang_round, Doing.TELLING, call)
 
     def write_status(self, gang_round: GangRound) -> bool:
-        """Write the Gang's status where it has changed. Returns whether it stands as it should.
+        """Write the Gang's status if it has changed. Return whether the object has the wanted status.
 
-        There is nothing to write on while the Gang that the pods name does not exist (any more). A plan is recorded so:
-        where the Gang has changed since it was looked at, nothing is, and nothing of the plan is carried out.
+        False if the Gang that the pods name does not exist. This method also records a plan. If the Gang has changed
+        since it was read, the write fails, and the plan is not carried out.
         """
         if not gang_round.manifest["metadata"].get("uid"):
             return False
@@ -188,7 +191,7 @@ class Reporter:
         return change is None or self._take(gang_round, change, self._send(gang_round, change))
 
     def _change(self, gang_round: GangRound) -> _Change | None:
-        """The status as it should be, and the patch that makes it so; None where nothing is to be written."""
+        """Return the wanted status and the patch that leads to it; None if nothing has to be written."""
         if not gang_round.manifest["metadata"].get("uid"):
             return None
         status = self._status(gang_round)
@@ -199,7 +202,7 @@ class Reporter:
         return self._writer.merge(f"{gang_round.path}/status", {"status": change[1]}, gang_round.manifest)
 
     def _take(self, gang_round: GangRound, change: _Change, written: Written) -> bool:
-        """Go on from the status that was written; whether it was."""
+        """Continue with the written status, and record its events. Return whether the write succeeded."""
         if written.done:
             before, status = gang_round.status, change[0]
             metadata = {**gang_round.manifest["metadata"], "resourceVersion": written.version}
@@ -208,14 +211,17 @@ class Reporter:
         return written.done
 
     def planned(self, gang_round: GangRound) -> None:
-        """A plan was found and recorded: for the gang, or for a member that was lost."""
+        """Record an event for a new plan, of a gang or of the replacement of a lost member."""
         if gang_round.decision:
             repair = any(member.pod.bound for member in gang_round.gang.members)
             reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
             self._tell(gang_round, reason, _decided(gang_round.gang, gang_round.decision.message))
 
     def taken_over(self, gang_round: GangRound, heirs: Mapping[str, ObjectMeta]) -> bool:
-        """Record who has come for the places of a plan, by the seats that they take. Whether it stands there."""
+        """Record arrived pods in the plan. Return whether the write succeeded.
+
+        :param heirs: metadata of the arrived pods, by the seats that they take.
+        """
         written = self._writer.merge(
             f"{gang_round.path}/status",
             {"status": (patch := heirs_patch(gang_round.status, heirs))},
@@ -231,12 +237,15 @@ class Reporter:
         return written.done
 
     def nominated(self, gang_round: GangRound, members: Sequence[Planned]) -> None:
-        """Room is held for every member of the plan."""
+        """Record an event for a plan whose capacity is reserved for all members."""
         nodes = compressed(member.node for member in members)
         self._tell(gang_round, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
 
     def invalidated(self, gang_round: GangRound, step: NeedPlan) -> None:
-        """A plan fell before its gang was let go. Time that is over has its own event, when the status says so."""
+        """Record that a plan was invalidated before its gang was released.
+
+        A schedule timeout has an event of its own, which is recorded with the status.
+        """
         if step.cause is None:
             return
         self._metrics.invalidated(step.cause)
@@ -246,7 +255,7 @@ class Reporter:
             self._recorder.record(self.ref(gang_round), EVENT_OF_CAUSE[step.cause], step.message + again)
 
     def unbound(self, gang_round: GangRound, members: Sequence[Planned]) -> None:
-        """Released members have lost their nomination: the scheduler found no room where the plan put them."""
+        """Record events for released members that lost their nomination: the scheduler found no capacity for them."""
         for member in members:
             note = (
                 f"cannot bind on {member.node}, where its gang's plan put it; the room is held for it once it is free"
@@ -254,7 +263,7 @@ class Reporter:
             self._recorder.record(_pod_ref(member.pod), events.MEMBER_UNBOUND, note, related=self.ref(gang_round))
 
     def evicted(self, gang_round: GangRound, victim: PlannedVictim) -> None:
-        """A victim was evicted: it and the gang name each other."""
+        """Record the eviction of a victim, with events on the victim and on the gang that name each other."""
         self._metrics.evicted(gang_round.gang.key.dialect)
         pod = ObjectRef("v1", "Pod", victim.namespace, victim.name, victim.uid)
         gang = self.ref(gang_round)
@@ -265,7 +274,7 @@ class Reporter:
         self._recorder.record(gang, events.VICTIM_EVICTED, note, related=pod)
 
     def gangs_evicted(self, gang_round: GangRound, victims: Iterable[PlannedVictim], picture: ClusterView) -> None:
-        """Members of other gangs were evicted: these gangs and their workloads say for which gang."""
+        """Record events on the gangs of evicted members, and on their workloads. The events name the evicting gang."""
         by = f"gang {gang_round.gang.key} of priority {gang_round.gang.priority}"
         for gang, members in evicted_gangs(victims, picture):
             note = f"{pods(len(members))} evicted for {by}, on {compressed(each.node for each in members)}"
@@ -273,7 +282,7 @@ class Reporter:
                 self._recorder.record(ref, events.GANG_EVICTED, note, related=self.ref(gang_round))
 
     def set_free(self, gang_round: GangRound, pod: Pod) -> None:
-        """A gated member goes, for its controller to make it again where the gang can be placed."""
+        """Record that a gated member was deleted, so that its controller recreates it without the old pin."""
         note = (
             f"deleted to be made again: it was tied to siblings of gang {gang_round.gang.key} that are gone, "
             "and the gang fits nowhere with it"
@@ -281,7 +290,7 @@ class Reporter:
         self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(gang_round))
 
     def taken_back(self, gang_round: GangRound, pod: Pod, seconds: float) -> None:
-        """A member was let go, and nobody has tried it."""
+        """Record that a released member lost its capacity, because its scheduler has not tried it."""
         note = (
             f"{pod.spec.scheduler_name} has not tried it within {seconds:g} s of its release; "
             f"its room is given back, and the message of gang {gang_round.gang.key} says what becomes of it"
@@ -289,7 +298,7 @@ class Reporter:
         self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_round))
 
     def withdrawn(self, gang_round: GangRound, pods: Iterable[Pod], withdrawal: Withdrawal) -> None:
-        """Members of a gang that never became whole are evicted, or of one that is restarted."""
+        """Record the eviction of members of a gang that never became whole, or that is restarted."""
         restart, why = withdrawal.reason is WithdrawalReason.RESTARTED, withdrawal.message
         (self._metrics.restarted if restart else self._metrics.withdrawn).inc()
         self._tell(gang_round, events.GANG_RESTARTED if restart else events.GANG_WITHDRAWN, why)
@@ -300,7 +309,7 @@ class Reporter:
             self._recorder.record(_pod_ref(pod), reason, note, related=self.ref(gang_round))
 
     def made_again(self, gang_round: GangRound, pod: Pod) -> None:
-        """A member goes, for its controller to make it again for the stock scheduler."""
+        """Record that a member was deleted, so that its controller recreates it for the stock scheduler."""
         note = (
             f"deleted to be made again for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
             f"does not run here (gang {gang_round.gang.key})"
@@ -308,7 +317,7 @@ class Reporter:
         self._recorder.record(_pod_ref(pod), events.MEMBER_MADE_AGAIN, note, related=self.ref(gang_round))
 
     def released(self, gang_round: GangRound, members: Sequence[Planned]) -> None:
-        """The members were let go."""
+        """Record the release of members."""
         self._tell(gang_round, events.GANG_RELEASED, f"released {len(members)} pods to their nodes")
 
     def _status(self, gang_round: GangRound) -> dict[str, Any]:
@@ -345,34 +354,34 @@ class Reporter:
             self._tell(gang_round, events.MEMBER_UNBOUND, status["message"])
 
     def _tell(self, gang_round: GangRound, reason: Reason, note: str) -> None:
-        """Record an event on the gang, and on the object that asked for it where that is another one."""
+        """Record an event on the gang, and on the object that asked for it if that is another object."""
         _log(gang_round, reason, note)
         self._recorder.record(self.ref(gang_round), reason, note)
         if gang_round.gang.source.kind not in (GANG_KIND, "Pod") and gang_round.gang.source.uid:
             self._recorder.record(gang_round.gang.source, reason, note, related=self.ref(gang_round))
 
     def pod_conditions(self, gang_round: GangRound, picture: ClusterView) -> Mapping[str, Condition]:
-        """What each member should say after this round's decision, by uid; empty where nothing was decided."""
+        """Return the wanted condition of each member after this decision, by UID; empty without a decision."""
         if gang_round.decision is None:
             return {}
         return {p.metadata.uid: each for p, each in member_conditions(gang_round.gang, gang_round.decision, picture)}
 
     def _too_early(self, gang_round: GangRound) -> bool:
-        """Whether nothing is told to members, because more are just coming: each arrival would be news for all."""
+        """Return whether conditions are delayed because members still arrive. Each arrival would change all of them."""
         waiting = gang_round.decision is not None and gang_round.decision.outcome is Outcome.WAITING
         return waiting and still_coming(gang_round.gang, self._clock.wall())
 
     def _untold(self, gang_round: GangRound, picture: ClusterView) -> list[Write] | None:
-        """The writes of conditions that differ, but of members that were nominated in this round: they have theirs.
+        """Return the writes of conditions that differ. Members of the plan got theirs with the nomination.
 
-        None while it is too early.
+        None while more members arrive, so that it is too early.
         """
         if self._too_early(gang_round):
             return None
         planned = {member.uid for member in gang_round.record.members} if gang_round.record else set()
         conditions = self.pod_conditions(gang_round, picture) if gang_round.decision else {}
         there = (member.pod for member in gang_round.gang.members if not to_come(member.pod))
-        gated = (pod for pod in there if pod.gated_by(GATE))  # one that was let go speaks for itself
+        gated = (pod for pod in there if pod.gated_by(GATE))  # the scheduler writes the condition of released pods
         pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]
         for pod in pods[:PODS_TOLD]:
             self._tell_pod(gang_round, pod, conditions[pod.metadata.uid]["message"])
@@ -383,7 +392,7 @@ class Reporter:
         ]
 
     def _tell_pod(self, gang_round: GangRound, pod: Pod, message: str) -> None:
-        """Record an event on a gated member that is about to get another message, unless only its numbers change."""
+        """Record an event on a gated member that gets another message, unless only the numbers change."""
         shown = next((each.message for each in pod.status.conditions if each.type == POD_SCHEDULED), "")
         if _counted(shown) == _counted(message):
             return
@@ -391,7 +400,7 @@ class Reporter:
 
 
 def _log(gang_round: GangRound, reason: Reason, note: str) -> None:
-    """The same for the log, where gang, plan and reason are fields of their own (`--log-format json`)."""
+    """Log an event. Gang, plan and reason are fields of their own (`--log-format json`)."""
     fields = {"gang": str(gang_round.gang.key), "dialect": gang_round.gang.key.dialect, "reason": reason.name}
     if gang_round.record is not None:
         fields["plan"] = gang_round.record.plan_id
@@ -399,7 +408,7 @@ def _log(gang_round: GangRound, reason: Reason, note: str) -> None:
 
 
 def _counted(message: str) -> str:
-    """A message without its numbers: as members come and go, each count would else be an event of its own."""
+    """Return a message without its counts. Otherwise each arrival of a member would be an event."""
     return re.sub(r"\d+ more pods?|\d+ of \d+", "", message)
 
 
@@ -412,7 +421,7 @@ def _reason(gang_round: GangRound, phase: Phase) -> Reason:
 
 
 def _decided(gang: Gang, message: str) -> str:
-    """What was decided, with the topology and the levels by which it was: people look for these among events."""
+    """Return the decision's message with the topology and levels of the request, which users look for in events."""
     if gang.topology is None:
         return message
     asked = (("required", gang.required), ("preferred", gang.preferred))

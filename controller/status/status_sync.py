@@ -1,7 +1,7 @@
-"""Shows on the objects of topologies, groups and queues what there is: domains, counts of pods, use of quotas.
+"""Keeps the statuses of topologies, groups and queues up to date: domains, counts of pods, use of quotas.
 
-What that is each dialect says (`gangs.object_statuses`). Here it is compared with what is there and written, not too
-often, and of groups no more at a time than others can wait for.
+Each dialect defines its statuses (`gangs.object_statuses`). This module compares them with the present ones and writes
+the differences at a limited rate. The number of groups per reconcile is limited, too, so that other work can go on.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,9 +28,12 @@ from planning.quota.usage import usage_of
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 INTERVAL_SECONDS = 1.0
-"""Groups and queues are not shown more often than this."""
+"""The least seconds between two updates of the statuses of groups and queues."""
 TREE_SECONDS = 30.0
-"""Trees neither: free room changes with every pod, and a status of 500 domains is 100 KB."""
+"""The least seconds between two updates of the statuses of topologies.
+
+Free capacity changes with every pod, and a status of 500 domains is 100 KB.
+"""
 
 _GROUPS = [each for each in DIALECTS if isinstance(each, ShowsGroups)]
 _QUEUES = [each for each in DIALECTS if isinstance(each, ShowsQueues)]
@@ -41,14 +44,14 @@ _TOPOLOGIES = {
     for kind in each.topology_kinds
     if kind.describes
 }
-"""By the kind of topologies: whose objects show them."""
+"""By kind of topology: the dialect whose objects show it."""
 
 _Change = tuple[str, dict[str, Any], Manifest]
-"""Path, patch, and the object as it was seen."""
+"""A write: the path, the patch, and the object as read."""
 
 
 class StatusSync:
-    """Writes what has changed since it last looked."""
+    """Writes the statuses that have changed since the last call."""
 
     def __init__(self, writer: Writer, tree_seconds: float = TREE_SECONDS, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
@@ -57,17 +60,17 @@ class StatusSync:
         self._due = 0.0
         self._trees_due = 0.0
         self._trees_of: tuple[str, list[Topology]] | None = None
-        """What trees were last made of: the snapshot's version, and the topologies. None: not written as they were."""
+        """The inputs of the last topology statuses: the snapshot's version and the topologies. None: a write failed."""
         self._stale: dict[GangKey, None] = {}
-        """Gangs whose groups may have to show something else, those first that have waited longest."""
+        """Gangs whose groups may need another status. The gang that has waited longest comes first."""
         self._queues_stale = True
         self.unfinished = False
-        """Whether something is left to be shown in a later round."""
+        """Whether some updates are left for a later reconcile."""
         self.due = 0.0
-        """When trees may be shown again that show something else by now (monotonic)."""
+        """When changed topology statuses may be written again, in monotonic seconds; infinity if none has changed."""
 
     def show(self, picture: ClusterView, turn: Turn = LEISURELY) -> None:
-        """Bring the statuses of topologies, groups and queues up to date; of groups those that `turn` has time for."""
+        """Update the statuses of topologies, groups and queues; of groups as many as the time of `turn` allows."""
         self._stale |= dict.fromkeys(picture.concerned)
         self._queues_stale |= _concerns_queues(picture)
         if self._clock.monotonic() >= self._due:
@@ -77,7 +80,7 @@ class StatusSync:
         trees = picture.snapshot.version, list(picture.topologies)
         others = self._trees_of is None or trees[1] != self._trees_of[1]
         self.unfinished = bool(self._stale) or self._queues_stale or others
-        # Trees are written with the next batch of groups at the earliest, so that no round runs in vain before that.
+        # Trees are written with the next batch of groups at the earliest, so no reconcile runs in vain before that.
         self.due = max(self._trees_due, self._due) if trees != self._trees_of else inf
 
     def _show_groups(self, picture: ClusterView, turn: Turn) -> None:
@@ -100,13 +103,13 @@ class StatusSync:
             self._trees_of = made_of if self._write(topology_statuses(picture), picture) else None
 
     def _write(self, shown: Iterable[ObjectStatus], picture: ClusterView) -> bool:
-        """Whether all could be written that had to be."""
+        """Write the statuses that differ. Return whether all writes succeeded."""
         changes = [change for each in shown for change in _change(each, picture)]
         return all(each.done for each in self._writer.each(partial(self._writer.merge, *each) for each in changes))
 
 
 def group_statuses(keys: Iterable[GangKey], picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
-    """What the objects that ask for gangs should show, of the gangs of these keys. `time`: RFC 3339, the present."""
+    """Yield the wanted statuses of the objects that ask for these gangs. `time`: the present, RFC 3339."""
     view = _view(picture, time)
     for dialect in _ours(_GROUPS, picture):
         for key in keys:
@@ -115,7 +118,7 @@ def group_statuses(keys: Iterable[GangKey], picture: ClusterView, time: str) -> 
 
 
 def queue_statuses(picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
-    """What all queues should show. `time`: RFC 3339, the present."""
+    """Yield the wanted statuses of all queues. `time`: the present, RFC 3339."""
     view = _view(picture, time)
     for dialect in _ours(_QUEUES, picture):
         gangs = (gang for gang in picture.charged if gang.queue_dialect == dialect.name)
@@ -123,7 +126,7 @@ def queue_statuses(picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
 
 
 def topology_statuses(picture: ClusterView) -> Iterator[ObjectStatus]:
-    """What all topologies should show."""
+    """Yield the wanted statuses of all topologies."""
     for topology in picture.topologies:
         dialect = _TOPOLOGIES.get(topology.kind)
         if dialect is not None and dialect.name not in picture.left.to:
@@ -131,7 +134,7 @@ def topology_statuses(picture: ClusterView) -> Iterator[ObjectStatus]:
 
 
 def topology_view(topology: Topology, snapshot: Snapshot) -> TopologyView:
-    """What a dialect may look at to say what a topology shows."""
+    """Return the inputs from which a dialect computes the status of a topology."""
     tree = domains(topology, snapshot.node_objects)
     states = {state.name: state for state in snapshot.nodes}
     return TopologyView(
@@ -148,12 +151,12 @@ _Showing = TypeVar("_Showing", ShowsGroups, ShowsQueues)
 
 
 def _ours(dialects: Iterable[_Showing], picture: ClusterView) -> Iterator[_Showing]:
-    """Those that are not left to their own system, which writes these itself."""
+    """Yield the dialects that are not ceded to their own system. That system writes these statuses itself."""
     return (each for each in dialects if each.name not in picture.left.to)
 
 
 def _view(picture: ClusterView, time: str) -> StatusView:
-    """What dialects may look at to say what their groups and queues show."""
+    """Return the inputs from which dialects compute the statuses of their groups and queues."""
     return StatusView(
         sources=picture.sources,
         now=time,
@@ -165,14 +168,14 @@ def _view(picture: ClusterView, time: str) -> StatusView:
 
 
 def _concerns_queues(picture: ClusterView) -> bool:
-    """Whether a gang that may be in a queue has changed or gone, or an object of a system that shows its queues."""
+    """Return whether a change concerns queues: a gang that may be in a queue, or an object of a system with queues."""
     names, groups = {OWN, *(each.name for each in _QUEUES)}, {each.queue_group for each in _QUEUES}
     gangs = any(key.dialect in names for key in picture.concerned)
     return gangs or picture.all_new or any(key[0] in groups for key in picture.objects)
 
 
 def _change(shown: ObjectStatus, picture: ClusterView) -> Iterator[_Change]:
-    """What has to be written to the object, nothing where it is gone or says so already."""
+    """Yield the write that gives the object its wanted status. Empty if the object is gone or has that status."""
     ref = shown.ref
     manifest = picture.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
     patch = status_patch(manifest.get("status"), shown.status) if manifest is not None else {}
@@ -181,7 +184,7 @@ def _change(shown: ObjectStatus, picture: ClusterView) -> Iterator[_Change]:
 
 
 def _gang_object(objects: GangObjects, key: GangKey) -> GangObjectStatus:
-    """What the Gang object says that mirrors a gang."""
+    """Return the status of the gang's mirror, as far as dialects need it."""
     mirrors = (objects.at(place) for place in objects.mirroring(key))
     status = next((each.get("status") or {} for each in mirrors if each is not None), {})
     return GangObjectStatus(

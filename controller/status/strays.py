@@ -1,6 +1,6 @@
-"""Pods of no gang that name a scheduler which does not run here: nobody else would ever tell their users.
+"""Pods of no gang that name a scheduler which does not run in the cluster. No other program reports them to users.
 
-They are not ours: they are neither changed nor counted, only told, once each and not too many at a time.
+Phalanx does not manage them: it neither changes nor counts them. It records one event on each, at a limited rate.
 """
 
 from collections.abc import Iterator
@@ -19,25 +19,25 @@ from kube.objects import Pod
 from timing.clock import SYSTEM_CLOCK, Clock, seconds_since
 
 PATIENCE_SECONDS = 30.0
-"""A scheduler that has never been seen may be trying its first pod."""
+"""Seconds before a pod is reported: a scheduler that has never been seen may be trying its first pod."""
 INTERVAL_SECONDS = 5.0
 MOST_AT_A_TIME = 20
 MOST_LOOKED_AT = 1000
 MOST_OF_A_NAMESPACE = 20
 WINDOW_SECONDS = 600.0
-"""So many pods of one namespace are told of in this time; the doctor counts them all."""
+"""At most `MOST_OF_A_NAMESPACE` pods of one namespace are reported in this time. `doctor` counts all of them."""
 
 
 @dataclass(slots=True)
 class _Window:
-    """What a namespace has been told, and since when."""
+    """The number of reports in a namespace since `begun`, in monotonic seconds."""
 
     begun: float
     notes: int = 0
 
 
 class Strays:
-    """Remembers whom it has told. A new leader tells again what holds then."""
+    """Remembers the pods that it has reported. A new leader reports the present ones again."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class Strays:
         self._seen: set[str] = set()
         self._windows: dict[str, _Window] = {}
         self.unfinished = False
-        """Whether there are pods that may have to be told of though nothing changes."""
+        """Whether some waiting pods may have to be reported later, without a change."""
 
     def tell(self, picture: ClusterView) -> None:
-        """Look at what has come since the last time; a pod that was seen once costs nothing but a look at its name."""
+        """Report the pods that are new since the last call. A pod that was seen before costs only a look-up."""
         if self._clock.monotonic() < self._due:
             return
         self._due = self._clock.monotonic() + INTERVAL_SECONDS
@@ -83,7 +83,7 @@ class Strays:
         return self._clock.monotonic() - window.begun > WINDOW_SECONDS
 
     def _tell(self, pod: Pod) -> bool:
-        """Whether its namespace may be told of one more."""
+        """Report the pod, if the limit of its namespace allows. Return whether it was reported."""
         meta = pod.metadata
         window = self._windows.setdefault(meta.namespace, _Window(self._clock.monotonic()))
         window.notes += 1

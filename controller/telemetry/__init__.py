@@ -1,4 +1,4 @@
-"""What operators see: Prometheus metrics, events, traces.
+"""Telemetry for operators: Prometheus metrics, events, traces.
 
-`events` has the table of every reason there is; `recorder` writes them.
+`events` is the table of all event reasons. `recorder` writes events.
 """

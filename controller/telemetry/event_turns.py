@@ -1,4 +1,4 @@
-"""Whose event is written next, and what is remembered of those that were: a bounded part for each namespace."""
+"""A fair queue and a fair cache for events: both are bounded, and no namespace can displace the others."""
 
 import queue
 from collections import OrderedDict, deque
@@ -10,14 +10,17 @@ V = TypeVar("V")
 
 
 class FairQueue(queue.Queue[tuple[str, V] | None]):
-    """Things of namespaces, one of each namespace after the other; within a namespace as they came.
+    """A queue of items of namespaces, in turns of the namespaces, and within a namespace first in, first out.
 
-    When too many wait, the namespace that has the most loses its last one: `put` never blocks. None is the end: it
-    comes when nothing else waits, and again whenever it is asked for.
+    If too many items wait, the namespace with the most items loses its last one, so `put` never blocks. None marks the
+    end. `get` returns it when no item waits, and each time after that.
     """
 
     def __init__(self, most: int, lost: Callable[[V], None]) -> None:
-        """`lost`: told of what found no place, at once, in the thread that puts."""
+        """Create a queue of at most `most` items.
+
+        :param lost: called with each item that is dropped, in the thread that calls `put`.
+        """
         super().__init__()
         self._most = most
         self._lost = lost
@@ -60,7 +63,7 @@ class FairQueue(queue.Queue[tuple[str, V] | None]):
 
 
 class FairMemory(MutableMapping[tuple[str, K], V]):
-    """What is known by namespace and key, so much and no more: the namespace that has the most forgets its oldest."""
+    """A bounded cache by namespace and key. If it is full, the namespace with the most entries loses its oldest one."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -93,5 +96,5 @@ class FairMemory(MutableMapping[tuple[str, K], V]):
 
 
 def longest(lanes: MutableMapping[str, deque[V]] | MutableMapping[str, dict[K, V]], own: str) -> str:
-    """The namespace that has the most; between equals the one that has just come."""
+    """Return the namespace with the most items. In a tie it is `own`, if that is one of them."""
     return max(lanes, key=lambda each: (len(lanes[each]), each == own))

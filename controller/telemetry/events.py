@@ -1,4 +1,4 @@
-"""The table of every event there is, in events.k8s.io/v1: on gangs, pods, victims and our own configuration."""
+"""The table of all events, in events.k8s.io/v1: on gangs, pods, victims and Phalanx's webhook configuration."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +17,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why an event is recorded. `action` is what was done or tried, `doc` the line of the reference page."""
+    """The reason of an event. `action` names the action that was done or tried, `doc` is the reference page's line."""
 
     name: str
     kind: Kind
@@ -160,7 +160,7 @@ ROOM_NOT_HELD = Reason(
 )
 
 OUR_CONFIGURATION = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)
-"""On it is recorded what is about the whole installation."""
+"""The object on which events about the whole installation are recorded."""
 
 REASONS: tuple[Reason, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Reason))
-"""Every reason, in the order of the reference page."""
+"""All reasons, in the order of the reference page."""

@@ -1,6 +1,6 @@
-"""What the controller counts, in Prometheus' words. Only the leader has gangs; every replica says whether it leads.
+"""The controller's Prometheus metrics. Only the leader reports gangs. Every replica reports whether it leads.
 
-Labels are bounded: dialects, phases, outcomes and causes are tables of ours, levels are those of the cluster's
+Labels are bounded: dialects, phases, outcomes and causes are fixed tables, and levels are those of the cluster's
 topologies. No gang, pod or node has a series of its own.
 """
 
@@ -32,9 +32,9 @@ _GANG_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0
 
 @dataclass(frozen=True, slots=True)
 class GangSample:
-    """How one gang stands at the end of a round.
+    """The state of one gang at the end of a reconcile.
 
-    `created`: RFC 3339, "" where unknown; `status` and `uid`: its Gang object's, "" where there is none (yet).
+    `created`: RFC 3339; "" if unknown. `status` and `uid` are those of its Gang object; empty if there is none.
     """
 
     key: GangKey
@@ -45,7 +45,7 @@ class GangSample:
 
 
 class Observer(Protocol):
-    """Is told at the end of each round which gangs stand otherwise than before."""
+    """Receives the changed states of gangs at the end of each reconcile."""
 
     def stand(
         self,
@@ -53,15 +53,15 @@ class Observer(Protocol):
         invalid: Sequence[GangKey] = (),
         gone: Collection[GangKey] | None = None,
     ) -> None:
-        """These gangs stand so now, and the others as before.
+        """Receive the new states of these gangs. The states of other gangs have not changed.
 
         :param invalid: all gangs whose requests cannot be read.
-        :param gone: gangs that are no more; None: there are none but those in `changed`.
+        :param gone: gangs that no longer exist. None: `changed` contains all existing gangs.
         """
 
 
 class _Tallies:
-    """How many gangs stand in which phase, and how many domains too many they use: kept, not counted anew."""
+    """Counts of gangs by phase, and of domains beyond the proven fewest. Both are updated with each change."""
 
     def __init__(self) -> None:
         self.gangs: Tally[tuple[str, Phase]] = Tally()
@@ -73,13 +73,13 @@ class _Tallies:
         self._samples: dict[GangKey, GangSample] = {}
 
     def put(self, sample: GangSample) -> None:
-        """Count a gang as it stands now."""
+        """Count a gang with its new state in place of its old one."""
         self.drop(sample.key)
         self._samples[sample.key] = sample
         self._add(sample, 1)
 
     def drop(self, key: GangKey) -> None:
-        """Count a gang no more."""
+        """Remove a gang from the counts."""
         if before := self._samples.pop(key, None):
             self._add(before, -1)
 
@@ -96,7 +96,10 @@ class _Tallies:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A gang as it stood last. `since`: when that began, None where nobody saw it; `placed`: it has been once."""
+    """The last state of a gang. `since`: the start of its phase, in monotonic seconds.
+
+    It is None if the phase began before this leader saw the gang. `placed`: whether the gang was ever placed.
+    """
 
     phase: Phase
     since: float | None
@@ -205,12 +208,12 @@ class Metrics:
         )
 
     def watch(self, watched: Watched) -> None:
-        """Tell of these watch caches, too."""
+        """Report the freshness of these watch caches, too."""
         self.registry.register(Freshness(watched))
 
     @contextlib.contextmanager
     def leading(self) -> Iterator[None]:
-        """Within it this replica leads; what it knew of gangs from an earlier time is not carried over."""
+        """Report this replica as the leader within the context. Data about gangs from an earlier term is dropped."""
         self._first_round = True
         self._seen.clear()
         self._tallies = _Tallies()
@@ -224,26 +227,26 @@ class Metrics:
             self._domains_above.clear()
 
     def decided(self, decisions: Iterable[Decision]) -> None:
-        """Gangs got their answers."""
+        """Count these decisions, and their times by stage."""
         for each in decisions:
             self._plans.labels(each.outcome.value, each.proof or "None").inc()
             for stage, seconds in each.seconds.items():
                 self._plan_seconds.labels(stage).observe(seconds)
 
     def planning(self, gangs: int) -> None:
-        """So many gangs wait for an answer."""
+        """Set the number of gangs that are being planned."""
         self._planning.set(gangs)
 
     def stale(self) -> None:
-        """A plan did not stand any more when it was to be carried out."""
+        """Count a stale plan."""
         self._stale.inc()
 
     def evicted(self, dialect: str) -> None:
-        """A victim was evicted for a gang of this dialect."""
+        """Count a victim that was evicted for a gang of this dialect."""
         self._victims.labels(dialect).inc()
 
     def invalidated(self, cause: Cause) -> None:
-        """A plan fell before its gang was released."""
+        """Count a plan that was invalidated before its gang was released."""
         self._replans.labels(cause.value).inc()
 
     def stand(
@@ -252,9 +255,9 @@ class Metrics:
         invalid: Sequence[GangKey] = (),
         gone: Collection[GangKey] | None = None,
     ) -> None:
-        """How gangs stand at the end of a round: see `Observer`.
+        """Update the metrics with the states of gangs at the end of a reconcile: see `Observer`.
 
-        How long a gang stood in the phase in which this leader found it is not known, and not counted.
+        The time that a gang spent in the phase in which this leader found it is not known, so it is not counted.
         """
         if gone is None:
             gone = self._seen.keys() - {each.key for each in changed}
@@ -274,7 +277,7 @@ class Metrics:
             self._domains_above.labels(level).set(domains)
 
     def text(self) -> bytes:
-        """Everything in Prometheus' text format: the numbers above, then those of the process and of its events."""
+        """Return all metrics in Prometheus' text format: those of the controller, of its process and of its events."""
         return generate_latest(self.registry) + generate_latest(REGISTRY)
 
     def _advance(self, standing: GangSample) -> None:

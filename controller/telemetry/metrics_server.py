@@ -1,7 +1,7 @@
-"""The controller's `/metrics` over TLS, for whoever may read that path; nothing else is served there.
+"""The controller's `/metrics` over TLS, for clients that are allowed to read that path. Other paths are not served.
 
-The certificate is made at start, signed by nobody that a client knows: it keeps the token from being read on the way,
-and a scraper is configured not to verify it, as for other controllers' metrics
+The certificate is created at start and signed by a CA that no client knows. It protects the client's token on the
+network. A scraper is configured not to verify it, as for the metrics of other controllers
 (https://book.kubebuilder.io/reference/metrics). The replicas have no common name that one certificate could carry.
 """
 
@@ -23,7 +23,10 @@ PATH = "/metrics"
 def metrics_server(
     host: str, port: int, metrics: Metrics, access: AccessCheck, clock: Clock = SYSTEM_CLOCK
 ) -> BackgroundPort:
-    """Serves `/metrics`. Raises OSError where the port cannot be had."""
+    """Return a server of `/metrics`.
+
+    :raises OSError: if the port is not available.
+    """
 
     @Request.application
     def application(request: Request) -> Response:

@@ -1,8 +1,8 @@
-"""Events on gangs, pods and victims, in events.k8s.io/v1, as they are written.
+"""Writes events on gangs, pods and victims, in events.k8s.io/v1.
 
-Recording never blocks and never fails its caller: a thread writes from a bounded queue, one of each namespace in
-turn, and what could not be written is counted. Identical events in a row become a series, as client-go's recorder does
-it: one object, its count and its last time renewed at most once a minute.
+Recording never blocks and never fails its caller. A thread writes events from a bounded queue, in turns of the
+namespaces, and counts events that could not be written. Identical events in a row become a series, as in client-go's
+recorder: one object, whose count and last time are renewed at most once a minute.
 """
 
 import contextlib
@@ -36,14 +36,14 @@ RENEW_SECONDS = 60.0
 
 _QUEUE_SIZE = 2000
 _MOST_SERIES = 5000
-"""So many are remembered, a few KB each. An event of one that is forgotten begins a new one."""
+"""The most series that are remembered, a few KB each. An event of a forgotten series begins a new one."""
 _NOTE_BYTES = 1024
 _INSTANCE_BYTES = 128
 _NAME_LENGTH = 253
 _TRIES = 3
 _NANOSECONDS = 1_000_000_000
 _SERIAL = count()
-"""Keeps names of events apart that were recorded in the same microsecond."""
+"""A counter that makes names unique for events that were recorded in the same microsecond."""
 _TIMEOUT: Timeout = (2.0, 5.0)
 
 EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("reason", "outcome"))
@@ -51,7 +51,7 @@ EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("rea
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """Something to be recorded, with the time it happened."""
+    """An event to be recorded, with the time at which it happened."""
 
     ref: ObjectRef
     reason: Reason
@@ -66,7 +66,7 @@ class _Sighting:
 
 @dataclass(slots=True)
 class _Series:
-    """An event object and how often it has happened since."""
+    """An event object, and how often its event has happened and was written."""
 
     path: str
     count: int
@@ -77,7 +77,7 @@ class _Series:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """A series whose count is to be written."""
+    """A queued renewal of a series whose count has not been written yet."""
 
     identity: tuple[Any, ...]
 
@@ -109,7 +109,7 @@ class Recorder:
         self._closing = threading.Event()
         self._over = threading.Event()
         self._swept = clock.monotonic()
-        """When (monotonic seconds) the counts of all series were looked at last."""
+        """The time of the last sweep over all series, in monotonic seconds."""
         self._series: FairMemory[tuple[Any, ...], _Series] = FairMemory(_MOST_SERIES)
         self._thread = threading.Thread(target=self._work, name="events", daemon=True)
         if threaded:
@@ -119,13 +119,13 @@ class Recorder:
         """Record that something happened to `ref`. Returns at once and never raises.
 
         :param note: a full sentence for a person; cut at 1,024 bytes.
-        :param related: a second object, as the gang for which a victim had to go.
+        :param related: a second object, such as the gang for which a victim was evicted.
         """
         sighting = _Sighting(ref, reason, _cut(one_line(note), _NOTE_BYTES), related, self._clock.wall().timestamp())
         self._queue.put((ref.namespace, sighting))
 
     def close(self, timeout: float = 2.0) -> None:
-        """Write what is queued, for at most `timeout` seconds, and stop."""
+        """Write the queued events, for at most `timeout` seconds, and stop."""
         self._closing.set()
         self._queue.put(None)
         if self._thread.ident is not None:
@@ -135,7 +135,7 @@ class Recorder:
             LOG.warning("events: not all were written in %g s; the others are lost", timeout)
 
     def write_queued(self) -> None:
-        """Write what is queued now. Only for a recorder without a thread."""
+        """Write the events that are queued now. Only for a recorder without a thread."""
         with contextlib.suppress(queue.Empty):
             while (turn := self._queue.get_nowait()) is not None:
                 self._take(*turn)
@@ -187,12 +187,12 @@ class Recorder:
         if self._send("PATCH", series.path, patch, MERGE_PATCH):
             series.written = series.count
         else:
-            self._series.pop((namespace, identity), None)  # it may have expired: the next one begins a new series
+            self._series.pop((namespace, identity), None)  # it may have expired: the next event begins a new series
 
     def _sweep(self, *, everything: bool = False) -> None:
-        """Have the counts written that are behind, each in its namespace's turn, and forget series that are over.
+        """Queue renewals of outdated counts, each in its namespace's turn, and forget series that are over.
 
-        :param everything: write all of them now, because nothing comes after this.
+        :param everything: write all counts now, because the recorder stops.
         """
         now = self._clock.wall().timestamp()
         for (namespace, identity), series in list(self._series.items()):
@@ -215,7 +215,7 @@ class Recorder:
             except NotFoundException:
                 return False  # the event has expired, or its namespace is gone
             except ApiException as error:
-                ends = namespace_ends(error)  # nobody will read there any more
+                ends = namespace_ends(error)  # events there will not be read any more
                 LOG.log(logging.DEBUG if ends else logging.WARNING, "event not written: %s", message_of(error))
                 return False
             except UNREACHABLE as error:
@@ -228,7 +228,7 @@ class Recorder:
 
 
 def _count_lost(what: _Sighting | _Behind) -> None:
-    """What is behind is put there again by the next sweep."""
+    """Count an event that the full queue dropped. A dropped renewal is not counted: the next sweep queues it again."""
     if isinstance(what, _Sighting):
         EVENTS.labels(what.reason.name, "dropped").inc()
 
@@ -236,9 +236,9 @@ def _count_lost(what: _Sighting | _Behind) -> None:
 def event_of(
     ref: ObjectRef, reason: Reason, note: str, *, related: ObjectRef | None = None, at: float
 ) -> dict[str, Any]:
-    """The Event object, without who reports it. `at`: seconds since the epoch.
+    """Return the Event object without its reporter. `at`: seconds since the epoch.
 
-    Events on cluster-scoped objects live in the namespace "default" (a rule of the API).
+    Events on cluster-scoped objects are in the namespace "default" (a rule of the API).
     """
     suffix = f".{round(at * _NANOSECONDS) + next(_SERIAL):x}"
     event: dict[str, Any] = {

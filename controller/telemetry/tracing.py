@@ -1,9 +1,9 @@
 """Traces of gangs from admission to bound, by OpenTelemetry: an extra (`phalanx[tracing]`), off unless asked for.
 
-A gang's trace has the uid of its Gang object as its id, so it is found from the object and the object from it. The root
-spans the time from the gang's first object to all its members bound; below it is one span for each phase it left. All
-of it is told by the leading controller, which sees every step: nothing has to be carried along by pods.
-Where the traces go is said by OpenTelemetry's own variables, OTEL_EXPORTER_OTLP_ENDPOINT the first of them:
+The ID of a gang's trace is the UID of its Gang object, so each can be found from the other. The root span lasts from
+the creation of the gang's first object until all its members are bound. It has one child span for each phase that the
+gang left. The leading controller sees every step and reports all spans, so pods need not carry a trace context.
+OpenTelemetry's own variables define the receiver of the traces, above all OTEL_EXPORTER_OTLP_ENDPOINT:
 https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 """
 
@@ -31,7 +31,7 @@ _HALF = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A gang as it stood last. `since`: nanoseconds since the epoch; `placed`: its root span has been told."""
+    """The last state of a gang. `since`: nanoseconds since the epoch. `placed`: whether its root span was reported."""
 
     phase: Phase
     since: int
@@ -39,22 +39,22 @@ class _Seen:
 
 
 class _Ids(RandomIdGenerator):
-    """Random ids, but for the trace and the root span of a gang, which its uid gives."""
+    """Generates random IDs, except for the trace and the root span of a gang, whose IDs come from the gang's UID."""
 
     def __init__(self) -> None:
         self.trace: int | None = None
 
     def generate_trace_id(self) -> int:
-        """The gang's, while its root is being made."""
+        """Return the gang's trace ID while its root span is created, else a random ID."""
         return super().generate_trace_id() if self.trace is None else self.trace
 
     def generate_span_id(self) -> int:
-        """The gang's, while its root is being made."""
+        """Return the gang's root span ID while its root span is created, else a random ID."""
         return super().generate_span_id() if self.trace is None else _root_id(self.trace)
 
 
 class Traces:
-    """Reports to a tracer provider what the rounds see."""
+    """Reports the phases of gangs to a tracer provider."""
 
     def __init__(self, provider: TracerProvider, clock: Clock = SYSTEM_CLOCK) -> None:
         self._provider = provider
@@ -71,7 +71,7 @@ class Traces:
         invalid: Sequence[GangKey] = (),
         gone: Collection[GangKey] | None = None,
     ) -> None:
-        """How gangs stand at the end of a round: see `Observer`. `invalid` ones have no way to be told of."""
+        """Report the states of gangs at the end of a reconcile: see `Observer`. `invalid` gangs have no trace."""
         del invalid
         now = int(self._clock.wall().timestamp() * _NANOSECONDS)
         for key in self._seen.keys() - {each.key for each in changed} if gone is None else gone:
@@ -81,7 +81,7 @@ class Traces:
         self._first_round = False
 
     def close(self) -> None:
-        """Send what is still to be sent."""
+        """Send the remaining spans and stop."""
         self._provider.shutdown()
 
     def _advance(self, standing: GangSample, now: int) -> None:
@@ -120,7 +120,7 @@ class Traces:
 
 
 def traces() -> Traces:
-    """Traces that are sent by OTLP over HTTP, in the background."""
+    """Return traces that are sent by OTLP over HTTP, in the background."""
     provider = TracerProvider(resource=Resource.create({"service.name": "phalanx-controller"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Traces(provider)

@@ -1,6 +1,6 @@
-"""Whether the watch caches show what was written, so that no round decides on a snapshot from before the last one.
+"""Whether the watch caches show the last writes, so that no reconcile decides on a snapshot from before them.
 
-This is no state: a controller that forgets it all only has to be told again by the caches.
+This is not durable state: a restarted controller only has to fill its caches again.
 """
 
 import logging
@@ -13,9 +13,9 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 5.0
-"""How long a write may take to come back; a watch that is slower than this is behind for everything else, too."""
+"""Seconds that a write may take to come back by the watch. A slower watch is late for all other changes, too."""
 RESOURCES = ("pods", "gangs", "poddisruptionbudgets")
-"""What rounds decide on and write themselves; an eviction writes to its budget."""
+"""The resources that reconciles both read and write. An eviction writes to its disruption budget."""
 
 
 class Echo:
@@ -24,26 +24,26 @@ class Echo:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._late_since: float | None = None
-        """Since when (monotonic seconds) the cache has been late; None if it was not when it was last asked."""
+        """Since when the cache has been late, in monotonic seconds; None if it was not late at the last call."""
         self._written = dict.fromkeys(RESOURCES, 0)
         self._evicted: dict[tuple[str, str], str] = {}
-        """By namespace and name, the uid: pods that are not seen to end yet."""
+        """Evicted pods that the cache does not show as terminating yet: the UID by namespace and name."""
         self._lock = threading.Lock()
 
     def expect(self, path: str, version: str) -> None:
-        """Note a write. `path`: of the request; `version`: the object's resource version after it."""
+        """Record a write. `path`: of the request; `version`: the object's resource version after the write."""
         resource = next((each for each in RESOURCES if f"/{each}/" in f"{path}/"), None)
         if resource and version.isdigit():
             with self._lock:
                 self._written[resource] = max(self._written[resource], int(version))
 
     def covers(self, resource: str, version: str) -> bool:
-        """Whether an object of that resource version is from before our last write to such an object, or is that."""
+        """Return whether this resource version is not newer than the controller's last write to this resource."""
         with self._lock:
             return version.isdigit() and int(version) <= self._written[resource]
 
     def expect_end(self, namespace: str, name: str, uid: str) -> None:
-        """Note an eviction that was accepted. What it answers tells no version."""
+        """Record an accepted eviction. The answer to an eviction contains no resource version."""
         with self._lock:
             self._evicted[namespace, name] = uid
 
@@ -73,5 +73,5 @@ class Echo:
 
 
 def _runs_on(pod: Pod | None, uid: str) -> bool:
-    """Whether it is this very pod, and it does not end."""
+    """Return whether the pod has this UID and is neither terminating nor finished."""
     return pod is not None and pod.metadata.uid == uid and not (pod.terminating or pod.finished)

@@ -1,8 +1,9 @@
-"""Every write the controller makes to the cluster, each one request. What it answers is a value, not an exception.
+"""Every write of the controller to the cluster, each one request. The result of a write is a value, not an exception.
 
-Whatever exists is written as it was seen, by its resourceVersion: what somebody has changed meanwhile, another leader
-say, is left as it is (CONFLICT), and the next round looks again. Only one thing is raised, `LeadershipLostError`, by
-the transport of a leader whose term is over: nothing of what it had in mind is to be written.
+A write to an existing object names the resourceVersion that was read. If another client, such as another leader, has
+changed the object, the write has no effect (CONFLICT), and the next reconcile reads the object again. The only
+exception is `LeadershipLostError`. The transport raises it when the leader's term is over, so that nothing more is
+written.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,10 +32,10 @@ from timing.clock import SYSTEM_CLOCK, Clock
 
 
 class Result(Enum):
-    """What became of a write.
+    """The result of a write.
 
-    `REFUSED`: a disruption budget does not allow the eviction now. `LATER`: nobody could look at it, for the API server
-    had too much to do or could not be reached; the same write may come again. `FAILED`: it would fail again.
+    `REFUSED`: a disruption budget does not allow the eviction now. `LATER`: the API server was overloaded or could not
+    be reached, so the write may be sent again. `FAILED`: the write would fail again.
     """
 
     DONE = "done"
@@ -47,7 +48,7 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The answer to one write. `version`: the object's resourceVersion after it ("" where there is none)."""
+    """The answer to one write. `version`: the object's resourceVersion after the write; "" if there is none."""
 
     result: Result
     uid: str = ""
@@ -61,7 +62,7 @@ class Written:
 
     @property
     def over(self) -> bool:
-        """Whether it happened, or there is nothing left to be written to."""
+        """Whether the write happened, or the object does not exist any more."""
         return self.result in (Result.DONE, Result.GONE)
 
 
@@ -74,7 +75,7 @@ class _AnsweredMeta(Struct, frozen=True):
 
 
 class _Answer(Struct, frozen=True):
-    """What is looked at of an answer: to decode the object costs a third of what it does to ask."""
+    """The fields of an answer that are decoded. To decode the whole object costs a third of the request itself."""
 
     metadata: _AnsweredMeta = _AnsweredMeta()
 
@@ -83,14 +84,14 @@ class Write(Protocol):
     """One pending write."""
 
     def __call__(self) -> Written:
-        """Make it."""
+        """Send the write and return its result."""
 
 
 class Writer:
-    """Writes with one identity.
+    """Sends writes with one identity.
 
-    :param at_once: how many requests are in flight at a time.
-    :param executor: what runs the requests in place of `at_once` threads of the writer's own. `close` shuts it down.
+    :param at_once: the most requests in flight at a time.
+    :param executor: runs the requests in place of `at_once` threads of the writer's own. `close` shuts it down.
     """
 
     def __init__(
@@ -107,33 +108,33 @@ class Writer:
         self._not_before = 0.0
         self._sent = count()
         self.sent = 0
-        """How many requests have been sent: as long as it stays the same there is nothing to wait for."""
+        """The number of requests sent. If it has not changed, no write has to be awaited."""
         self._done = count()
         self.done = 0
-        """How many of them did what they were to do."""
+        """The number of requests that succeeded."""
         self.echo = Echo(clock)
 
     @property
     def pause(self) -> float:
-        """Seconds until the API server wants to hear of us again, by the `Retry-After` of what it refused; mostly 0."""
+        """The seconds until the API server accepts requests again, from the last `Retry-After`; usually 0."""
         return max(0.0, self._not_before - self._clock.monotonic())
 
     def all(self, writes: Iterable[Write]) -> list[Written]:
-        """Make the writes in parallel and wait for all of them, in their order, also where the term ends meanwhile."""
+        """Send the writes in parallel and wait for all of them, even if the term ends. Return the results in order."""
         return self.each(writes)
 
     def each(self, calls: Iterable[Callable[[], Answer]]) -> list[Answer]:
-        """The same for what makes writes and answers otherwise."""
+        """Run calls that send writes, in parallel, and wait for all of them. Return their results in order."""
         begun = [self._pool.submit(call) for call in calls]
         wait(begun)
         return [each.result() for each in begun]
 
     def close(self) -> None:
-        """Let no write begin any more."""
+        """Start no further write."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def nominate(self, pod: Pod, node: str, plan_id: str, condition: Mapping[str, str] | None = None) -> Written:
-        """Hold room for a member on its node, with the plan in its annotations. A gated or released pod alike."""
+        """Nominate a gated or released member for its node, with the plan in its annotations."""
         status: dict[str, Any] = {"nominatedNodeName": node}
         if condition:
             status["conditions"] = [dict(condition)]
@@ -141,11 +142,11 @@ class Writer:
         return self._patch_status(pod, {PLAN: plan_id, PLANNED_NODE: node, **back}, status)
 
     def clear(self, pod: Pod) -> Written:
-        """Give a member's room back."""
+        """Remove a member's nomination, which frees its capacity."""
         return self._patch_status(pod, {PLAN: None, PLANNED_NODE: None}, {"nominatedNodeName": None})
 
     def take_back(self, pod: Pod, time: str) -> Written:
-        """Give back the room of a member that was let go. `time`: now, RFC 3339."""
+        """Free the capacity of a released member, and record that on the pod. `time`: now, RFC 3339."""
         annotations = {PLAN: None, PLANNED_NODE: None, TAKEN_BACK: time}
         return self._patch_status(pod, annotations, {"nominatedNodeName": None})
 
@@ -154,13 +155,13 @@ class Writer:
         return self._patch_status(pod, {}, {"conditions": [dict(condition)]})
 
     def release(self, pod: Pod, patch: Mapping[str, Any]) -> Written:
-        """Pin a member and take its gate away."""
+        """Release a member: pin it and remove its gate."""
         return self._send("PATCH", _pod_path(pod.metadata.namespace, pod.metadata.name), patch, MERGE_PATCH)
 
     def evict(self, namespace: str, name: str, uid: str, *, version: str = "", dry_run: bool = False) -> Written:
-        """Evict one pod through the Eviction API. REFUSED: a disruption budget does not allow it now. LATER: ask again.
+        """Evict one pod through the Eviction API. REFUSED: a disruption budget does not allow it now. LATER: retry.
 
-        :param version: its resourceVersion as it was seen: CONFLICT where it has changed. "" for any.
+        :param version: the resourceVersion that was read. CONFLICT if the pod has changed since. "" for any version.
         """
         same = {"uid": uid, **({"resourceVersion": version} if version else {})}
         body = {
@@ -176,8 +177,10 @@ class Writer:
         return written
 
     def read_back(self, path: str) -> None:
-        """Let the next round wait for the objects in the collection at `path` as they are now: the API server has
-        written to them for us. Where that fails, it goes by what the caches have.
+        """Make the next reconcile wait until the caches show the present objects of the collection at `path`.
+
+        The API server has written to them because of the controller's requests. If the read fails, the next reconcile
+        uses the caches as they are.
         """
         try:
             answer = self._transport.request("GET", path)
@@ -187,16 +190,16 @@ class Writer:
             self.echo.expect(path, (each.get("metadata") or {}).get("resourceVersion", ""))
 
     def spare(self, pod: Pod, plan_id: str) -> Written:
-        """Change a pod that is to stay after all, so that no eviction of it as it was can happen any more."""
+        """Change a pod that is not evicted after all, so that pending evictions of its old version fail."""
         meta = pod.metadata
         same = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         patch = {"metadata": {**same, "annotations": {SPARED: plan_id}}}
         return self._send("PATCH", _pod_path(meta.namespace, meta.name), patch, MERGE_PATCH)
 
     def annotate(self, pod: Pod, annotations: Mapping[str, str | None]) -> Written:
-        """Write annotations of a pod, as it is now; None removes one.
+        """Write annotations of a pod in its present version; None removes one.
 
-        The resourceVersion as seen is no precondition: a kubelet updates the status of a pod that starts many times.
+        The resourceVersion is not a precondition, because a kubelet often updates the status of a pod that starts.
         """
         meta = pod.metadata
         patch = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
@@ -207,12 +210,12 @@ class Writer:
         return self._send("POST", path, manifest)
 
     def merge(self, path: str, patch: Mapping[str, Any], seen: Mapping[str, Any]) -> Written:
-        """Merge-patch the object at `path`. `seen`: the object as it was seen: CONFLICT where it has changed."""
+        """Merge-patch the object at `path`. `seen`: the object as read. CONFLICT if it has changed since."""
         metadata = {**patch.get("metadata", {}), "resourceVersion": seen["metadata"]["resourceVersion"]}
         return self._send("PATCH", path, {**patch, "metadata": metadata}, MERGE_PATCH)
 
     def delete(self, path: str, uid: str, *, version: str = "") -> Written:
-        """Delete the object at `path`, only that very one; with its `version`, only as it was seen."""
+        """Delete the object at `path` only if it has this UID, and with `version` only if it is in this version."""
         same = {"uid": uid, **({"resourceVersion": version} if version else {})}
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": same}
         return self._send("DELETE", path, options)
@@ -264,7 +267,7 @@ class Writer:
 
 
 def gang_path(namespace: str, name: str = "") -> str:
-    """Path of a Gang, or of the collection."""
+    """Return the API path of a Gang, or of the collection if `name` is ""."""
     base = f"/apis/{API_VERSION}/namespaces/{namespace}/gangs"
     return f"{base}/{name}" if name else base
 
