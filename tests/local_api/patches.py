@@ -11,7 +11,7 @@ _KEYS = {"conditions": "type", "schedulingGates": "name", "containers": "name"}
 
 
 def patched(old: Any, patch: Any, content_type: str) -> Any:
-    """What becomes of `old`. Raises `NotImplementedError` for what is not known here."""
+    """Return `old` after the patch. Raises `NotImplementedError` for a patch type or list that is not supported here."""
     if content_type == MERGE:
         return merged(old, patch)
     if content_type == STRATEGIC:
@@ -33,7 +33,10 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def strategic(old: Any, patch: Any, name: str = "") -> Any:
-    """The same, but for lists that are merged by a key."""
+    """Return `old` after a strategic merge patch: as RFC 7386, but a list in `_KEYS` is merged by its key.
+
+    Raises `NotImplementedError` for other lists of objects.
+    """
     if isinstance(patch, list) and name in _KEYS:
         return _merged_list(old or [], patch, _KEYS[name])
     if isinstance(patch, list) and patch and isinstance(patch[0], Mapping):

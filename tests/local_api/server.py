@@ -49,10 +49,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens to a request.
+    """A fault that is injected into a request.
 
-    `before`: done first, as if somebody else had been faster. `refusal`: answered instead. `cut`: the connection ends
-    without an answer; `carried_out`: but the request was carried out.
+    `before`: called first, to simulate a faster client. `refusal`: the error that is answered instead. `cut`: the
+    connection ends without an answer. `carried_out`: whether a request that is cut was carried out.
     """
 
     before: Callable[[], object] | None = None
@@ -87,7 +87,7 @@ class LocalApi:
     def ask(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
     ) -> Object:
-        """Ask as somebody else. Raises `RefusedError`."""
+        """Send a request as another client would. Raises `RefusedError`."""
         with self.store.lock:
             return copied(self._answer(Request(method, path, query, body, content_type)))
 
@@ -121,7 +121,7 @@ class LocalApi:
                 self.store.lock.wait(_LOOK_SECONDS)
 
     def writes(self) -> list[str]:
-        """What has been asked so far that is no look: "METHOD path" each."""
+        """The requests so far other than GET, as "METHOD path"."""
         return [str(each) for each in self.requests if each.method != "GET"]
 
     def connect(self, folder: Path) -> Transport:
@@ -148,7 +148,7 @@ class LocalApi:
         fault = self._fault(request)
         if fault.before is not None:
             fault.before()
-        with self.store.lock:  # of what has been carried out `requests` knows at once: whoever sees it, sees it there
+        with self.store.lock:  # one lock for both: an object that is visible in the store is also in `requests`
             answer = self._served(request, fault)
             code = 0 if fault.cut else answer[0]
             whole = Request(request.method, request.path, request.query, request.body, request.content_type, code)
@@ -208,7 +208,7 @@ class LocalApi:
         raise NotImplementedError(str(request))
 
     def _prepared(self, at: Address, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a new object is before anybody has written its status."""
+        """Return a new object as it is stored, before any status is written."""
         if at.resource == PODS:
             return pods.prepared(self.store, at, given)
         if not (at.resource.counted and at.resource.status):

@@ -1,4 +1,4 @@
-"""Objects, their versions and what is told of them: what is the same for every kind."""
+"""Objects, resource versions and watch events: the part of the local API server that is the same for every kind."""
 
 import threading
 import uuid
@@ -206,7 +206,7 @@ def not_found(at: Address) -> RefusedError:
 
 
 def about(at: Address, name: str = "") -> dict[str, str]:
-    """Of what an error speaks."""
+    """Return the fields of an error's `details` that name the object."""
     group = {"group": at.resource.group} if at.resource.group else {}
     return {"name": name or at.name, **group, "kind": at.resource.plural}
 
