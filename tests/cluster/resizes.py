@@ -27,7 +27,7 @@ def has(name: str = "main", allocated: str = "", actual: str = "") -> dict[str, 
 
 
 def of_pod(allocated: str, actual: str) -> dict[str, Any]:
-    """What the status says of all containers together."""
+    """Return the part of a pod's status that counts all containers together (pod-level resources)."""
     return {"allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": actual}}}
 
 

@@ -1,4 +1,4 @@
-"""What a program of ours makes of an API server that refuses or says nothing: one question, one answer."""
+"""The first connection of a program to an API server that refuses or does not answer: one request, one error."""
 
 import threading
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def troubled() -> Iterator[tuple[str, Troubled]]:
 
 
 def kubeconfig(folder: Path, server: str) -> str:
-    """Of a cluster where nobody signs in."""
+    """Write a kubeconfig of a server that needs no credentials; return its path."""
     written = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,4 +1,4 @@
-"""What has come of a watch is known without waiting for it: nothing that is at hand waits for a pause."""
+"""Events of a watch that have already arrived are taken together: none of them waits for a pause in the stream."""
 
 import contextlib
 import json
@@ -71,7 +71,7 @@ class Server:
             threading.Thread(target=self._serve, args=(plain,), daemon=True).start()
 
     def close(self) -> None:
-        """Nobody is served any more."""
+        """Accept no further connection."""
         self.over.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -234,7 +234,7 @@ class Tunnel:
 
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "TLS"])
 def test_a_watch_goes_through_a_proxy(*, secured: bool, tmp_path: Path) -> None:
-    """Over TLS within TLS nobody can tell what has come: then nothing is left to gather."""
+    """Over TLS within TLS the client cannot tell what has arrived, so it does not pause to gather more events."""
     context, authority = tls_contexts(tmp_path)
     server, proxy = Server(context, SHAPES["an event in a chunk"]()), Tunnel(context if secured else None)
     threads = [threading.Thread(target=each) for each in (server.run, proxy.run)]

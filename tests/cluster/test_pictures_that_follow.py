@@ -35,7 +35,7 @@ CONDITIONS = [
 
 @dataclass
 class Changing:
-    """A cluster that changes at random, and the capture that is told of it."""
+    """A cluster that changes at random, and the capture that receives its events."""
 
     rng: Random
     capture: Capture = field(default_factory=Capture)
@@ -76,7 +76,7 @@ class Changing:
 
 
 def said(picture: Snapshot) -> dict[str, Any]:
-    """What is put together from all nodes, in plain words."""
+    """Return the values of a snapshot that are computed from all nodes, as plain Python objects."""
     pods = picture.evictable
     columns = zip(pods.node.tolist(), pods.priority.tolist(), pods.started.tolist(), strict=True)
     asked = [pods.asked[each] for each in pods.asks.tolist()]
@@ -118,7 +118,7 @@ def test_pictures_that_follow_each_other_say_what_one_made_at_once_says(seed: in
         for _ in range(rng.choice((0, 1, 3, 30))):
             there.change()
         picture = there.capture.snapshot()
-        if rng.random() < 0.5:  # nobody asks every picture everything
+        if rng.random() < 0.5:  # leave some snapshots unread: not every snapshot is asked for everything
             continue
         anew = snapshot_of(there.nodes.values(), there.pods.values())
         assert said(picture) == said(anew)

@@ -132,7 +132,7 @@ def test_it_waits_longer_after_each_failure() -> None:
 
 
 def test_before_it_has_listed_anything_it_is_less_patient() -> None:
-    """An hour between tries would be too long a wait for whoever needs what is listed."""
+    """One hour between two tries (`last_retry`) is too long for a caller that needs the list."""
     sink, timing = Names(), replace(QUICK, last_retry=3600.0, first_retry=0.05, unsynced_retry=0.1)
     with scripted([failed(500)] * 20 + [listed(1, "a")]) as api, reflecting(api, sink, timing=timing) as reflector:
         assert reflector.wait_synced(PATIENCE)

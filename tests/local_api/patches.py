@@ -11,7 +11,7 @@ _KEYS = {"conditions": "type", "schedulingGates": "name", "containers": "name"}
 
 
 def patched(old: Any, patch: Any, content_type: str) -> Any:
-    """Return `old` after the patch. Raises `NotImplementedError` for a patch type or list that is not supported here."""
+    """Return `old` after the patch. Raises `NotImplementedError` for an unsupported patch type or list."""
     if content_type == MERGE:
         return merged(old, patch)
     if content_type == STRATEGIC:

@@ -4,7 +4,7 @@
 - `replica`: one webhook that is ready, trusted and called.
 
 Each fixture lasts for one file of tests. This folder is no package, so a fixture of package scope would last for the
-whole session: the mount would poll, and the webhook would watch the cluster, during all system tests.
+whole session. The mount would then poll, and the webhook would watch the cluster, during all system tests.
 """
 
 from collections.abc import Iterator

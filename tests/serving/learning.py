@@ -47,7 +47,7 @@ class Learning:
 
 
 def _refusing(kind: str, mark: str) -> dict[str, object]:
-    """Return a webhook configuration that sends each config map with this mark to an address where no server listens."""
+    """Return a webhook configuration that sends each ConfigMap with this mark to an address without a server."""
     webhook = {
         "name": NAME,
         "admissionReviewVersions": ["v1"],

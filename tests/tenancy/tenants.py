@@ -29,7 +29,10 @@ PATIENCE = 120.0
 WRITERS = 4
 """Requests of a tenant that are under way at a time."""
 LEASE_SECONDS = 15.0
-"""What is measured is not who leads: on a busy machine a short lease is lost, and all is read anew."""
+"""The leader's lease is this long because these tests do not measure elections.
+
+On a busy machine a leader loses a short lease, and the next leader reads everything again.
+"""
 RACK = "example.com/rack"
 SIZE, CPU = 2, 64
 A, B = "team-a", "team-b"
@@ -48,7 +51,7 @@ DIALECTS = (
 )
 """Every way of asking; three of them are Koordinator's, four our own: pods, and kinds of workloads by annotation."""
 OF = "of"
-"""Label of pods whose names nobody foresees: their gang."""
+"""The label that names the gang of a pod whose name is not predictable."""
 PATHS = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
@@ -58,7 +61,7 @@ WRITABLE = [
     {"apiGroups": ["scheduling.sigs.k8s.io", "scheduling.run.ai"], "resources": ["podgroups"], "verbs": ["*"]},
     {"apiGroups": ["scheduling.koordinator.sh"], "resources": ["jobnetworktopologies"], "verbs": ["*"]},
 ]
-"""What the other systems' own installations give those who may edit a namespace."""
+"""The rules that the other systems' own installations add to the role `edit` of a namespace."""
 
 
 def path_of(manifest: Object) -> str:
@@ -75,7 +78,7 @@ def made(api_version: str, kind: str, name: str, namespace: str = "", **spec: An
 
 
 def with_annotations(manifest: Object, **annotations: Any) -> Object:
-    """The object with more annotations; `_` in a key stands for nothing special, so whole keys come as a dict."""
+    """Return the manifest with more annotations. A `_` in a key is kept, so pass other keys as an unpacked dict."""
     metadata = manifest["metadata"]
     return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}}
 
@@ -165,7 +168,7 @@ def gang(dialect: str, name: str, namespace: str) -> list[Object]:  # noqa: PLR0
 
 
 def cluster_objects() -> list[Object]:
-    """Everybody's topologies and queues, as administrators make them."""
+    """Return the cluster-wide topologies and queues that administrators create for all tenants."""
     layers = [
         {"labelKey": [RACK], "topologyLayer": "RackLayer"},
         {"parentTopologyLayer": "RackLayer", "topologyLayer": "NodeTopologyLayer"},
@@ -186,7 +189,7 @@ def cluster_objects() -> list[Object]:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Somebody who may edit one namespace, and the API server as it answers to that one."""
+    """A user who may edit one namespace, and a client of the API server with that user's rights."""
 
     namespace: str
     api: ApiServer
@@ -209,7 +212,7 @@ class Tenant:
             assert answer["kind"] == each["kind"], answer.get("message")
 
     def items(self, path: str) -> list[Object]:
-        """What a collection holds."""
+        """Return the objects of the collection at `path`; empty if the request is refused."""
         found: list[Object] = self.api.request("GET", path).get("items", [])
         return found
 
@@ -248,7 +251,7 @@ def _bound(name: str, pods: Iterable[Object]) -> list[Object]:
 
 
 def tenant(plane: ControlPlane, namespace: str, writable: Sequence[Object] = ()) -> Tenant:
-    """Make the namespace, and somebody who may edit it and what other systems' users write there, and more."""
+    """Create the namespace, and a user with the role `edit` there and with the rights of `WRITABLE` and `writable`."""
     subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}
     group = "rbac.authorization.k8s.io"
     role = {
@@ -369,5 +372,8 @@ def attacks_on_held_room(name: str, uid: str) -> list[Object]:
 
 
 def enormous(number: int) -> list[Object]:
-    """Gangs with as many pods to come as room is held for, of which one exists: each costs whoever reads them."""
+    """Return gangs with as many expected pods as capacity is reserved for, of which one pod exists.
+
+    Each such gang is costly for every reader of the cluster's gangs.
+    """
     return [replicated("StatefulSet", f"enormous-{each}", A, replicas=MOST_TO_COME) for each in range(number)]

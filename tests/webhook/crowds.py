@@ -31,7 +31,7 @@ class Way:
     common: tuple[Mapping[str, Any], ...] = ()
 
     def objects(self, number: int) -> Iterator[dict[str, Any]]:
-        """What the user of one gang writes, and the Gang object that shows it."""
+        """Yield the objects that the user of one gang writes, and the Gang object that mirrors it."""
         name, other = f"gang-{number}", f"gang-{number ^ 1}"
         yield self._job(name, other)
         if self.group is not None:

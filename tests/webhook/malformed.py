@@ -1,4 +1,4 @@
-"""Reviews and bodies that nobody means: written well, then spoilt at random, the same for the same seed."""
+"""Malformed reviews and request bodies: valid ones with random damage, the same for the same seed."""
 
 import copy
 import json

@@ -27,19 +27,19 @@ Manifest = dict[str, Any]
 EVIDENCE = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 """Resources that show which other systems run."""
 SCHEDULERS = (*EVIDENCE, "configmaps", "pods")
-"""Those that show which schedulers do."""
+"""Resources that show which schedulers run."""
 
 
 class Unheard:
-    """A cache, as its sinks see it, whom nobody asks."""
+    """A cache, as its sinks see it, that no thread waits for or reads."""
 
     def changing(self, *, captured: bool) -> AbstractContextManager[None]:
-        """Nobody is told."""
+        """Do nothing: there is no reader to notify."""
         del captured
         return nullcontext()
 
     def still(self) -> AbstractContextManager[None]:
-        """Nobody asks."""
+        """Do nothing: no other thread reads."""
         return nullcontext()
 
 
@@ -123,13 +123,13 @@ class StillPicture:
         return bool(there)
 
     def describing(self, group: str, kind: str) -> Manifest | None:
-        """What describes a kind by now."""
+        """Return the WorkloadKind that describes the kind; None if there is none."""
         wanted = group, kind
         specs = ((each, each.get("spec") or {}) for each in self._now.values() if each["kind"] == "WorkloadKind")
         return next((each for each, spec in specs if (spec.get("group"), spec.get("kind")) == wanted), None)
 
     def node(self, name: str) -> Node | None:
-        """One of the nodes that were given."""
+        """Return the node of this name; None if there is none."""
         return next((state.node for state in self._snapshot.nodes if state.name == name), None)
 
     def snapshot(self) -> Snapshot:

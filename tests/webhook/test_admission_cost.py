@@ -1,4 +1,4 @@
-"""What the admission of one pod costs does not grow with the cluster: counted in objects looked at, not in time."""
+"""The cost of admitting one pod does not grow with the cluster. The cost is the number of objects read, not time."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ MOST = 12
 
 
 class Counted(dict[str, Any]):
-    """An object that notes when somebody looks at it."""
+    """An object that notes its key when a field is read."""
 
     def __init__(self, key: ObjectKey, manifest: Mapping[str, Any], seen: set[ObjectKey]) -> None:
         super().__init__(manifest)
@@ -62,7 +62,7 @@ class Crowded:
         self._sources = self._sources.having(Counted(key_of(manifest), manifest, self.seen))
 
     def admitted(self) -> set[ObjectKey]:
-        """What is looked at for a pod of the first gang, three siblings of which are there."""
+        """Admit a pod of the first gang, which has three siblings, and return the keys of the objects read."""
         self.seen.clear()
         decision = arriving_pods.created(arriving(Sources(objects=self.plain), 0), self, _nothing)
         assert isinstance(decision, Admitted)
@@ -79,7 +79,7 @@ class Crowded:
         return True
 
     def sources(self) -> Sources:
-        """Nobody may ask."""
+        """Fail the test: no admission may read all pods."""
         raise AssertionError("nobody asks for all pods because of one")
 
     def sources_of(self, *names: GangKey) -> Sources:
@@ -120,7 +120,7 @@ class Crowded:
         del name
 
     def snapshot(self) -> Any:
-        """Nobody may ask."""
+        """Fail the test: no admission of a controller's pod may read a snapshot."""
         raise AssertionError("no pod of a controller waits for a snapshot")
 
     def age(self) -> float:
@@ -183,7 +183,7 @@ def test_queues_of_other_cohorts_are_not_looked_at() -> None:
 
 
 class Peopled(Crowded):
-    """The same with pods of all gangs and of none, as the watch cache keeps them."""
+    """The crowd of gangs, with pods of all gangs and pods of no gang, as the watch cache keeps them."""
 
     def __init__(self, way: Way, siblings: int, others: int) -> None:
         super().__init__(way, 10)
@@ -205,7 +205,7 @@ class Peopled(Crowded):
         return Sources(found, self._sources.objects)
 
     def all_of(self, *names: GangKey) -> Sources:
-        """Nobody may ask."""
+        """Fail the test: no admission may read all siblings of one pod."""
         del names
         raise AssertionError("nobody asks for all siblings because of one that comes to wait beside them")
 

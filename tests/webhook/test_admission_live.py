@@ -54,7 +54,7 @@ def pod_group(name: str, minimum: int = 4, **annotations: str) -> dict[str, Any]
 
 
 def job(pods: int, **annotations: str) -> dict[str, Any]:
-    """An indexed Job with a generated name; `_` in a keyword stands for `-`."""
+    """Return an indexed Job with a generated name; a `_` in a keyword becomes a `-` in the annotation."""
     written = {f"phalanx.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
     spec = pod("unused")["spec"] | {"restartPolicy": "Never"}
     return {

@@ -1,4 +1,4 @@
-"""`/v1/changes`: who asks again is told what has changed since, and nobody looks while nobody asks."""
+"""`/v1/changes`: a client gets the changes since its last request. Without clients the webhook reads nothing."""
 
 import gzip
 import threading
@@ -54,7 +54,7 @@ class MovingPicture:
         self.may_end.wait()
 
     def look(self) -> Observation:
-        """What there is now, all of it new objects but the nodes."""
+        """Return the current state. All its objects are new, except the nodes."""
         self.looks += 1
         if self.broken:
             raise RuntimeError("no sight")
@@ -63,7 +63,7 @@ class MovingPicture:
 
 
 def observed(sources: Sources, picture: MovingPicture) -> Observation:
-    """What there is, read anew."""
+    """Return an observation of the current state, read again from the sources."""
     snapshot = snapshot_of(picture.nodes, picture.pods)
     return Observation(picture.looks, sources, read_all(sources).gangs, topologies(sources)[0], snapshot)
 

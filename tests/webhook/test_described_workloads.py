@@ -19,7 +19,7 @@ NAMED = "TrainingRun.ml.example.com"
 
 
 def request(manifest: Object, old: Object | None = None) -> AdmissionRequest:
-    """What the API server asks."""
+    """Return the API server's request for a CREATE, or for an UPDATE if `old` is given."""
     return AdmissionRequest(
         uid="u",
         resource=GroupVersionResource("ml.example.com", "v1", "trainingruns"),
@@ -106,7 +106,7 @@ class Counted:
 
 @pytest.fixture
 def api() -> Counted:
-    """Nobody has described anything yet."""
+    """An API server without any WorkloadKind."""
     return Counted()
 
 

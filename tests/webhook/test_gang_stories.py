@@ -1,4 +1,4 @@
-"""`/v1/story`: what it tells of a gang, to whom, and of which."""
+"""`/v1/story`: which facts of a gang it returns, to which callers, and for which gangs."""
 
 import contextlib
 import threading
@@ -29,7 +29,7 @@ ASKED = "2026-11-21T11:55:00Z"
 
 
 class Anybody:
-    """Lets everybody in."""
+    """An access check that allows every caller."""
 
     def access(self, token: str, verb: str, path: str) -> Access:
         """Always."""
@@ -51,7 +51,10 @@ def shown(name: str, claim: str = "", **status: Any) -> Manifest:
 
 
 def answer(path: str, picture: StillPicture, api: Transport | None = None) -> tuple[int, Any]:
-    """Status and JSON of an answer; the API server as whoever asks is `api`'s own."""
+    """Return status and JSON of an answer.
+
+    :param api: the API server from which the caller's events are read with its own token; None reads no events.
+    """
     as_bearer = None if api is None else api.for_bearers()
     response = create_app(picture, Anybody(), Metrics(), as_bearer=as_bearer).test_client().get(path, headers=HEADERS)
     return response.status_code, response.get_json()
@@ -222,7 +225,7 @@ def test_events_that_come_slowly_are_not_waited_for(waiting: StillPicture) -> No
 
 
 def test_only_two_stories_have_their_events_read_at_a_time(waiting: StillPicture) -> None:
-    """The others are told without."""
+    """The other stories are returned without events."""
     with endless(slowness=1.0) as (api, server):
         client = create_app(waiting, Anybody(), Metrics(), as_bearer=api.for_bearers())
         stories: list[Any] = []

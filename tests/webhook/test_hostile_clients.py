@@ -1,5 +1,6 @@
-"""Whoever reaches the port can open connections; honest clients must not notice. One attacker, and more connections of
-his than there are places.
+"""Any client that reaches the port can open connections. Honest clients must not notice.
+
+One attacker opens more connections than there are places.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ MANY = 400
 """Connections at a time that ask for nothing."""
 HONEST = 4
 AT_ONCE = 800
-"""Connections that come while nobody accepts them: fewer than the files that a shell lets a process open, 1,024."""
+"""Connections that arrive while the server accepts none: fewer than the 1,024 files that a shell's process may open."""
 FEW_MEBIBYTES = 40
 REQUESTS = 15
 """Of each honest client."""
@@ -70,8 +71,10 @@ ATTACKS = {
 def test_honest_clients_are_answered_in_time_beside_more_connections_than_places(
     server: RunningServer, attack: str, sources: int, pause: float
 ) -> None:
-    """As a stock server would not: these hold its threads, or all of its places. Who comes anew among as many sources
-    as there are places has to try again; who has asked before keeps its connection.
+    """A stock server would fail here: the attackers would hold its threads, or all of its places.
+
+    If the attackers have as many sources as there are places, a new client has to try again. A client that has been
+    answered before keeps its connection.
     """
     over = threading.Event()
     attackers = [
@@ -94,7 +97,7 @@ def test_honest_clients_are_answered_in_time_beside_more_connections_than_places
 
 @pytest.mark.parametrize("port", ["port", "health_port"])
 def test_a_crowd_that_comes_at_once_keeps_nobody_from_the_door(server: RunningServer, port: str) -> None:
-    """Whoever finds the kernel's row full hears nothing, and tries again a second later, then 2 and 4 s after that."""
+    """A client that finds the kernel's accept queue full gets no answer. It tries again after 1 s, 2 s and 4 s more."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     waiting = select.poll()
     with contextlib.ExitStack() as stack:
@@ -174,7 +177,7 @@ def _files(server: RunningServer) -> int:
 
 
 def _mebibytes(server: RunningServer) -> float:
-    """What the server's worker holds of the memory."""
+    """Return the resident memory (MiB) of the server's worker."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     pages = max(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in children)
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

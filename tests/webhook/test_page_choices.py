@@ -66,7 +66,7 @@ def picture() -> StillPicture:
 
 @pytest.fixture(scope="module")
 def seen() -> Any:
-    """What a browser sees that chooses everything once."""
+    """The page's content in a browser that uses every choice once."""
     with served(picture()) as address:
         return driven("choices.mjs", address)
 

@@ -139,7 +139,7 @@ def test_what_the_picture_says_of_the_gang_that_waits_is_what_the_planner_says()
 
 
 def look(address: str, folder: Path) -> Any:
-    """What a browser sees."""
+    """Return the content of the page as a browser renders it."""
     tried = folder / "tried.json"
     tried.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": TRIED}))
     return driven("look.mjs", address, str(folder), str(tried))

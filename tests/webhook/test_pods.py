@@ -26,7 +26,7 @@ def unforetold(_gang: Gang, _whole: object) -> tuple[str, ...]:
 
 
 def created(manifest: Manifest, picture: StillPicture) -> Decision:
-    """What becomes of the pod where no plan is known."""
+    """Return the webhook's decision on the CREATE of a pod when no forecast is available."""
     return arriving_pods.created(manifest, picture, unforetold)
 
 

@@ -1,4 +1,4 @@
-"""What is told at the CREATE of a pod: at once, or not at all, and never by solves that pile up."""
+"""The forecast at the CREATE of a pod comes at once or not at all. Solves never pile up."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ PLAN = "gang default/llm: 4 pods fit in r0: node-0..1, proven optimal"
 
 
 class Slow(StillPicture):
-    """A picture that is slow to show what was asked for, until it is let go."""
+    """A cluster view that blocks its answers until the test sets `gate`."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)

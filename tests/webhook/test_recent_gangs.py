@@ -69,7 +69,7 @@ def test_a_dear_one_is_kept_for_a_while_that_its_cost_decides() -> None:
 
 
 class Slow(Asked):
-    """A picture that nobody gets before he is let."""
+    """A cluster view that blocks its answers until the test sets `let`."""
 
     def __init__(self, *objects: Manifest, **more: Any) -> None:
         super().__init__(objects, **more)
@@ -117,7 +117,7 @@ def test_a_group_without_its_pods_is_told_what_it_waits_for_while_nobody_can_rea
 
 
 def test_the_gang_of_one_object_is_found_without_reading_the_others() -> None:
-    """What a forecast asks about its own object: the others are not read for it, whatever is wrong with them."""
+    """A forecast reads only its own object. The other objects are not read, whatever faults they have."""
     objects = [pod_group(f"g{number}", number) for number in range(5)]
     sources = Sources(objects={key_of(each): each for each in objects})
     for number, group in enumerate(objects):

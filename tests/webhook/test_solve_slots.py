@@ -1,4 +1,4 @@
-"""Whose turn it is to solve, where one solve is made at a time: nobody has it all."""
+"""The order in which callers may solve when one solve runs at a time: no caller takes all the time."""
 
 import threading
 from contextlib import suppress

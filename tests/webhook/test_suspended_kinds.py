@@ -43,7 +43,7 @@ def train_job() -> Object:
 
 
 def app_wrapper() -> Object:
-    """One that names its queue itself, and holds a Job."""
+    """Return an AppWrapper that names its own queue and contains a Job."""
     job: Object = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template()}}
     job["metadata"] = {"name": "inner", "labels": {QUEUE_NAME: "q"}}
     metadata = {"name": "w", "namespace": "default", "labels": {QUEUE_NAME: "q"}}
@@ -105,7 +105,7 @@ def set_in(manifest: Object, kind: str, *, suspend: bool) -> Object:
 
 
 def suspended(manifest: Object, kind: str) -> bool | None:
-    """What it says; None: nothing."""
+    """Return the value of the kind's suspend field; None if the manifest has none."""
     part: Any = manifest
     for step in KINDS[kind][1].split("."):
         part = part.get(step, {})
@@ -135,7 +135,7 @@ def stored(kind: str, new: Object, old: Object | None = None, manager: str = "",
 
 
 def owns_all(manifest: Object) -> Object:
-    """What the API server notes for who has written a whole spec."""
+    """Return the managed fields that the API server notes for a manager that has written the whole spec."""
 
     def noted(part: Any) -> Object:
         return {f"f:{key}": noted(each) for key, each in part.items()} if isinstance(part, dict) else {}
@@ -173,7 +173,7 @@ def test_what_its_manifest_had_for_its_queue_is_lifted_once_and_noted(kind: str,
 
 @pytest.mark.parametrize("kind", SPECIAL)
 def test_of_a_queue_and_our_keys_one_is_kept(kind: str) -> None:
-    """What its operator makes of it would be refused, with nobody there to be told."""
+    """The objects that its operator creates would be refused, and no user would see the error."""
     manifest = manifest_of(kind)
     resource = GroupVersionResource(group=KINDS[kind][0], version="v1", resource=f"{kind.lower()}s")
     for annotations, refused in (({PREFERRED: "rack"}, True), ({PREFERRED: "rack", GANG: "false"}, False), ({}, False)):
@@ -194,7 +194,7 @@ def test_one_in_no_queue_is_let_be(kind: str) -> None:
 
 
 def calls(kind: str) -> Iterator[tuple[str, str, Object, str]]:
-    """Ways to suspend one that runs: what each is, who does it, the workload before, and what he is told."""
+    """Yield the ways to suspend a running workload: a name, the field manager, the workload before, and the warning."""
     whole = owns_all(manifest_of(kind))
     only = {"f:spec": owns_all({"spec": nested(kind, value=True)["spec"]})["f:spec"]}
     said, not_said = manifest_of(kind), manifest_of(kind, suspend=False)

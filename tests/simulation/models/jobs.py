@@ -4,6 +4,7 @@ The rules are those of Kubernetes 1.37. An Indexed Job makes one pod for each in
 (pkg/controller/job/indexed_job_utils.go). It replaces a terminating pod at once, which is the default
 `podReplacementPolicy`. Dependents are deleted after their owner (background deletion). Admission is the product's own
 `as_admitted` for the Job, and the gate and the label that the webhook gives to each pod.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
