@@ -61,7 +61,7 @@ def gang(name: str = "llm", **spec: Any) -> Object:
 
 
 class Scene:
-    """What a test does to the cluster, and asks of it."""
+    """The writes that a test makes to the cluster, and the reads of its state."""
 
     def __init__(self, api: LocalApi) -> None:
         self.api = api
@@ -103,7 +103,7 @@ class Scene:
         return [each for each in items if PROBE in each["metadata"].get("labels", {})]
 
     def status(self, name: str = "llm") -> Object:
-        """What the Gang object says."""
+        """Return the status of the Gang object; empty if it has none or does not exist."""
         with suppress(RefusedError):
             return self.api.ask("GET", f"{GANGS}/{name}").get("status") or {}
         return {}
@@ -130,7 +130,7 @@ class Scene:
         return [each["reason"] for each in self.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]]
 
     def await_phase(self, phase: str, name: str = "llm") -> Object:
-        """Wait until the gang stands there."""
+        """Wait until the gang has this phase; return its status."""
         self.api.wait(lambda: self.status(name).get("phase") == phase, f"{name} to be {phase}")
         return self.status(name)
 
@@ -143,7 +143,7 @@ class Scene:
         self.api.wait(there, f"Gang {name}")
 
     def await_probe(self) -> str:
-        """Wait for a probe that nobody has answered; its name."""
+        """Wait for a probe that the scheduler has not tried yet; return its name."""
         self.api.wait(lambda: any("conditions" not in each["status"] for each in self.probes()), "a probe")
         return str(self.probes()[-1]["metadata"]["name"])
 
@@ -178,7 +178,7 @@ class Scene:
 
 
 class Leader:
-    """One controller that leads, until it is told to stop, or dies."""
+    """One controller that leads until the test stops it, or until it dies."""
 
     def __init__(self, api: LocalApi, transport: Transport, settings: Settings = SETTLED) -> None:
         self._term = Term(3600.0, 0.0, lambda: 0.0)

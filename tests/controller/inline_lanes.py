@@ -17,7 +17,7 @@ class InlineLane:
 
 
 class HeldLane:
-    """Does its work when it is told to."""
+    """A planning lane that runs its work only when the test calls it."""
 
     def __init__(self) -> None:
         self.works: list[Work] = []

@@ -99,7 +99,7 @@ def budget(allowed: int) -> dict[str, object]:
 def test_a_budget_that_forbids_one_eviction_forbids_all_and_the_room_is_given_back(
     scene: Scene, leader: Leader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The budget was spent by somebody else after the plan was made."""
+    """Another eviction uses up the budget after the plan was made."""
     monkeypatch.setattr(deciding, "HOLD_SECONDS", 0.1)
     spec = {"selector": {"matchLabels": {"app": "low-2"}}, "minAvailable": 1}
     scene.api.create(BUDGETS, {"metadata": {"name": "keep"}, "spec": spec})

@@ -1,4 +1,4 @@
-"""A plan falls when what was asked has changed, as long as nobody has been let go.
+"""A plan is invalidated when the gang's request has changed, as long as no member is released.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -60,7 +60,7 @@ def test_a_plan_for_the_same_request_stands() -> None:
 
 
 def test_a_plan_that_has_begun_to_be_released_is_finished() -> None:
-    """Who was let go stays where he is, so the others have to follow."""
+    """A released member stays on its node, so the others have to follow."""
     plan = planned(gang())
     released = pod("a", bound="n1")
     step = next_step(situation(replace(gang(released, pod("b")), required="rack"), plan))

@@ -1,4 +1,4 @@
-"""What the controller plans in a round, and what it remembers of a no.
+"""Which gangs the controller plans in a round, and how long a rejection holds.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -124,7 +124,7 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monke
 
 
 def tied_to(rack: str, name: str, owner: str = "ReplicaSet") -> Pod:
-    """A gated pod that its old siblings tied to a rack, made by a controller or, without `owner`, by nobody."""
+    """Return a gated pod that is pinned to the rack of its old siblings; `owner` "": no controller owns it."""
     term = NodeSelectorTerm(match_expressions=(Requirement(key=RACK, operator="In", values=(rack,)),))
     made = pod(name, affinity=Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))))
     made.metadata.annotations[PINNED_DOMAIN] = f"{RACK}={rack}"

@@ -54,7 +54,7 @@ Elect = Callable[..., Candidate]
 
 @pytest.fixture
 def lease() -> str:
-    """The name of a Lease that nobody else uses."""
+    """Return the name of a Lease that no other test uses."""
     return f"lease-{uuid.uuid4().hex[:12]}"
 
 

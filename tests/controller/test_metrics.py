@@ -1,4 +1,4 @@
-"""What the controller counts while gangs go their way."""
+"""The controller's metrics while gangs are planned, released and bound."""
 
 from dataclasses import replace
 from typing import Any

@@ -117,7 +117,7 @@ def test_a_mirror_is_what_the_api_server_gives_back() -> None:
 
 @pytest.mark.parametrize(("uid", "expected"), [("uid-made", "llm"), ("uid-of-another", "podgroup-llm")])
 def test_a_mirror_made_a_moment_ago_stays_the_gangs_own_though_the_gang_has_changed(uid: str, expected: str) -> None:
-    """It has no mark yet: who made it knows its uid, and nobody can forge that."""
+    """The mirror has no mark yet. The controller that created it knows its uid, which no user can forge."""
     made = mirror(gang(pod("a")))
     made["metadata"]["uid"] = "uid-made"
     now = gang(pod("a"), pod("b"), required="BlockLayer")
@@ -271,7 +271,7 @@ def test_a_claim_counts_beside_its_gang_at_most() -> None:
 
 
 def test_a_mark_that_says_something_else_is_none() -> None:
-    """Who changes the annotation of a mirror has made it his own."""
+    """A user who changes the annotation of a mirror makes it an object of his own."""
     other = {**forged(), "status": {"mirrors": "koordinator/default/other"}}
     assert not is_marked(other)
     assert existing(other).mirroring(gang().key) == []

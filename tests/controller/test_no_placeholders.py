@@ -1,4 +1,4 @@
-"""A controller that was told to hold no room for pods that do not exist, and a workload that asks for that.
+"""A controller with `--no-placeholders`, and a workload that needs capacity reserved for expected pods.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 A LeaderWorkerSet of a leader and a worker, which comes when the leader is ready.
@@ -48,7 +48,7 @@ def come(scene: Scene, **annotations: str) -> Iterator[None]:
 
 
 def placeholders(scene: Scene) -> list[Object]:
-    """Those that hold room."""
+    """Return the placeholders."""
     items = scene.api.ask("GET", SYSTEM_PODS)["items"]
     return [each for each in items if PLACEHOLDER in each["metadata"].get("labels", {})]
 

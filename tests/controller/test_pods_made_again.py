@@ -104,7 +104,7 @@ class Workload:
         self.scene.await_phase("Placed", self.kind.gang)
 
     def delete(self, *names: str) -> None:
-        """Its pods, or some of them, are told to end."""
+        """Begin the deletion of all or some of its pods; they stay until `end`."""
         for name in names or self.names:
             self.scene.api.ask("DELETE", f"{PODS}/{name}", _DEATH)
 
@@ -126,7 +126,7 @@ def held(scene: Scene) -> dict[str, str]:
 
 
 def wait_for_the_rack(scene: Scene) -> None:
-    """Another gang comes that only r1 could hold, and is told no."""
+    """Create another gang that only r1 could hold, and wait for its rejection."""
     scene.api.create(GANGS, gang("rival"))
     scene.api.create(PODS, *(member(name, "rival") for name in RIVALS))
     scene.await_phase("Unplaceable", "rival")
@@ -213,8 +213,9 @@ def test_one_that_is_deleted_once_more_before_it_is_let_go_leaves_its_room_to_th
 
 @pytest.mark.usefixtures("leader")
 def test_who_takes_the_seat_of_one_that_is_gone_again_leaves_his_own_open(scene: Scene) -> None:
-    """With names that say nothing: the first of two that had come went, the other moved up, and nobody stood for the
-    second seat any more: the plan fell, and another gang had the rack.
+    """The pods have random names. Of two replacements the first went away, and the second took its place.
+
+    Then no expected pod stood for the second place any more: the plan was invalidated, and another gang got the rack.
     """
     workload = Workload(scene, replace(KINDS[0], size=(("replicas", 3),)))
     workload.cpu = "2"
@@ -344,8 +345,9 @@ def test_nobody_is_evicted_for_a_pod_that_may_come_again(scene: Scene) -> None:
 
 
 def test_whoever_leads_next_gives_back_what_it_does_not_know_of(scene: Scene, tmp_path: Path) -> None:
-    """What is lost is remembered only; the room that was held for it stays nobody's for no longer than a change of
-    leaders.
+    """Only the memory of the leader knows the lost pods.
+
+    After a change of leaders the new leader gives back the capacity that was reserved for them.
     """
     with leading(scene, tmp_path) as first:
         workload = Workload(scene, KINDS[1])

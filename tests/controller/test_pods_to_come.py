@@ -1,4 +1,4 @@
-"""What comes next for a gang of which pods do not exist yet, situation by situation.
+"""The next step for a gang with expected pods, situation by situation.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 Members a (exists, on n1), b and c (to come, planned on n2 and n3)
@@ -64,7 +64,7 @@ HELD = (placeholder("b", "n2"), placeholder("c", "n3"))
 
 
 def step(of: Gang, plan: PlanRecord | None, held: Iterable[Pod], *others: Pod) -> Step:
-    """What is next."""
+    """Return the next step for the gang, given its plan, its placeholders and the other pods."""
     held = tuple(held)
     there = [each.pod for each in of.members if "/" not in each.pod.metadata.uid] + [*held, *others]
     live = {each.metadata.uid: each for each in there}
@@ -133,7 +133,7 @@ def test_the_room_of_pods_to_come_stays_held_when_the_first_one_has_done_its_wor
 
 
 def test_one_that_goes_is_not_taken_for_one_that_did_its_work_before_the_plan() -> None:
-    """Its place was not taken by the other that is there; fewer than have to start were let go."""
+    """The pod that is there has not taken its place, and fewer members than the minimum were released."""
     of = replace_gang(gang(coming("b"), coming("c"), pod("x")), succeeded=1, expected=4, min_member=4)
     found = step(of, PLAN, HELD)
     assert isinstance(found, NeedPlan)
@@ -168,7 +168,10 @@ def test_pods_find_their_seats_by_name_else_by_role() -> None:
 
 
 def test_what_is_left_of_a_seat_that_was_taken_goes_before_a_plan_for_one_more_that_is_lost() -> None:
-    """It was counted as somebody else's room: the gang was told that it had no place, and lost all of it."""
+    """The old placeholder must not count as another gang's capacity: the gang would be told that it has no place.
+
+    It would then lose all its reserved capacity.
+    """
     of = replace_gang(gang(pod("a", nominated="n1"), coming("b")), made_again=frozenset({seat("b")}))
     taken = planned()
     left = placeholder("a", "n1")

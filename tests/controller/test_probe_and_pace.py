@@ -1,4 +1,4 @@
-"""What the probe comes after, what its answer counts for, and how many rounds a gang takes.
+"""After which writes the probe is created, for which writes its answer counts, and how many rounds a gang takes.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """

@@ -72,7 +72,7 @@ def falls(step: Step) -> bool:
         (1, 0, {"a": [1, 2]}, ["a"]),
         (2, 0, {"a": [1], "b": [2]}, []),
         (1, 0, {"a": [1], "b": [2]}, ["b"]),  # b is of lower priority
-        (1, 0, {"a": [1], "b": [1]}, []),  # the same pod
+        (1, 0, {"a": [1], "b": [1]}, []),  # both plans take the same pod
         (3, 2, {"a": [1]}, []),
         (3, 3, {"a": [1]}, ["a"]),  # its gang needs more by now
         (3, 3, {"a": [1, 2, 3]}, []),

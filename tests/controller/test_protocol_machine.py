@@ -1,5 +1,7 @@
-"""Whatever happens in whatever order, while leaders see late, fail in the middle and die: a gang ends whole, or back at
-the start, and nobody is let go or evicted before the whole gang has its room.
+"""State machine of the release protocol: leaders read late, fail between two writes and die, in every order.
+
+A gang ends whole or back at the start. No member is released, and no victim evicted, before the whole gang has its
+reserved capacity.
 """
 
 from dataclasses import replace
@@ -50,7 +52,7 @@ class Releases(RuleBasedStateMachine):
 
     @rule(who=LEADERS, mask=st.integers(0, 7))
     def write_late(self, who: int, mask: int) -> None:
-        """Some of the writes arrive that follow from what was seen then."""
+        """Some of the writes arrive that follow from the leader's earlier read."""
         look, self.looks[who] = self.looks[who], None
         if look is not None:
             self.carry_out(look, mask)
@@ -91,7 +93,7 @@ class Releases(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES))
     def end_another(self, node: str) -> None:
-        """Somebody else's pod begins to end, or has ended."""
+        """A pod outside the gang begins to end, or has ended."""
         for each in self.world.on(node):
             if not each.ours and each.ending:
                 del self.world.things[each.name]
@@ -100,8 +102,9 @@ class Releases(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, SIZE - 1), found=st.booleans())
     def schedule(self, number: int, *, found: bool = True) -> None:
-        """The scheduler tries a member that was let go: it is bound, or, for lack of room or another reason, loses its
-        nomination.
+        """The scheduler tries a released member. It binds the member, or takes its nomination away.
+
+        It takes the nomination away for lack of capacity or for another reason.
         """
         free = [each for each in self.world.members() if each.let_go and not each.bound]
         if not free:
@@ -114,7 +117,7 @@ class Releases(RuleBasedStateMachine):
 
     @invariant()
     def no_node_is_given_twice(self) -> None:
-        """Members that were let go are pinned to nodes of their own."""
+        """Released members are pinned to nodes of their own."""
         nodes = [each.bound or each.let_go for each in self.world.members() if each.let_go]
         assert len(set(nodes)) == len(nodes)
 
@@ -140,7 +143,7 @@ class Releases(RuleBasedStateMachine):
                 self.schedule(number)
 
     def room_is_held_until_bound(self) -> None:
-        """A member that was let go and can be bound has its nomination, or gets it once its siblings are let go."""
+        """A released member that can be bound has its nomination, or gets it once its siblings are released."""
         for _ in range(2):
             look = self.world.look()
             self.carry_out(look)
@@ -162,7 +165,7 @@ class Releases(RuleBasedStateMachine):
         )
 
     def told(self) -> bool:
-        """Whether members whose room was taken from them are told of."""
+        """Return whether the leader reports all members that have lost their reserved capacity."""
         look = self.world.look()
         stuck = [each for each in self.world.members() if each.let_go and not each.bound]
         gated: list[Thing] = [each for each in self.world.members() if each.gated]
@@ -185,6 +188,6 @@ class TestReleases(Releases.TestCase):
 
 @pytest.mark.thorough
 class TestManyReleases(Releases.TestCase):
-    """The same machine, taking its time."""
+    """The state machine of `Releases`, with more examples."""
 
     settings = settings(_FEW, max_examples=150)

@@ -1,4 +1,4 @@
-"""What ClusterQueues and LocalQueues show: counts of gangs, use of flavors, and whether they are open.
+"""The status of ClusterQueues and LocalQueues: counts of gangs, use of flavors, and the condition Active.
 
 One node b1 of flavor blue; pool has 4 cpu of blue and 8 of red, of the cohort c; each gang is one pod of 4 cpu.
 """
@@ -98,7 +98,7 @@ def shown(there: ClusterView, kind: str, name: str, namespace: str = "") -> dict
 
 
 def condition(status: dict[str, Any]) -> tuple[str, str]:
-    """What the condition Active says."""
+    """Return status and reason of the condition Active."""
     (active,) = status["conditions"]
     assert (active["type"], active["lastTransitionTime"]) == ("Active", NOW)
     return active["status"], active["reason"]

@@ -1,4 +1,4 @@
-"""In which order members are let go: what is left of a release that ends half-way is the easiest to place again.
+"""The order in which members are released: the rest of an interrupted release must be the easiest to place again.
 
 r1: n1, n2      r2: n3      each node has 4 cpu
 """
@@ -17,7 +17,7 @@ from kube.objects import Pod
 
 
 def tied(name: str) -> Pod:
-    """One that may go to some nodes only."""
+    """Return a pod that fits on some nodes only."""
     made = pod(name, cpu="1")
     return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, node_selector={"disk": "fast"}))
 

@@ -1,4 +1,6 @@
-"""Quotas that come, shrink or are used up while room is held for pods that do not exist yet: when the plan falls.
+"""ResourceQuotas that appear, shrink or fill up while capacity is reserved for expected pods.
+
+The tests check when the plan is invalidated.
 
 Members a (exists, on n1), b and c (to come, planned on n2 and n3)
 """
@@ -28,7 +30,7 @@ def waiting() -> GangRound:
 
 
 def found(shortages: QuotaShortages, hard: str, used: str = "1", gang_round: GangRound | None = None) -> object:
-    """What is due for the gang where the namespace may have so many pods."""
+    """Return the gang's step when the ResourceQuota of its namespace allows `hard` pods, of which `used` are used."""
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": hard}}}
     quota = msgspec.convert({**written, "status": {"used": {"pods": used}}}, ResourceQuota)
     gang_round = gang_round or waiting()
@@ -38,7 +40,7 @@ def found(shortages: QuotaShortages, hard: str, used: str = "1", gang_round: Gan
 
 @pytest.mark.parametrize("used", ["0", "1", "7"])
 def test_where_a_quota_is_too_small_for_the_gang_its_room_is_given_back_at_once(used: str) -> None:
-    """Even one so new that nobody has counted anything yet."""
+    """This holds also for a quota so new that its usage is not counted yet."""
     step = found(QuotaShortages(), "2", used)
     assert isinstance(step, NeedPlan)
     assert step.cause is Cause.QUOTA_SHORT
@@ -62,7 +64,7 @@ def test_where_it_has_room_all_stays_as_it_is() -> None:
 
 
 def test_what_others_use_for_a_while_takes_nothing_back() -> None:
-    """A burst of Jobs, or the charge for one of its own pods that nobody has seen yet."""
+    """The usage is a burst of Jobs, or the charge for a pod of the gang that the controller has not read yet."""
     clock = ManualClock()
     shortages = QuotaShortages(clock)
     assert isinstance(found(shortages, "3", "2"), AwaitPods)

@@ -1,4 +1,4 @@
-"""When a gang's time is over: counted from when it was complete, never once it was let go."""
+"""When a gang's schedule timeout ends: counted from the gang's completeness, and never after its release."""
 
 from datetime import UTC, datetime, timedelta
 

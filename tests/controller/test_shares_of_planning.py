@@ -1,4 +1,4 @@
-"""What one namespace asks for keeps no other one's gangs from being planned, and the order of who gets room holds.
+"""Requests of one namespace do not delay the planning of another's gangs, and the order of planning is kept.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -31,7 +31,7 @@ def bench() -> Bench:
 
 
 def enormous(number: int, namespace: str = "greedy", count: int = 1_200) -> list[Gang]:
-    """Gangs that fit nowhere and take long to be told so; no two alike, which would be told the same at once."""
+    """Return gangs that fit nowhere and take long to reject. They differ, as equal ones would share a rejection."""
     gangs = []
     for each in range(number):
         name = f"{namespace}-{each}"
@@ -54,7 +54,7 @@ def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Ben
 
 
 def test_those_that_fit_nowhere_get_their_answers_namespace_by_namespace(bench: Bench) -> None:
-    """The many of one do not keep the other's from being told why it has no place, and all are told in the end."""
+    """The many gangs of one namespace do not delay the other's rejections, and every gang is answered in the end."""
     crowd = [*enormous(8), *enormous(2, "other")]
     told: list[str] = []
     for _ in range(30):
@@ -83,7 +83,7 @@ def test_when_room_comes_free_the_oldest_is_first_again(bench: Bench) -> None:
 
 
 def test_who_was_set_aside_and_may_fit_now_is_asked_anew_at_once(bench: Bench) -> None:
-    """Its answer from before is not waited for: somebody younger could get the room meanwhile."""
+    """The gang is planned without its earlier answer. Otherwise a younger gang could get the capacity meanwhile."""
     full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
     old = named("old", *members("o", 2), namespace="first")
     crowd = enormous(2, count=2_148)
@@ -188,7 +188,7 @@ def test_what_waits_for_pods_is_told_so_whether_it_would_fit_or_not(bench: Bench
 
 
 def test_nobody_is_planned_together_with_one_that_fits_nowhere(bench: Bench) -> None:
-    """Not even where they are few. The older one is told why as soon as the lane is idle again."""
+    """This holds even for few gangs. The older gang is rejected with a reason as soon as the lane is idle again."""
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
     assert asked(bench) == {"pair"}
@@ -203,7 +203,7 @@ def test_one_that_fits_nowhere_is_planned_at_once_if_nobody_else_is(bench: Bench
 
 
 def test_who_comes_waits_for_one_certain_no_at_most(bench: Bench) -> None:
-    """Those that fit nowhere are planned one at a time in the lane of the others."""
+    """Gangs that fit nowhere are planned one at a time in the fast lane."""
     crowd, late = enormous(9), named("late", *members("l", 2), created=LATE)
     bench.round(*crowd)
     assert asked(bench) == {"greedy-0"}
@@ -213,7 +213,7 @@ def test_who_comes_waits_for_one_certain_no_at_most(bench: Bench) -> None:
 
 
 def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: Bench) -> None:
-    """As long as anybody has been told nothing, only half of the time goes by between two turns."""
+    """While any gang has no answer yet, only half of the time goes by between two of them."""
     crowd = [named(f"crowd-{each}", *members(f"c{each}", 4 + each)) for each in range(2)]
     told: list[float] = []
     for number in range(200):
@@ -245,7 +245,7 @@ def test_a_round_comes_when_the_next_one_is_due(bench: Bench) -> None:
 
 
 COUNTED = [
-    # what, members, pods there, whether there may be a place
+    # the change, members, pods there, whether there may be a place
     ("as many as there are nodes", members("g", 3), [], True),
     ("one more", members("g", 4), [], False),
     ("one node is taken", members("g", 3), [pod("x", bound="n3")], False),
@@ -310,7 +310,7 @@ def test_nobody_saves_up_turns_and_nobody_is_behind_for_ever() -> None:
 
 
 def served(shares: Shares, *waiting: str, most: float = 1) -> str:
-    """Whose turn it is, each gang at a price of one."""
+    """Return the gangs that are served next, each at a price of one."""
     return " ".join(f"{key.namespace}/{key.name}" for key in shares.next_ones(keys(*waiting), lambda _: 1, most))
 
 
@@ -351,8 +351,9 @@ def test_namespaces_without_end_do_not_keep_one_from_its_turn_and_are_forgotten(
 
 
 def test_a_gang_that_is_read_again_and_asks_for_the_same_is_not_compared_in_every_round(bench: Bench) -> None:
-    """What is told on its first pod has it read again. Thousands of members were then compared, and counted anew, in
-    each round after that: 50 ms each time.
+    """A status change of its first pod has the gang read again.
+
+    Without the shortcut, each later round compared and counted thousands of members again: 50 ms each time.
     """
     (crowd,) = enormous(1, count=2_048)
     bench.round(crowd)

@@ -1,4 +1,4 @@
-"""Who is asked what objects show, and where that is written."""
+"""Which objects get a status, from which reporter, and where it is written."""
 
 from collections.abc import Mapping
 from dataclasses import replace

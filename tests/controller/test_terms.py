@@ -31,7 +31,7 @@ class Clock:
         self.now = 0.0
 
     def __call__(self) -> float:
-        """What time it is."""
+        """Return the current time (seconds)."""
         return self.now
 
 

@@ -57,7 +57,7 @@ def probe(*, tried: bool) -> Pod:
 
 @dataclass(frozen=True)
 class Case:
-    """What the last round left, the pods there now, those of them that are news, and how soon a round is due."""
+    """The state that the last round left, the pods now, the pods that changed, and how soon a round is due."""
 
     left: GangRound | None
     there: tuple[Pod, ...]

@@ -32,7 +32,7 @@ def let_go(made: Pod, time: str = NOON, **notes: str) -> Pod:
 
 
 def made(pod: Pod, time: str) -> Pod:
-    """The same, created then."""
+    """Return the pod with this creation time."""
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, creation_timestamp=time))
 
 

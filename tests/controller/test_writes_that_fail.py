@@ -33,7 +33,7 @@ FAULTS = {
 
 
 def ends_whole(scene: Scene) -> None:
-    """Both run where they were planned, each was let go once, and nothing is left of the way."""
+    """Check that both members run where they were planned, that each was released once, and that no probe is left."""
     scene.finish("a", "b")
     assert sorted(scene.nodes("a", "b")) == ["n1", "n2"]
     scene.await_phase("Placed")
@@ -55,7 +55,7 @@ def test_a_write_that_fails_is_made_up_for(scene: Scene, tmp_path: Path, write: 
 
 
 def touch(scene: Scene, name: str) -> Callable[[], Any]:
-    """Somebody else writes to a pod."""
+    """Return a function that writes to the pod as another client."""
     return lambda: scene.api.ask("PATCH", f"{PODS}/{name}", {"metadata": {"labels": {"touched": "1"}}}, _MERGE)
 
 
