@@ -168,7 +168,7 @@ def test_pods_find_their_seats_by_name_else_by_role() -> None:
 
 
 def test_what_is_left_of_a_seat_that_was_taken_goes_before_a_plan_for_one_more_that_is_lost() -> None:
-    """The old placeholder must not count as another gang's capacity: the gang would be told that it has no place.
+    """The old placeholder must not count as another gang's capacity. Otherwise the gang would be rejected.
 
     It would then lose all its reserved capacity.
     """

@@ -52,7 +52,7 @@ class Releases(RuleBasedStateMachine):
 
     @rule(who=LEADERS, mask=st.integers(0, 7))
     def write_late(self, who: int, mask: int) -> None:
-        """Some of the writes arrive that follow from the leader's earlier read."""
+        """Carry out some of the writes that follow from the leader's earlier read."""
         look, self.looks[who] = self.looks[who], None
         if look is not None:
             self.carry_out(look, mask)

@@ -213,7 +213,7 @@ def test_who_comes_waits_for_one_certain_no_at_most(bench: Bench) -> None:
 
 
 def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: Bench) -> None:
-    """While any gang has no answer yet, only half of the time goes by between two of them."""
+    """Until every gang has its first answer, the pauses between two solves take only half of the time."""
     crowd = [named(f"crowd-{each}", *members(f"c{each}", 4 + each)) for each in range(2)]
     told: list[float] = []
     for number in range(200):

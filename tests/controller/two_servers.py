@@ -38,7 +38,7 @@ def version(name: str) -> str:
 
 @dataclass(slots=True)
 class _Server:
-    """One of the two servers, and the metadata of the objects that it has answered."""
+    """A server of the comparison, and the metadata of the objects that it has answered."""
 
     transport: Transport
     known: dict[str, Body] = field(default_factory=dict)

@@ -58,6 +58,6 @@ def candidate(
 
 
 def leader(phalanx: Phalanx) -> str:
-    """Who holds the Lease; "" where nobody does."""
+    """Return the identity of the Lease's holder; "" if it has none."""
     spec = phalanx.cluster.request("GET", LEASE).get("spec") or {}
     return str(spec.get("holderIdentity") or "")

@@ -50,7 +50,7 @@ def controller_options() -> tuple[object, ...]:
 
 @pytest.fixture(scope="session")
 def registration(deployment: Deployment, control_plane: ControlPlane) -> Registration:
-    """What the API server was told of the deployment's webhook."""
+    """The webhook configurations of the session's deployment at the API server."""
     return Registration(deployment, control_plane)
 
 

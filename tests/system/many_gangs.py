@@ -109,7 +109,7 @@ def _asks(kind: int, name: str, total: int) -> Object:
 
 
 def asks_own(name: str) -> Object:
-    """What the pods of a Gang object carry."""
+    """Return the metadata that the pods of a Gang object carry."""
     return _asks(0, name, 0)
 
 
@@ -146,7 +146,7 @@ def _waiting_pods(of: Crowd) -> Iterator[Object]:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a controller has spent so far: rounds and their seconds, processor seconds, and its memory in MiB now."""
+    """The resources that a controller has used: rounds, their seconds, processor seconds, and its memory now (MiB)."""
 
     rounds: float
     round_seconds: float

@@ -1,4 +1,4 @@
-"""What watch streams show of a gang one of whose pods is deleted, and of one that goes: for workloads of every kind."""
+"""Watch recordings of a gang with one deleted pod, and of a gang that is deleted, for workloads of every kind."""
 
 from collections.abc import Callable, Collection, Iterable
 

@@ -1,4 +1,4 @@
-"""What system tests do to a cluster, in the words of the tests."""
+"""Operations of system tests on a cluster, in the words of the tests."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ SPINE = "network.topology.nvidia.com/spine"
 BLOCK = "network.topology.nvidia.com/block"
 
 SLOW = "test.phalanx.dev/slow"
-"""A finalizer that nobody takes away but the test."""
+"""A finalizer that only the test removes."""
 
 _NO_CLASS = "no PriorityClass with name"
-"""What the API server says for a moment of a class that has just been made."""
+"""The API server's message for a moment about a PriorityClass that has just been created."""
 
 Object = dict[str, Any]
 
@@ -120,7 +120,7 @@ class Phalanx:
         self.wait(refused, f"a refusal that says {text!r}")
 
     def _told(self, *objects: Mapping[str, Any]) -> tuple[bool, str]:
-        """Whether all objects would be accepted, and what would be said of them. Nothing is stored."""
+        """Dry-run the creation; return whether all objects are accepted, and the messages. Nothing is stored."""
         accepted, said = True, list[str]()
         for each in objects:
             answer = self._created(each, dry_run=True)
@@ -185,7 +185,7 @@ class Phalanx:
         return status
 
     def await_phase(self, name: str, phase: str) -> Object:
-        """Wait until the gang stands there, and return its status."""
+        """Wait until the gang has this phase, and return its status."""
         self.wait(lambda: self.status(name).get("phase") == phase, f"gang {name} to be {phase}")
         return self.status(name)
 
@@ -208,7 +208,7 @@ def _text(objects: Iterable[Mapping[str, Any]]) -> str:
 
 
 def one_line(text: str) -> str:
-    """What kubectl printed, warnings put together again."""
+    """Return kubectl's output as one line, with the prefixes of warnings removed."""
     return " ".join(line.removeprefix("Warning: ") for line in text.splitlines())
 
 
@@ -254,7 +254,7 @@ def priority_class(name: str, value: int) -> Object:
 
 
 def scheduled_message(pod: Object) -> str:
-    """What the pod's PodScheduled condition says."""
+    """Return the message of the pod's condition PodScheduled; "" if it has none."""
     conditions = pod.get("status", {}).get("conditions", ())
     return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
 

@@ -33,7 +33,7 @@ MARKED = {
     "Kueue's": {"kueue.x-k8s.io/queue-name": "q"},
     "Run:ai's": {"phalanx.dev/workload": "runai.StatefulSet"},
 }
-"""What admission writes on the pod template, by whose keys the workload has."""
+"""The labels or annotations that admission writes on the pod template, by the system whose keys the workload has."""
 
 
 @pytest.fixture(scope="module")

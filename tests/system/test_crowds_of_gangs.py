@@ -1,7 +1,7 @@
 """Gangs that run or wait cost nothing as long as nothing changes for them, however many they are.
 
-1,000 waiting and 5,000 running for ten minutes in `make test-long`, which alone measures those that are left alone.
-Every run has fewer, which change, come and go beside others.
+In `make test-long`, 1,000 gangs wait and 5,000 run for ten minutes. Only there is the cost of unchanged gangs measured.
+In every other run there are fewer gangs, and some change, come and go.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from controlplane.control_plane import wait_until
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(crowd().patience), pytest.mark.timed]
 
 ROUND_SECONDS = 0.1
-"""What a round without work may take on a machine that has a core for it."""
+"""The most that a round without work may take on a machine with a free core."""
 START_SECONDS = 1.0
 """From the last pod created to both bound, likewise; a shared machine gets more."""
 PATIENCE = 10.0
@@ -135,7 +135,7 @@ def changing(phalanx: Phalanx, names: list[str]) -> Iterator[list[float]]:
     def write() -> None:
         due = time.monotonic()
         while not over.wait(max(0.0, due - time.monotonic())):
-            due = max(due + _WRITERS / CHANGES, time.monotonic() - 1.0)  # what is late is made up for, within limits
+            due = max(due + _WRITERS / CHANGES, time.monotonic() - 1.0)  # catch up on late writes, of at most 1 s
             with lock:
                 name, number = next(turns)
             change = {"spec": {"minMember": 2 + number % 7}}
@@ -206,7 +206,7 @@ def test_empty_pod_groups_and_their_mirrors_hold_no_other_gang_up(steady: Phalan
 
 
 def there(phalanx: Phalanx, names: list[str]) -> set[str]:
-    """Those of these Gang objects that there are."""
+    """Return the names of these Gang objects that exist."""
     gangs = phalanx.cluster.request("GET", GANGS)["items"]
     return {each["metadata"]["name"] for each in gangs} & set(names)
 

@@ -96,8 +96,9 @@ def test_a_worker_more_waits_for_the_rack_and_one_less_gives_its_room_back(racks
 
 @pytest.mark.long
 def test_a_pod_that_fails_is_made_again_in_its_place(racks: Phalanx) -> None:
-    """The operator deletes a pod that ends by a signal and makes another; a rival of equal priority waits for the node
-    from before, and does not get it.
+    """The operator deletes a pod that ends by a signal, and creates another one in its place.
+
+    A rival gang of equal priority waits for the node of the deleted pod and does not get it.
     """
     made = job()
     for role in made["spec"]["pytorchReplicaSpecs"].values():

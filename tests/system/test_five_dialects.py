@@ -23,14 +23,14 @@ Object = dict[str, Any]
 
 
 def node(number: int) -> Object:
-    """A node that lies somewhere in everybody's topology."""
+    """Return a node with a place in the topology of every dialect."""
     place = "1" if number < 6 else "2"
     labels = {SPINE: f"s{place}", ASW: f"a{place}", POD: f"p{place}", RACK: f"r{place}"}
     return node_manifest(f"n{number}", labels)
 
 
 def cluster_objects() -> list[Object]:
-    """Everybody's topologies and queues."""
+    """Return the cluster-wide topologies and queues of all dialects."""
     layers = [
         {"labelKey": [POD], "topologyLayer": "PoDTopologyLayer"},
         {"labelKey": [ASW], "parentTopologyLayer": "PoDTopologyLayer", "topologyLayer": "ASWTopologyLayer"},
@@ -109,7 +109,7 @@ def requests() -> list[Object]:
 
 
 def system_of(event: WatchEvent) -> str:
-    """Whose pod an event is about."""
+    """Return the system of the pod that the event is about."""
     return event.name.split("-")[0]
 
 

@@ -41,7 +41,7 @@ KUEUE: Object = {
         }
     ],
 }
-"""What shows that Kueue runs here. Nothing of it answers: it is asked about a kind that nobody uses."""
+"""The webhook configuration by which Kueue is detected. No process answers it: its kind is not used here."""
 
 
 def gang(name: str, size: int, **spec: object) -> Object:
@@ -132,7 +132,7 @@ def test_gangs_and_jobs_share_one_quota_and_give_it_back(phalanx: Phalanx) -> No
 
 
 def test_a_gang_waits_for_its_queue_and_for_its_turn_in_it(phalanx: Phalanx) -> None:
-    """Of a strict queue: an older Gang has no quota, and nobody goes before it, though another would fit."""
+    """In a strict queue an older Gang waits for quota. No younger gang passes it, even if that gang would fit."""
     start(phalanx)
     phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
     queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/metax-pool"
@@ -156,7 +156,7 @@ def test_a_gang_waits_for_its_queue_and_for_its_turn_in_it(phalanx: Phalanx) -> 
 
 
 def test_where_kueue_itself_runs_a_gang_waits_until_its_queues_are_adopted(phalanx: Phalanx) -> None:
-    """One that has started is ours to its end, with the member that replaces another."""
+    """A gang that has started stays with Phalanx to its end, including the replacement of a member."""
     start(phalanx)
     phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
     phalanx.apply_once_told("waits for 2 more pods", gang("begun", 2))

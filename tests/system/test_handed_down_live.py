@@ -38,7 +38,7 @@ def racks(phalanx: Phalanx) -> Phalanx:
 
 
 def job() -> Object:
-    """What a Job of four pods says, of which each fills a node and goes on."""
+    """Return the spec of a Job of four long-running pods, of which each fills a node."""
     container = {"name": "c", "image": "b", "resources": {"requests": {"cpu": "6"}}}
     pod = {"restartPolicy": "Never", "containers": [container]}
     template = {"metadata": {"annotations": {GOES_ON: "true"}}, "spec": pod}
@@ -123,7 +123,7 @@ def test_every_job_of_a_cron_job_is_a_gang_by_other_systems_keys(phalanx: Phalan
 @others
 @pytest.mark.usefixtures("definitions")
 def test_what_an_app_wrapper_holds_is_a_gang_by_other_systems_keys(phalanx: Phalanx, dialect: str) -> None:
-    """What its operator makes is made by the test."""
+    """The test creates the objects that the AppWrapper's operator would create."""
     apply_two_racks(phalanx, 7, dialect)
 
     def make(name: str) -> None:

@@ -31,7 +31,7 @@ MERGE = "application/merge-patch+json"
 BUSY = numbered("busy", 30)
 PAUSE_SECONDS = 0.5
 EVICTING = 4
-"""Each fourth gang has to evict somebody for each of its members."""
+"""Each fourth gang has to evict one pod for each of its members."""
 
 
 class Load:

@@ -112,7 +112,7 @@ def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
     guide.apply("node-labels/topology-labels.yaml")
     labels = ("nvidia.com/nvswitch.present=true", "gpu.topology/interconnect=nvswitch")
     phalanx.cluster.kubectl("label", "node", "dgx-h100-01", *labels)
-    # Step 4: no restart is needed; what admission cannot place is said
+    # Step 4: no restart is needed; admission warns about levels that it cannot place by
     told = guide.apply("tas-config.yaml")
     for level in ("gpu", "numa-node"):
         assert f'"{level}" lies below the node: pods are placed on nodes, and the node chooses inside' in told

@@ -1,7 +1,7 @@
 """The leader is killed in the middle of a release, again and again, while others wait to lead.
 
 leader   ── release ● ● ● │ SIGKILL
-next           waits for the Lease ·········· leads ── release ● ● ●      or, where somebody of higher priority has
+next           waits for the Lease ·········· leads ── release ● ● ●      or, if pods of higher priority have
 gang          1 2 3 ······························ 3 4 5 6 whole           taken the rest: evicts the first three
 
 200 times in `make test-long`; fewer in every run, which shares its machine, and is given more time.
@@ -38,7 +38,7 @@ NODES = numbered("node", 12)
 PODS = "/api/v1/namespaces/default/pods"
 GANGS = "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"
 IN_FLIGHT_SECONDS = 0.5
-"""What the dead one has sent comes within this time; what the next one sends comes later."""
+"""Writes of the killed leader arrive within this time; writes of the next leader come later."""
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
@@ -111,7 +111,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one gang. `partly`: seconds between its first member bound and all bound, or none left to run."""
+    """The result for one gang. `partly`: seconds from its first bound member until all are bound or none is left."""
 
     size: int
     torn: bool
@@ -186,7 +186,7 @@ def one_kill(phalanx: Phalanx, doom: Doom, candidates: Candidates, number: int, 
         phalanx.wait(lambda: bool(doom.killed_at), "the leader to be killed")
         time.sleep(IN_FLIGHT_SECONDS / 2)
         left = held_back(recorder.events, names)
-        taking &= len(left) < size  # else nobody was let go, and somebody else has the room
+        taking &= len(left) < size  # otherwise no member was released, and another pod has the capacity
         takers = [at_node(f"taker-{number}-{place}", node) for place, node in enumerate(left.values()) if node]
         if taking:
             phalanx.cluster.create(PODS, takers)

@@ -1,4 +1,4 @@
-"""What Koordinator's manuals promise beside the guide's examples: edits, times, groups, policies, switches.
+"""Features of Koordinator's manuals beyond the guide's examples: edits, times, groups, policies, switches.
 
 ClusterTopologyLayer
 ├── spine-0: block-0 (node-0, node-1, node-2), block-1 (node-3, node-4)

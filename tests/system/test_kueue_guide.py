@@ -63,7 +63,7 @@ def await_job(phalanx: Phalanx, job: str, count: int) -> list[str]:
 
 
 def await_queue(phalanx: Phalanx, columns: list[str]) -> None:
-    """Wait until kubectl shows this of the LocalQueue: name, ClusterQueue, gangs that wait, gangs that were let go."""
+    """Wait until kubectl shows these columns of the LocalQueue: name, ClusterQueue, waiting gangs, released gangs."""
 
     def shown() -> list[str]:
         lines: str = phalanx.cluster.kubectl("get", "localqueue", "training", "--no-headers")

@@ -1,4 +1,4 @@
-"""Gangs that are there before anybody leads: the first leader shows each by one Gang object, with its status.
+"""Gangs that exist before any controller leads: the first leader shows each by one Gang object, with its status.
 
 objects  ● nodes ● PodGroup ● Job ● pods
 leader                                   ● starts: makes the mirror, plans, marks the mirror, sees its own mirror

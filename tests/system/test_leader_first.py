@@ -41,7 +41,7 @@ def apply_quota(phalanx: Phalanx, pods: int) -> None:
 
 
 def await_known(phalanx: Phalanx) -> None:
-    """Wait until the controller minds the quota: with another gang that is too large for it. Its watch may be late."""
+    """Wait until the controller has read the quota, by another gang that is too large for it. Its watch may be late."""
     early = stateful_set("early")
     early["spec"]["replicas"] = 4
     phalanx.submit(early)
@@ -108,7 +108,7 @@ BY_SETTING = UNWANTED.format("the controller's --no-placeholders says", "have th
 
 
 def await_unwanted(phalanx: Phalanx, told: str) -> None:
-    """Wait until the gang says that no room is held and what to do. Nothing of it was let go."""
+    """Wait until the gang reports that no capacity is reserved and what to do. None of its pods is released."""
     phalanx.wait(lambda: phalanx.status("w").get("message") == told, "the gang to say what to do")
     assert phalanx.status("w")["reason"] == "MembersMissing"
     assert phalanx.pod("w-0")["spec"]["schedulingGates"]

@@ -48,7 +48,7 @@ MOST_SHARE = 0.01
 
 @pytest.fixture(scope="module")
 def installation() -> Iterator[Installation]:
-    """A control plane of this module's own, with nodes in racks of ten and somebody who may look."""
+    """A control plane of this module's own, with nodes in racks of ten and a user who may view the page."""
     with Installation(LONG_LEASES) as installed:
         plane = installed.plane
         plane.add_nodes(node_manifest(f"n{at:04}", {RACK: f"r{at // 10:03}"}, 16) for at in range(NODES))

@@ -28,9 +28,11 @@ R1 = ["n0", "n1", "n2", "n3"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kind and its operator. `rank`: the pod labels of its rank, if any; `count`: the fields of how many pods there
-    are, besides those that are always there (`others`); `in_order`: what its spec says for some pods to come first,
-    if it can; `first`: how many those are.
+    """A kind and its operator.
+
+    `rank`: the pod labels of its rank, if any. `count`: the fields for the number of pods, besides those that always
+    exist (`others`). `in_order`: the spec by which some pods come first, if the kind can do that. `first`: the number
+    of those pods.
     """
 
     operator: str

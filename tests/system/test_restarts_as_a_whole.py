@@ -1,4 +1,6 @@
-"""A gang with `onFailure: Restart` that loses a member: it starts anew where all of it has a place, or is told why not.
+"""A gang with `onFailure: Restart` that loses a member.
+
+It restarts where there is capacity for the whole gang, or reports why it does not.
 
 r1: n1 n2 n3 (n0 is full)      r2: n4 n5 n6      a member fills a node, and all must be in one rack
 """
@@ -58,7 +60,7 @@ def template(**spec: Any) -> Object:
 
 
 def stateful_set() -> Object:
-    """Its pods are made at once, and made again under their names."""
+    """Return a StatefulSet that creates its pods all at once, and recreates them under their names."""
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -119,7 +121,7 @@ def lose_one(phalanx: Phalanx) -> None:
 
 
 def fill(phalanx: Phalanx, rack: str) -> None:
-    """Nobody has room there any more."""
+    """Fill all nodes of the rack but n0, so that it has no free capacity."""
     phalanx.submit(
         *(pod(f"full-{node}", cpu=6, nodeName=node) for node in RACKS if RACKS[node] == rack and node != "n0")
     )
