@@ -252,7 +252,7 @@ def test_every_right_is_granted_once_and_used(installation: Installation) -> Non
 
 
 def test_nothing_was_asked_for_that_is_not_granted(installation: Installation) -> None:
-    """In a namespace that ends nobody may create objects. The API server refuses that with the same status."""
+    """In a terminating namespace no user may create objects. The API server refuses that with the same status."""
     refused = [
         (str(right_of(each)), each["responseStatus"].get("message", ""))
         for each in installation.requests()

@@ -2,8 +2,9 @@
 
     held-0..3 gated, nominated to spine-1   ── scheduler restarts ──►   intruder wants node-5, all of it
 
-1.37: the new scheduler counts the nominations, the intruder waits. Before: it does not, the intruder gets the node, and
-the gang, of which nothing was let go yet, is planned again and starts whole elsewhere.
+From Kubernetes 1.37 on, the new scheduler counts the nominations, and the intruder waits. Before, it does not count
+them, and the intruder gets the node. No member of the gang is released by then: it is planned again and starts whole
+elsewhere.
 """
 
 import threading

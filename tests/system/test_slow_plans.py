@@ -1,4 +1,4 @@
-"""A gang whose answer takes long, on a real control plane: nobody else waits for it, and it gets its place in the end.
+"""A gang that is slow to plan, on a real control plane: no other gang waits for it, and it is placed in the end.
 
 hog   asked ── 3 s, nothing found ──┬────────── 36 s more ──────────┤ placed
 team              runs              ├ loses a member, gets another  ┤

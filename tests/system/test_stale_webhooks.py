@@ -123,7 +123,7 @@ def test_replicas_that_see_the_cluster_late_lose_and_double_nothing(phalanx: Pha
                 phalanx.await_bound(numbered(name, SIZE))
                 phalanx.cluster.kubectl("delete", "pod", f"{name}-1", "--force", "--grace-period=0")
                 phalanx.submit(pod(f"{name}-1", name))
-            elif number % 4:  # all do, before or after they are let go
+            elif number % 4:  # all pods are replaced, before or after their release
                 phalanx.cluster.kubectl("delete", "pod", *numbered(name, SIZE), "--force", "--grace-period=0")
                 phalanx.submit(*(pod(each, name) for each in numbered(name, SIZE)))
         for number in range(GANGS):

@@ -115,19 +115,19 @@ def field_of(manifest: Object, case: Case) -> tuple[str, Object]:
 
 
 def suspended(phalanx: Phalanx, case: Case) -> bool:
-    """What it says."""
+    """Return the value of the workload's field `suspend`."""
     return bool(field_of(phalanx.cluster.request("GET", row_path(case)[0]), case)[1].get("suspend"))
 
 
 def kubectl(phalanx: Phalanx, *arguments: str) -> str:
-    """What a user types, and what he reads."""
+    """Run kubectl as a user does; return its output and warnings as one line."""
     answer = phalanx.cluster.kubectl_result(*arguments)
     assert answer.returncode == 0, answer.stderr
     return one_line(answer.stdout + answer.stderr)
 
 
 def command(told: str) -> list[str]:
-    """The arguments of the command that a warning tells of."""
+    """Return the arguments of the command that a warning names."""
     (found,) = re.findall(r"kubectl (-n .*?-p '[^']*')", told)
     return shlex.split(found)
 

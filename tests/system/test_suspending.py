@@ -46,7 +46,7 @@ def running(phalanx: Phalanx) -> int:
 
 
 def suspended(phalanx: Phalanx) -> bool:
-    """What the Job says."""
+    """Return whether the Job is suspended."""
     return bool(phalanx.cluster.request("GET", JOB)["spec"]["suspend"])
 
 

@@ -39,7 +39,7 @@ def both(control_plane: ControlPlane) -> Iterator[tuple[Running, Running]]:
 
 @pytest.fixture
 def dialect() -> str:
-    """Whose keys are used where a test does not say."""
+    """The system whose keys are used, unless a test sets another one."""
     return "ours"
 
 
@@ -60,7 +60,7 @@ def racks(both: tuple[Running, Running], phalanx: Phalanx, dialect: str) -> Phal
 
 
 def train_job(nodes: int, dialect: str = "ours") -> Object:
-    """One of so many pods in one rack, of which each fills a node."""
+    """Return a TrainJob of this number of pods in one rack, of which each fills a node."""
     found: Object = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",

@@ -113,7 +113,7 @@ def test_all_gates_are_opened_everything_of_ours_goes_and_what_runs_stays(phalan
 
 
 def definitions(phalanx: Phalanx) -> set[str]:
-    """Those of ours that are there."""
+    """Return the names of the product's own CustomResourceDefinitions that exist."""
     ours = {each["metadata"]["name"] for each in custom_resource_definitions()}
     found = phalanx.cluster.request("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
     return ours & {each["metadata"]["name"] for each in found}

@@ -1,4 +1,4 @@
-"""Who asked for nothing is never touched; who asked once may ask again."""
+"""A pod of no gang is never touched. Applying the same objects again changes nothing."""
 
 import re
 

@@ -40,7 +40,7 @@ VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurati
 
 
 def document(name: str) -> Object:
-    """One of the files."""
+    """Return the content of one of the example files."""
     found: Object = yaml.safe_load((FILES / f"{name}.yaml").read_text())
     return found
 
@@ -68,7 +68,7 @@ def kinds(phalanx: Phalanx) -> Phalanx:
 
 
 def created(phalanx: Phalanx, manifest: Object, *, dry: bool = True) -> str:
-    """What kubectl says of an object that is applied."""
+    """Apply the object (a dry run if `dry`), and return the warnings and errors that kubectl prints."""
     options = ["--dry-run=server"] if dry else []
     answer = phalanx.cluster.kubectl_result("apply", *options, "-f", "-", stdin=yaml.safe_dump(manifest))
     return one_line(answer.stderr)
