@@ -45,7 +45,7 @@ _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
 def member(name: str, of: str = "llm", *, cpu: int = 4, gated: bool = True, **spec: Any) -> Object:
-    """A pod of a gang, as the webhook lets it into the cluster."""
+    """Return a member of a gang, as the webhook admits it."""
     gates = {"schedulingGates": [{"name": GATE}]} if gated else {}
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
     labels = {"phalanx.dev/gang": of, "phalanx.dev/dialect": "phalanx"} if of else {"app": name}
@@ -83,7 +83,7 @@ class Scene:
         self.ready(name)
 
     def ready(self, name: str) -> None:
-        """Its kubelet says so."""
+        """Report the pod as ready, as its kubelet does."""
         ready = {"type": "Ready", "status": "True"}
         self.api.ask("PATCH", f"{PODS}/{name}/status", {"status": {"phase": "Running", "conditions": [ready]}}, _MERGE)
 
@@ -92,7 +92,7 @@ class Scene:
         self.api.ask("DELETE", f"{PODS}/{name}", _NOW)
 
     def pod(self, name: str) -> Object:
-        """One pod; empty where it is not there."""
+        """Return the pod; empty if it does not exist."""
         with suppress(RefusedError):
             return self.api.ask("GET", f"{PODS}/{name}")
         return {}
@@ -109,11 +109,11 @@ class Scene:
         return {}
 
     def nominated(self, *names: str) -> list[str]:
-        """Where room is held for the pods."""
+        """Return the nominated nodes of the pods, "" for a pod without one."""
         return [self.pod(each).get("status", {}).get("nominatedNodeName", "") for each in names]
 
     def gated(self, name: str) -> bool:
-        """Whether it is held back."""
+        """Return whether the pod has the gate."""
         return bool(self.pod(name).get("spec", {}).get("schedulingGates"))
 
     def nodes(self, *names: str) -> list[str]:
@@ -238,6 +238,6 @@ def leading(scene: Scene, folder: Path, settings: Settings = SETTLED) -> Iterato
 
 
 def place(scene: Scene, names: Sequence[str] = ("a", "b"), **spec: Any) -> None:
-    """A gang comes with its members."""
+    """Create a gang and its members."""
     scene.api.create(GANGS, gang())
     scene.api.create(PODS, *(member(name, **spec) for name in names))

@@ -90,7 +90,7 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
         *,
         standing: Iterable[Decision],
     ) -> Iterable[Sequence[Decision]]:
-        """As ever, each gang by itself; a hard one takes its time."""
+        """Plan each gang by itself with the real planner. A slow gang moves the clock."""
         standing = list(standing)
         for each in gangs:
             (tier,) = real([each], snapshot, topologies, options, standing=standing)
@@ -103,7 +103,7 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
             yield tier
 
     def make(name: str, seconds: float, proof: Proof = Proof.UNPROVEN) -> None:
-        """It takes so many seconds until there is a proof; before there is a plan (Feasible) or nothing."""
+        """Make a gang need so many seconds for a proven plan. With less time its result has this weaker `proof`."""
         hard[name] = seconds, proof
 
     monkeypatch.setattr(solving, "plan_in_turn", planned)

@@ -25,7 +25,7 @@ LOW, OURS, HIGH = 1, 10, 100
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A pod. `ours`: it is a member. `let_go`: where its release pinned it."""
+    """A pod. `ours`: it is a member. `let_go`: the node to which its release pinned it."""
 
     name: str
     ours: bool
@@ -68,7 +68,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write of a leader: the object (None: the record) as it was seen, and as it is to be."""
+    """One write of a leader: the object as it was read (None: the record), and the object after the write."""
 
     seen: Thing | None
     wanted: Thing | None = None

@@ -22,7 +22,7 @@ NO = Outcome.UNPLACEABLE
 
 @pytest.fixture
 def bench() -> Bench:
-    """Its clock is the planner's, and that of what solves take."""
+    """A planner whose clock also counts the time of solves."""
     return Bench()
 
 
@@ -31,7 +31,7 @@ def of_three(name: str, namespace: str = "default") -> Gang:
 
 
 def with_spec(gang: Gang, **fields: object) -> Gang:
-    """The gang whose last pod says something else of itself."""
+    """Return the gang with these fields changed in the spec of its last pod."""
     *others, last = gang.members
     spec = msgspec.structs.replace(last.pod.spec, **fields)
     return replace(gang, members=(*others, replace(last, pod=msgspec.structs.replace(last.pod, spec=spec))))

@@ -97,7 +97,7 @@ WRITTEN = {
     "a gang that asks for nothing, by the first version": ({}, "6aacd10982c6"),
     "the same, by the second version": ({}, "2-885b362706be"),
 }
-"""Digests as they stand in clusters: no version of the program may come to others."""
+"""Digests that exist in clusters: every version of the program must compute the same ones."""
 
 
 @pytest.mark.parametrize(("asked", "digest"), WRITTEN.values(), ids=WRITTEN)
@@ -108,5 +108,5 @@ def test_an_upgrade_plans_nobody_anew(asked: dict[str, Any], digest: str) -> Non
 
 
 def test_a_field_that_says_nothing_is_no_part_of_a_digest() -> None:
-    """So that one which comes with a later version changes the digest of no gang that does not use it."""
+    """Then a field of a later version does not change the digest of a gang that does not use the field."""
     assert request_digest(replace(gang(), node_affinity=NodeAffinity())) == request_digest(gang())

@@ -1,4 +1,4 @@
-"""The controller as it is started, on the local API server: it waits for its lease, leads, gives it up, loses it."""
+"""The controller program on the local API server: it waits for its lease, leads, releases the lease, loses it."""
 
 import gc
 import threading

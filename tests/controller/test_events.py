@@ -1,4 +1,4 @@
-"""Events on a real API server: written, readable where people look, and never in the way."""
+"""Events on a real API server: they are written, users can read them, and they never block the controller."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""In whose turn a round writes what is not urgent, and for how long."""
+"""The order of namespaces in which a round makes writes that are not urgent, and the time limit for them."""
 
 from types import SimpleNamespace
 from typing import cast

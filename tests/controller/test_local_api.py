@@ -1,4 +1,4 @@
-"""The local API server says what a real one says, request by request: tests that rest on it rest on Kubernetes."""
+"""The local API server answers as a real one, request by request, so that tests on it are true of Kubernetes."""
 
 from collections.abc import Iterator
 from pathlib import Path

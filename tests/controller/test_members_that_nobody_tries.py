@@ -21,7 +21,7 @@ _MERGE = "application/merge-patch+json"
 
 @pytest.fixture
 def known(scene: Scene) -> Scene:
-    """The scene with the ConfigMap in which schedulers are noted, as it is installed."""
+    """The scene with the ConfigMap of observed schedulers, as the installation creates it."""
     scene.api.create(CONFIGS, {"metadata": {"name": NAME}})
     return scene
 

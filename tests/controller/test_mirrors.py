@@ -42,7 +42,7 @@ def existing(*manifests: Manifest) -> GangObjects:
 
 
 def marked(manifest: Manifest) -> dict[str, Any]:
-    """A mirror as it is once the controller has written its status."""
+    """Return a mirror with the status that the controller has written."""
     return {**manifest, "status": {"mirrors": claim_of(manifest)}}
 
 
@@ -108,7 +108,7 @@ def of_every_wish() -> Gang:
 
 
 def test_a_mirror_is_what_the_api_server_gives_back() -> None:
-    """Else it is written again in every round, and one that has no mark yet is made twice."""
+    """Otherwise the mirror is written again in every round, and a mirror without a mark is created twice."""
     wanted = mirror(of_every_wish())
     stored = msgspec.json.decode(msgspec.json.encode(wanted))
     assert not differs(stored, wanted)

@@ -32,7 +32,7 @@ _MERGE = "application/merge-patch+json"
 
 
 def come(scene: Scene, **annotations: str) -> Iterator[None]:
-    """The workload comes; each step after that is one of its pods."""
+    """Create the workload. Each later step creates one of its pods."""
     row = ROWS["LeaderWorkerSet"]
     manifest: Any = as_admitted(row.manifest(gang="true", required="rack", **annotations), Sources())
     spec = manifest["spec"]
@@ -54,13 +54,13 @@ def placeholders(scene: Scene) -> list[Object]:
 
 
 def await_held(scene: Scene) -> None:
-    """Wait until the leader runs, and room is held for the worker."""
+    """Wait until the leader pod runs, and capacity is reserved for the worker."""
     scene.finish("w-0")
     scene.api.wait(lambda: len(placeholders(scene)) == 1, "room to be held")
 
 
 def await_told(scene: Scene, message: str) -> None:
-    """Wait until the gang says this. It is held back as a whole."""
+    """Wait until the gang has this message, and check that all its pods are gated."""
     scene.api.wait(lambda: scene.status("w-0").get("message") == message, "the gang to say what to do")
     status = scene.status("w-0")
     assert (status["phase"], status["reason"]) == ("Waiting", "MembersMissing")

@@ -42,13 +42,13 @@ def bench() -> Bench:
 
 
 def unreadable(made: Pod) -> Pod:
-    """The pod, as no reader would let it in."""
+    """Return the pod with a value that no reader accepts."""
     asking = Container(name="c", resources=ResourceRequirements(requests={"cpu": "abc"}))
     return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, containers=(asking,)))
 
 
 def with_quota() -> ClusterView:
-    """A namespace with a quota that has room."""
+    """Return a namespace's ResourceQuota that is not used up."""
     written = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"cpu": "100"}}}
     there = picture()
     quotas = {"default": (msgspec.convert(written, ResourceQuota),)}
@@ -56,7 +56,7 @@ def with_quota() -> ClusterView:
 
 
 def odd(**more: Any) -> Gang:
-    """One whose pod to come asks for an amount that is none."""
+    """Return a gang whose expected pod requests an invalid amount."""
     return replace(named("odd", pod("o-0"), unreadable(coming("o-1"))), **more)
 
 
@@ -207,7 +207,7 @@ def raising(real: Callable[..., Any], of: Callable[..., object], at: object = "o
 
 
 def failing_at(name: str, real: Callable[..., str]) -> Callable[..., str]:
-    """An error of ours, which shows at one gang."""
+    """Return `real` with an internal error for the gang of this name."""
 
     def fault(taking: Taking, decision: Any, gang: Gang, question: Any) -> str:
         if gang.key.name == name:

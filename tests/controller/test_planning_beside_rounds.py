@@ -1,4 +1,4 @@
-"""Planning goes on beside the rounds: what a round knows before, while and after a question is answered.
+"""Planning runs beside the rounds: the result of a round before, during and after a planning request.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -22,7 +22,7 @@ from solver.plan import Proof
 
 @pytest.fixture
 def bench() -> Bench:
-    """Its clock is the planner's, and that of what solves take."""
+    """A planner whose clock also counts the time of solves."""
     return Bench()
 
 
@@ -193,7 +193,7 @@ def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_ch
 
 
 def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> None:
-    """The hog goes on in the patient lane; the pair, which comes later and is less important, is placed meanwhile."""
+    """The hog continues in the slow lane. The pair, which is younger and of lower priority, is placed meanwhile."""
     hog, pair = named("hog", *members("h", 3, 20)), named("pair", *members("p", 2))
     slow("hog", 1000.0)
     bench.round(hog)
@@ -339,7 +339,7 @@ def test_gangs_that_come_together_are_planned_together(bench: Bench) -> None:
 def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even what sets the faulty gang aside gets through."""
+    """Even the fallback that isolates the faulty gang fails."""
 
     def failing(*_: object, **__: object) -> Iterable[Sequence[Decision]]:
         """Nothing works."""

@@ -20,7 +20,7 @@ _CALM = 30
 
 
 class Releases(RuleBasedStateMachine):
-    """Two leaders, a scheduler, and others."""
+    """Two leaders, a scheduler, and other users."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,17 +37,17 @@ class Releases(RuleBasedStateMachine):
 
     @rule()
     def go_on(self) -> None:
-        """A leader looks, and all its writes arrive."""
+        """A leader reads the cluster, and all its writes arrive."""
         self.carry_out(self.world.look())
 
     @rule(mask=st.integers(0, 7))
     def go_on_in_part(self, mask: int) -> None:
-        """A leader looks, and some of its writes arrive; the others fail, or it dies between them."""
+        """A leader reads the cluster, and some of its writes arrive. Others fail, or the leader dies between them."""
         self.carry_out(self.world.look(), mask)
 
     @rule(who=LEADERS)
     def look(self, who: int) -> None:
-        """A leader looks; what it saw may be long ago when it writes."""
+        """A leader reads the cluster. Its writes may come much later."""
         self.looks[who] = self.world.look()
 
     @rule(who=LEADERS, mask=st.integers(0, 7))
@@ -71,7 +71,7 @@ class Releases(RuleBasedStateMachine):
     @precondition(lambda self: len(self.world.members()) < SIZE)
     @rule()
     def come(self) -> None:
-        """A member comes, or one in the place of another."""
+        """A new member is created, or a replacement of a member."""
         self.world.add("m", gated=True)
 
     @precondition(lambda self: self.world.members())
@@ -122,7 +122,7 @@ class Releases(RuleBasedStateMachine):
         assert len(set(nodes)) == len(nodes)
 
     def teardown(self) -> None:
-        """Calm comes: the gang is whole, or back at the start. Once all others have left it is whole in any case."""
+        """After a calm period the gang is whole or at the start. Without other pods the gang is whole in any case."""
         self.calm()
         assert self.whole() or self.at_the_start() or (self.world.robbed and self.told())
         for each in [each for each in self.world.things.values() if not each.ours]:
@@ -131,7 +131,7 @@ class Releases(RuleBasedStateMachine):
         assert self.whole(), (self.world.things, self.world.record, self.world.look().step)
 
     def calm(self) -> None:
-        """One leader whose writes arrive, a scheduler that tries all, and what ends is gone."""
+        """Let one leader's writes arrive, let the scheduler try all pods, and let ending pods end."""
         for _ in range(_CALM):
             while len(self.world.members()) < SIZE:
                 self.world.add("m", gated=True)
@@ -158,7 +158,7 @@ class Releases(RuleBasedStateMachine):
         return len(self.world.members()) == SIZE and all(each.bound for each in self.world.members())
 
     def at_the_start(self) -> bool:
-        """Whether all are held back and hold no room; those that run have been lost for others only."""
+        """Return whether all members are gated without reserved capacity, except those lost to other pods."""
         waiting = [each for each in self.world.members() if not each.bound]
         return all(each.gated and not each.nominated for each in waiting) and (
             len(waiting) == SIZE or self.world.robbed

@@ -80,8 +80,11 @@ def pod(name: str, *, namespace: str = "default", on: str = "", nominated: str =
 
 
 def picture(*pods: Pod, without: str = "", beside: str = "", **changed: Any) -> ClusterView:
-    """The cluster with these pods and what is written `beside`; `without` an object's name; `changed`: fields of pool's
-    spec.
+    """Return a cluster view with these pods.
+
+    :param without: the name of an object that is left out.
+    :param beside: more objects, as YAML.
+    :param changed: fields of the spec of the ClusterQueue pool.
     """
     objects = [
         each for each in yaml.safe_load_all(f"{OBJECTS}---{beside}") if each and each["metadata"]["name"] != without

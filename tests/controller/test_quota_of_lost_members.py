@@ -22,7 +22,7 @@ QUEUE = {"kueue.x-k8s.io/queue-name": "q"}
 NAMES = ("w-master-0", "w-worker-0")
 _DEATH = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 30}
 MEANWHILE = 1.5
-"""Seconds between the old pods and the new ones, in which the quota could be taken."""
+"""Seconds between the old pods and the new ones, in which another gang could take the quota."""
 FULL = "waits for quota: the gang needs 4 cpu, and flavor any of ClusterQueue pool has 0 of 8 left"
 
 
@@ -38,7 +38,7 @@ def furnish(scene: Scene) -> None:
 
 
 class Training:
-    """A PyTorchJob of two pods in the queue, and what its operator makes."""
+    """A PyTorchJob of two pods in the queue, and the objects that its operator creates."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene, self._row = scene, ROWS["PyTorchJob"]

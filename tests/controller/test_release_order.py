@@ -28,7 +28,7 @@ def order(of: Gang) -> list[str]:
 
 
 def sets(of: Gang, *counts: tuple[str, int]) -> Gang:
-    """The members in sets of two, each with so many that must run."""
+    """Return the gang with its members in sets of two, each with this minimum."""
     names = [name for name, _ in counts for _ in range(2)]
     members = tuple(Member(each.pod, name, None) for each, name in zip(of.members, names, strict=True))
     pod_sets = tuple(PodSet(name, 2, least) for name, least in counts)

@@ -22,7 +22,7 @@ WHY = "waits for ResourceQuota few to have room for 2 more pods"
 
 
 def waiting() -> GangRound:
-    """The first pod runs, and room is held for the others."""
+    """Return the round of a gang whose first pod runs, with capacity reserved for the expected pods."""
     of = gang(pod("a", bound="n1"), coming("b"), coming("c"))
     places = zip((each.pod for each in of.members[1:]), ("n2", "n3"), HELD, strict=True)
     held = {member.pod.metadata.uid: each for member, each in zip(of.members[1:], HELD, strict=True)}
@@ -80,7 +80,7 @@ def test_what_others_use_for_a_while_takes_nothing_back() -> None:
 
 
 def test_of_two_gangs_that_a_quota_has_no_room_for_together_the_younger_gives_its_room_back() -> None:
-    """They were planned at the same time, and neither saw the other's room."""
+    """Both gangs were planned at the same time, and neither plan saw the reserved capacity of the other."""
     older, younger = waiting(), waiting()
     key = younger.gang.key._replace(name="younger")
     younger.gang = replace(younger.gang, key=key, created="2026-02-01T00:00:00Z")
@@ -114,7 +114,7 @@ def test_of_several_whom_others_leave_too_little_one_after_the_other_gives_its_r
 
 
 def test_one_whose_charge_cannot_be_counted_keeps_its_plan_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    """No reader lets such a pod in: it would be an error of ours."""
+    """No reader accepts such a pod, so it would be an internal error."""
     broken, sound = waiting(), waiting()
     asking = Container(name="c", resources=ResourceRequirements(requests={"cpu": "abc"}))
     pods = [msgspec.structs.replace(each.pod.spec, containers=(asking,)) for each in broken.gang.members]

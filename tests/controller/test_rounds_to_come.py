@@ -24,7 +24,7 @@ ALL = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
 
 @pytest.fixture
 def bench() -> Bench:
-    """Its clock is the planner's, and that of what solves take."""
+    """A planner whose clock also counts the time of solves."""
     return Bench()
 
 

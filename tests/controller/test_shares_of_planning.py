@@ -26,7 +26,7 @@ LATE = "2026-02-01T00:00:00Z"
 
 @pytest.fixture
 def bench() -> Bench:
-    """Its clock is the planner's, and that of what solves take."""
+    """A planner whose clock also counts the time of solves."""
     return Bench()
 
 
@@ -69,7 +69,7 @@ def test_those_that_fit_nowhere_get_their_answers_namespace_by_namespace(bench: 
 
 
 def test_when_room_comes_free_the_oldest_is_first_again(bench: Bench) -> None:
-    """Counting is for those alone who have no place: of two that have one, the older is asked with the younger."""
+    """Counting defers only gangs without a place. Of two gangs with a place, the older is planned with the younger."""
     full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2")]
     crowd, old = enormous(3), named("old", *members("o", 2), namespace="greedy")
     late = named("late", *members("l", 2), namespace="modest", created=LATE)
@@ -138,7 +138,7 @@ def test_all_of_one_namespace_are_told_before_one_is_told_again(bench: Bench) ->
 
 
 def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_behind(bench: Bench) -> None:
-    """An answer to what was asked before is of no use; the next turn is not its own again."""
+    """The answer to an earlier request is useless. The next round-robin share does not go to the same gang."""
     crowd, turns = enormous(3), list[str]()
     for version in range(3):
         here = picture(version=str(version))
@@ -156,7 +156,7 @@ def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_be
 def test_who_is_overdue_for_being_told_why_it_fits_nowhere_goes_before_the_patient_ones(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The prompt lane is never idle, and of those who take long there are always more."""
+    """The fast lane is never idle, and there are always more gangs that take long."""
     crowd = [named(f"crowd-{each}", *members(f"c{each}", 1_200)) for each in range(2)]
     hard = [named(f"hard-{each}", *members(f"h{each}", 1)) for each in range(4)]
     slow = slowed(bench, monkeypatch)
@@ -315,7 +315,7 @@ def served(shares: Shares, *waiting: str, most: float = 1) -> str:
 
 
 def test_who_was_away_for_a_moment_has_had_what_he_has_had() -> None:
-    """The young one's gangs are answered at once and come again in every other call; the old one waits all the time."""
+    """A gang of young is answered at once and comes again in every other call. The gang of old waits all the time."""
     shares, told = Shares(), list[str]()
     for _ in range(4):
         told.append(served(shares, "young/1", "old/1"))

@@ -23,7 +23,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Heard:
-    """Hears what is recorded."""
+    """A recorder that keeps the recorded events."""
 
     def __init__(self) -> None:
         self.notes: list[tuple[str, str]] = []

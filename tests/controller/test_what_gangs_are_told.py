@@ -79,7 +79,7 @@ def test_members_that_the_stock_scheduler_does_not_try_are_told_of_and_keep_thei
 
 
 def lost_nominations(scene: Scene, *names: str) -> None:
-    """The scheduler found no room."""
+    """Take the pods' nominations away, as the scheduler does when it finds no capacity."""
     tried = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
     for name in names:
         path, status = f"{PODS}/{name}/status", {"nominatedNodeName": None, "conditions": [tried]}

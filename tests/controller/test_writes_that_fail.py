@@ -1,4 +1,4 @@
-"""A gang goes its way on the local API server while writes fail, answers get lost, others write, and leaders die.
+"""The release of a gang on the local API server while writes fail, answers are lost, others write, and leaders die.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -136,7 +136,7 @@ def test_a_probe_that_somebody_deletes_is_sent_again_and_strange_ones_are_swept_
 def test_rounds_wait_until_they_see_what_was_written(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The watch of pods brings nothing since the nominations: on what is seen, these would be written once more."""
+    """The watch of pods delivers nothing after the nominations. A round on that state would write them again."""
     monkeypatch.setattr(echo, "PATIENCE_SECONDS", 0.2)
     scene.api.fault(WRITES["first nomination"], Fault(before=lambda: scene.api.silence("pods")))
     with leading(scene, tmp_path):
@@ -152,7 +152,7 @@ def test_rounds_wait_until_they_see_what_was_written(
 
 
 def test_a_budget_for_requests_is_kept(scene: Scene, tmp_path: Path) -> None:
-    """Where the API server asks for a pause there is one, and the gang goes on after it."""
+    """If the API server asks for a pause, the controller pauses, and the gang continues after it."""
     scene.api.fault(WRITES["plan"], refused(429, "TooManyRequests", retryAfterSeconds=1))
     with leading(scene, tmp_path) as leader:
         place(scene)

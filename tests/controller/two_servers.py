@@ -126,7 +126,7 @@ class TwoServers:
 
 
 def comparable(answer: Any, key: str = "") -> Any:
-    """Without what is different each time."""
+    """Return the answer without the values that differ each time."""
     if isinstance(answer, Mapping):
         kept = {name: each for name, each in answer.items() if name not in _LEFT_OUT}
         if "generateName" in kept:

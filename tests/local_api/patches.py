@@ -7,7 +7,7 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 _KEYS = {"conditions": "type", "schedulingGates": "name", "containers": "name"}
-"""Lists of a pod that a strategic merge patch merges item by item, and by what (patchMergeKey of core/v1)."""
+"""Lists of a pod that a strategic merge patch merges item by item, with their key (patchMergeKey of core/v1)."""
 
 
 def patched(old: Any, patch: Any, content_type: str) -> Any:
@@ -55,7 +55,7 @@ def strategic(old: Any, patch: Any, name: str = "") -> Any:
 
 
 def _merged_list(old: list[Any], patch: list[Any], key: str) -> list[Any]:
-    """Items that are there keep their places, new ones come before them (apimachinery's `normalizeElementOrder`)."""
+    """Merge lists: existing items keep their order, new ones precede them (apimachinery's `normalizeElementOrder`)."""
     new = {each[key]: each for each in patch}
     kept = [strategic(each, new.pop(each[key], {})) for each in old]
     return [*new.values(), *kept]

@@ -29,7 +29,7 @@ NEW_BUDGET = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0,
 
 
 def prepared(store: Store, at: Address, given: Mapping[str, Any]) -> Object:
-    """A pod as it is stored when it is new."""
+    """Return a new pod as it is stored."""
     spec = {
         "schedulerName": "default-scheduler",
         "terminationGracePeriodSeconds": _DEFAULT_GRACE,

@@ -41,7 +41,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change, as watches tell it."""
+    """A change, as watches deliver it."""
 
     version: int
     kind: str
@@ -78,7 +78,7 @@ class Store:
         return self.arrivals[resource]
 
     def wake_watches(self) -> None:
-        """Let every watch look again."""
+        """Let every watch check for events again."""
         with self.lock:
             for each in self.arrivals.values():
                 each.notify_all()
@@ -201,7 +201,7 @@ def conflict(at: Address, why: str) -> RefusedError:
 
 
 def not_found(at: Address) -> RefusedError:
-    """It is not there."""
+    """Return the error for an object that does not exist."""
     return RefusedError(404, "NotFound", f'{at.resource.qualified} "{at.name}" not found', **about(at))
 
 

@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 
 class Backend(Protocol):
-    """Something that serves on a port of the loopback and says whether it is ready."""
+    """A server on a port of the loopback that reports whether it is ready."""
 
     @property
     def port(self) -> int:
@@ -69,7 +69,7 @@ class Balancer:
         return self._ready
 
     def add(self, backend: Backend) -> None:
-        """Know another backend; it is used once it is ready."""
+        """Add a backend; it gets connections once it is ready."""
         self._backends = [*self._backends, backend]
         thread = threading.Thread(target=self._probe, args=(backend,), name=f"probes of {backend.port}", daemon=True)
         self._threads.append(thread)

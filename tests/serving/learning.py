@@ -23,7 +23,7 @@ class Learning:
         self._asked = 0
 
     def await_everything(self) -> None:
-        """Wait until all that has been written so far is known."""
+        """Wait until the API server knows everything that has been written so far."""
         self._asked += 1
         for kind in KINDS:
             mark = f"{kind}-{self._asked}"

@@ -31,7 +31,7 @@ MANIFESTS = Path(__file__).parents[2] / "manifests" / "default"
 PATIENCE = 180.0
 """Seconds; the API server, the replicas and their clients may have to share two slow cores. Only a failure takes it."""
 PAUSE_SECONDS = 0.02
-"""Between an answer and the next request of a client, which leave room for a replica that starts meanwhile."""
+"""Seconds between an answer and a client's next request. They leave capacity for a replica that starts meanwhile."""
 PATH = f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}"
 PODS = "/api/v1/namespaces/default/pods?dryRun=All"
 MEMBER = {
@@ -222,7 +222,7 @@ class Load:
             each.join(PATIENCE)
 
     def await_more(self, count: int = 20) -> None:
-        """Wait until so many more have been answered."""
+        """Wait until so many more requests have been answered."""
         wanted = self.answered + count
         wait_until(lambda: self.answered + len(self.failures) >= wanted, PATIENCE, "admissions")
 

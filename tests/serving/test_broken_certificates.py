@@ -99,7 +99,7 @@ def bundles(plane: ControlPlane) -> set[bytes]:
 
 
 def configuration(plane: ControlPlane, kind: str, name: str) -> dict[str, Any]:
-    """A webhook configuration as it is."""
+    """Return a webhook configuration as stored."""
     found: dict[str, Any] = plane.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
     return found
 
@@ -228,7 +228,7 @@ def test_bundles_heal_within_seconds_and_nothing_else_changes(
 
 @pytest.mark.long
 def test_a_leader_follows_its_own_schedule(plane: ControlPlane, replica: Replica) -> None:
-    """With twelve seconds to live, a certificate is replaced within as many."""
+    """A certificate with a lifetime of twelve seconds is replaced within twelve seconds."""
     quick = Schedule(leaf_lifetime=timedelta(seconds=12), introduction=timedelta(), retirement=timedelta(seconds=1))
     put(plane, tls_crt=None)
     with kept(as_controller(plane), Keeping(quick)):

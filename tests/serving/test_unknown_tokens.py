@@ -27,7 +27,7 @@ HONEST, EACH, PAUSE_SECONDS = 4, 100, 0.02
 ATTACKERS = 60
 """More than the pool of tokens has threads and places to wait."""
 TOKENS = 2000
-"""So many are shown before memory is looked at, and so many again after; twice as many as are remembered."""
+"""Tokens shown before the memory is measured, and again after: twice as many as the webhook remembers."""
 P99_SECONDS = 1.0
 SLOW_MACHINE = 5
 """How much longer than without the flood admissions may take, where the machine is too slow for the second."""
@@ -89,7 +89,7 @@ def connected(replica: Replica, source: str) -> http.client.HTTPSConnection:
 
 
 def admitted(replica: Replica) -> list[float]:
-    """How long each admission takes (seconds) that a few clients ask for, each anew in between; all are answered."""
+    """Return the duration (seconds) of each admission that a few clients request. All requests are answered."""
     seconds: list[float] = []
     wrong: list[str] = []
     body, headers = json.dumps(REVIEW), {"Content-Type": "application/json"}

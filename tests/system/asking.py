@@ -1,4 +1,4 @@
-"""How a workload asks for one rack by an annotation of ours, and by other systems' keys: for tests of every kind."""
+"""How a workload asks for one rack, by an annotation of Phalanx and by other systems' keys: for tests of every kind."""
 
 from collections.abc import Callable, Mapping
 

@@ -44,7 +44,7 @@ def deployment(control_plane: ControlPlane) -> Deployment:
 
 @pytest.fixture
 def controller_options() -> tuple[object, ...]:
-    """With what the controller is started; a file of tests may say it otherwise."""
+    """Command-line options of the controller; a file of tests may override them."""
     return ()
 
 

@@ -33,7 +33,7 @@ class Request:
 
 
 class _Server(ThreadingHTTPServer):
-    """Clients of a crash test go away in the middle of anything: nothing to tell about."""
+    """A server that logs no error when a client disconnects: crash tests kill their clients."""
 
     daemon_threads = True
 

@@ -37,7 +37,7 @@ Object = dict[str, Any]
 
 
 def ready(port: int) -> bool:
-    """Whether the server at this port says that it is ready."""
+    """Return whether the server at this port reports ready."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -80,8 +80,9 @@ class Phalanx:
         return answer.stdout + answer.stderr
 
     def submit(self, *objects: Mapping[str, Any]) -> None:
-        """Have these objects: the same requests as `kubectl apply`, which takes a hundred times as long to make them.
-        It is asked itself where an object is there already, and is to be changed.
+        """Create or update these objects by the same requests as `kubectl apply`, which takes a hundred times as long.
+
+        If an object already exists and is to be changed, `kubectl apply` itself is called.
         """
         for number, each in enumerate(objects):
             answer = self._created(each)
@@ -97,15 +98,16 @@ class Phalanx:
         return _NO_CLASS not in str(self._created(manifest, dry_run=True))
 
     def _created(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> Answer | None:
-        """None: there is no such kind, which kubectl may say."""
+        """Create the object; return None if its kind is not served, which kubectl then reports."""
         try:
             return self.cluster.applier.create(manifest, dry_run=dry_run)
         except UnknownKindError:
             return None
 
     def apply_once_told(self, text: str, *objects: Mapping[str, Any]) -> None:
-        """`kubectl apply` of objects as soon as the answer says this: the webhook sees a moment later what was applied
-        before.
+        """`kubectl apply` the objects as soon as a dry run reports this text.
+
+        The webhook reads earlier objects a moment after they were applied.
         """
         self.wait(lambda: text in self._told(*objects)[1], f"kubectl to say {text!r}")
         assert text in one_line(self.apply(*objects))
@@ -159,7 +161,7 @@ class Phalanx:
         self.wait(there, f"namespace {name}")
 
     def pod(self, name: str) -> Object:
-        """One pod of the default namespace as it is now."""
+        """Return a pod of the default namespace as stored now."""
         found: Object = self.cluster.request("GET", f"/api/v1/namespaces/default/pods/{name}")
         return found
 
@@ -169,7 +171,7 @@ class Phalanx:
         return items
 
     def nodes_of(self, names: Iterable[str]) -> dict[str, str]:
-        """Where the pods run; "" for one that has no node."""
+        """Return the nodes of the pods by name; "" for a pod that has none."""
         found = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in self.pods()}
         return {name: found.get(name, "") for name in names}
 
@@ -213,7 +215,7 @@ def one_line(text: str) -> str:
 
 
 def numbered(stem: str, count: int) -> list[str]:
-    """`stem-0` … as many as asked for."""
+    """Return the names `stem-0`, `stem-1`, …, `count` in all."""
     return [f"{stem}-{index}" for index in range(count)]
 
 
@@ -236,7 +238,7 @@ def pod_group(name: str, minimum: int, *strategy: tuple[str, str]) -> Object:
 
 
 def pod(name: str, group: str = "", *, cpu: int = 8, **spec: Any) -> Object:
-    """A pod of so many cpus, a member of the group where one is given."""
+    """Return a pod of so many cpus, a member of the group unless that is ""."""
     labels = {"pod-group.scheduling.sigs.k8s.io": group} if group else {}
     resources = {"requests": {"cpu": str(cpu)}}
     container = {"name": "main", "image": "busybox", "resources": resources}
@@ -260,7 +262,7 @@ def scheduled_message(pod: Object) -> str:
 
 
 def unschedulable(pod: Object) -> bool:
-    """Whether the scheduler has tried the pod and found no room."""
+    """Return whether the scheduler has tried the pod and found no node for it."""
     conditions = pod["status"].get("conditions", ())
     return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
 

@@ -27,7 +27,7 @@ GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
 
 @pytest.fixture(scope="module")
 def impatient(deployment: Deployment, control_plane: ControlPlane) -> Iterator[Phalanx]:
-    """Phalanx, whose controller waits for a scheduler three seconds only, and knows of none yet."""
+    """Phalanx with a controller that waits only three seconds for a scheduler, and has observed none yet."""
     running = Phalanx(deployment, control_plane)
     begin_anew(running)
     yield running
@@ -103,7 +103,7 @@ def member(name: str, gang: str, scheduler: str) -> Object:
 
 
 def gang(name: str, minimum: int) -> Object:
-    """A Gang of our own."""
+    """Return a Gang object."""
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": {"minMember": minimum}}
 

@@ -1,4 +1,4 @@
-"""The overlay without a webhook: policies in the API server gate members, and gangs run to their end all the same."""
+"""The overlay without a webhook: policies in the API server gate members, and gangs still run to their end."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -59,7 +59,7 @@ def tried(phalanx: Phalanx, manifest: Object) -> Object:
 
 
 def marks(stored: Object) -> dict[str, Any]:
-    """All that admission may have changed."""
+    """Return all fields that admission may have changed."""
     spec = stored.get("spec", {})
     return {
         "labels": _written(stored.get("metadata", {})),
@@ -95,7 +95,7 @@ def annotated(manifest: Object, **annotations: str) -> Object:
 
 
 def of_our_own() -> Iterator[Object]:
-    """Pods and Jobs at the edges of what each dialect takes for a member."""
+    """Yield pods and Jobs at the borders of what each dialect treats as a member."""
     yield pod("stranger")
     yield pod("empty", "")
     yield annotated(pod("both", "group"), **{"scheduling.run.ai/pod-group": "other"})

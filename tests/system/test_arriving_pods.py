@@ -31,7 +31,7 @@ def tried(phalanx: Phalanx, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def gated(event: WatchEvent) -> bool:
-    """Whether the pod is still held."""
+    """Return whether the pod still has its gate."""
     return any(each["name"] == "phalanx.dev/gang" for each in event.object["spec"].get("schedulingGates", ()))
 
 

@@ -34,7 +34,7 @@ REFUSED = (404, 409)
 
 
 class Late:
-    """Holds the first writes that match, so many, and their sender, until `deliver`; notes what comes afterwards."""
+    """Holds the first `number` matching writes and their sender until `deliver`; records the later writes."""
 
     def __init__(self, proxy: Proxy, matches: Callable[[Request], bool], number: int) -> None:
         self.sender: Program | None = None

@@ -60,7 +60,7 @@ def template(gang: str = "", queue: str = "") -> Object:
 
 
 def job(name: str, size: int, gang: str = "", queue: str = "") -> Object:
-    """A Job of such pods; with a queue and no gang it is a gang of Kueue's."""
+    """Return a Job of such pods. With a queue and no gang it is a gang of Kueue's dialect."""
     own = {QUEUE_NAME: queue} if queue else {}
     spec = {"parallelism": size, "completions": size, "completionMode": "Indexed", "template": template(gang)}
     metadata = {"name": name, "namespace": "default", "labels": own}
@@ -68,7 +68,7 @@ def job(name: str, size: int, gang: str = "", queue: str = "") -> Object:
 
 
 def start(phalanx: Phalanx) -> None:
-    """The guide's nodes, and what makes the pool but for the queue."""
+    """Create the guide's nodes, and the pool without its queue."""
     phalanx.apply_files(GUIDE / "nodes.yaml")
     phalanx.cluster.await_nodes(f"node-{index}" for index in range(11))
     phalanx.apply_files(GUIDE / "topology-and-flavor.yaml")
@@ -92,12 +92,12 @@ def await_nodes(phalanx: Phalanx, job: str, count: int) -> list[str]:
 
 
 def await_message(phalanx: Phalanx, gang: str, message: str) -> None:
-    """Wait until what the Gang says begins like this."""
+    """Wait until the Gang's message begins with this text."""
     phalanx.wait(lambda: phalanx.status(gang).get("message", "").startswith(message), f"{gang} to say {message}")
 
 
 def await_counts(phalanx: Phalanx, waiting: str, running: str) -> None:
-    """Wait until kubectl shows so many of the LocalQueue."""
+    """Wait until kubectl shows these numbers for the LocalQueue."""
 
     def shown() -> list[str]:
         lines: str = phalanx.cluster.kubectl("get", "localqueue", "training", "--no-headers")

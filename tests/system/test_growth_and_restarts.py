@@ -34,7 +34,7 @@ KUEUE_RACKS: Object = {
 
 @dataclass(frozen=True, slots=True)
 class Growing:
-    """A kind whose number of pods is changed. `at`: the fields that say it; `others`: pods that are always there."""
+    """A kind whose number of pods is changed. `at`: the fields with that number; `others`: pods that always exist."""
 
     kind: str
     at: tuple[str, ...]
@@ -78,7 +78,7 @@ def of(growing: Growing) -> Object:
 
 
 def resize(phalanx: Phalanx, growing: Growing, pods: int) -> None:
-    """Have the workload be of so many pods."""
+    """Scale the workload to so many pods."""
     patch = [{"op": "add", "path": path, "value": pods - growing.others} for path in growing.at]
     phalanx.cluster.kubectl("patch", growing.kind.lower(), "w", "--type=json", "-p", json.dumps(patch))
 
@@ -179,8 +179,9 @@ def slow_to_end(part: Any) -> Any:
 
 @contextmanager
 def besieged(phalanx: Phalanx, *nodes: str) -> Iterator[None]:
-    """For each of these nodes a pod of no gang waits, of the same priority, that the scheduler tries whenever a pod
-    there is gone. In the end none has got in.
+    """Create for each of these nodes a pod of no gang and of the same priority that waits for the node.
+
+    The scheduler tries such a pod whenever a pod on the node is gone. At the end none of them has been bound.
     """
     rivals = [rival(number_of(each)) for each in nodes]
     names = [each["metadata"]["name"] for each in rivals]

@@ -40,14 +40,14 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 @pytest.fixture(scope="module")
 def installation() -> Iterator[Installation]:
-    """A control plane of this module's own, with a strict admission and a log of what the two accounts do."""
+    """A control plane of this module's own, with strict admission and an audit log of both accounts' requests."""
     with Installation() as installed:
         yield installed
 
 
 @pytest.fixture
 def phalanx(installation: Installation) -> Iterator[Phalanx]:
-    """The words of the other system tests, on this installation."""
+    """The helpers of the other system tests, for this installation."""
     running = Phalanx(installation, installation.plane)
     yield running
     running.show_logs()
@@ -70,7 +70,7 @@ def test_the_example_happens_as_documented(installation: Installation, folder: P
 def test_a_gang_that_changes_its_mind_is_shown_as_it_is_and_said_once(
     phalanx: Phalanx, installation: Installation
 ) -> None:
-    """A member of 9 cpu fits on no node of 8: it makes the gang hopeless, and waiting again once it is gone, twice."""
+    """A member of 9 cpu fits on no node of 8. Twice it makes its gang Unplaceable, until it is deleted."""
     empty(installation.plane, webhooks=False)
     phalanx.guide_nodes()
     phalanx.submit(pod_group("changing", 2), pod("changing-0", "changing"))
@@ -399,9 +399,9 @@ def test_the_controllers_account_creates_probes_alone(installation: Installation
 
 
 def test_each_right_is_needed_taken_away_one_at_a_time(installation: Installation) -> None:
-    """The very requests that were made before are forbidden without the one right; `docs/security.md` says what breaks.
+    """Each recorded request is forbidden without the one right that it needs. `docs/security.md` says what breaks.
 
-    Both servers are stopped first: the requests are made once more in their names, without any effect.
+    Both servers are stopped first: the requests are repeated in their names, without any effect.
     """
     for name in ("webhook", "controller"):
         program = installation.plane.program(name)

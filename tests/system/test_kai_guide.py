@@ -24,7 +24,7 @@ PATIENCE = 300.0
 
 
 class Guide:
-    """The guide's cluster, and what its reader asks of it."""
+    """The guide's cluster, and the steps of its reader."""
 
     def __init__(self, phalanx: Phalanx) -> None:
         self.phalanx = phalanx
@@ -54,7 +54,7 @@ class Guide:
         return [pod["spec"].get("nodeName", "") for pod in mine]
 
     def await_nodes(self, namespace: str, group: str, count: int) -> list[str]:
-        """Wait until so many pods of the gang have nodes, and return these in order."""
+        """Wait until so many pods of the gang have nodes, and return the nodes in order."""
 
         def bound() -> bool:
             found = self.nodes(namespace, group)
@@ -64,7 +64,7 @@ class Guide:
         return sorted(self.nodes(namespace, group))
 
     def await_message(self, namespace: str, pod: str, text: str) -> None:
-        """Wait until the pod, which is still gated, says so."""
+        """Wait until the pod, which is still gated, has this message."""
 
         def said() -> bool:
             found = self.phalanx.cluster.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")

@@ -78,12 +78,12 @@ def running(phalanx: Phalanx) -> dict[str, str]:
 
 
 def expected(phalanx: Phalanx) -> int:
-    """How many pods the gang says that it has."""
+    """Return the number of pods that the gang's status expects."""
     return int(phalanx.status("w").get("members", {}).get("expected", 0))
 
 
 def make(phalanx: Phalanx, *pods: Object) -> None:
-    """Create what the operator creates."""
+    """Create the pods that the operator creates."""
     for each in pods:
         answer = phalanx.cluster.request("POST", "/api/v1/namespaces/default/pods", each)
         assert answer["kind"] == "Pod", answer

@@ -68,7 +68,7 @@ def test_an_edit_while_victims_leave_lets_the_plan_fall_and_gives_back_its_room(
 
 
 def nominations(phalanx: Phalanx, names: list[str]) -> list[str]:
-    """The nodes where room is held for the pods."""
+    """Return the nominated nodes of the pods."""
     return [phalanx.pod(name)["status"].get("nominatedNodeName", "") for name in names]
 
 

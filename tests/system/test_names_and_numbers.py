@@ -1,4 +1,4 @@
-"""Gangs of no number, and the names by which kubectl tells the kinds of several systems apart."""
+"""Gangs with invalid numbers, and the names by which kubectl distinguishes the kinds of several systems."""
 
 import pytest
 from system import Object, Phalanx

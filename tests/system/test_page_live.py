@@ -37,7 +37,7 @@ DRAINED = f"n{NODES - 1:04}"
 MEMBERS = 24
 FRESH_SECONDS = 2.0
 BUSY = 2
-"""By how much a machine that tests other things beside, and draws without a graphics card, is slower."""
+"""Factor by which a machine is slower that runs other tests, too, and draws without a graphics card."""
 PATIENCE = 300.0
 VIEWERS = 20
 BATCHES = 15
@@ -122,7 +122,7 @@ class Viewer(Thread):
         """When it heard of the first pod on a node, by node."""
 
     def nodes(self) -> int:
-        """How many nodes there are for who has just come."""
+        """Return the number of nodes that a new viewer sees."""
         return len(self._asked("").json()["nodes"])
 
     def _asked(self, since: str) -> urllib3.BaseHTTPResponse:

@@ -112,7 +112,7 @@ def case(operated: tuple[Case, Running], phalanx: Phalanx) -> Case:
 
 
 def manifest(case: Case, dialect: str, *, pods: int) -> Object:
-    """The workload, of so many pods of which each fills a node, all in one rack."""
+    """Return the workload with so many pods, of which each fills a node, all in one rack."""
     text = yaml.safe_dump(ROWS[case.kind].manifest(), sort_keys=False)
     found: Object = yaml.safe_load(text.replace("cpu: '1'", "cpu: '6'"))
     for *way, last in case.count:

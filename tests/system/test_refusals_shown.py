@@ -16,7 +16,7 @@ from system import Phalanx
 pytestmark = pytest.mark.controlplane
 
 SECONDS = 300.0
-"""Till the webhook has seen what was applied before."""
+"""The time until the webhook has read the objects that were applied before."""
 NAMESPACES = {"ack": ("net",), "kai": ("kai-scheduler",), "koordinator": ("koordinator-system",)}
 """The namespaces that the documents name."""
 DENIED = re.compile(
@@ -41,7 +41,7 @@ def shown(phalanx: Phalanx, *requests: Case) -> tuple[list[str], str]:
 
 
 def scenes(dialect: str) -> Iterator[list[Case]]:
-    """The requests of a dialect, those together that stand beside the same objects."""
+    """Yield the requests of a dialect, grouped by the objects that must exist beside them."""
     requests = sorted((each for each in cases() if each.dialect == dialect), key=lambda each: each.beside)
     for _, found in groupby(requests, lambda each: each.beside):
         yield list(found)

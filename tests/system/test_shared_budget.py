@@ -1,4 +1,4 @@
-"""Two gangs and one disruption budget on a real control plane: one eviction, whichever gang asks first."""
+"""Two gangs and one disruption budget on a real control plane: one eviction, whatever the gangs' priorities."""
 
 import pytest
 from system import Object, Phalanx, node, pod, pod_group, priority_class

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 MUST_SPINE = ("SpineLayer", "MustGather")
 HOG = 5
-"""Members of the gang that is hard to place; no other has so many."""
+"""The number of members of the gang that is hard to place; no other gang has as many."""
 TAKES = 36.0
 
 SLOW_SOLVER = f"""

@@ -39,14 +39,14 @@ def said(phalanx: Phalanx, *arguments: str) -> str:
 
 
 class Watch:
-    """A command that goes on, line by line."""
+    """A running command, read line by line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._lines: SimpleQueue[str] = SimpleQueue()
         Thread(target=lambda: [self._lines.put(each) for each in process.stdout or ()], daemon=True).start()
 
     def until(self, text: str) -> list[str]:
-        """The lines up to the one that says this."""
+        """Return the lines up to the first one that contains this text."""
         seen: list[str] = []
         until = time.monotonic() + PATIENCE
         while not seen or text not in seen[-1]:
@@ -229,7 +229,7 @@ def test_what_happens_is_told_while_it_does_and_a_shell_completes_names(phalanx:
 
 
 def environment(phalanx: Phalanx) -> dict[str, str]:
-    """Ours, with the administrator's kubeconfig: a completion knows of no other."""
+    """Return this process's environment with the administrator's kubeconfig: completion has no option for it."""
     return {**os.environ, "KUBECONFIG": str(phalanx.cluster.kubeconfig)}
 
 

@@ -1,4 +1,4 @@
-"""The other kinds of Kubeflow's training operator, asked for by our keys and others': the real one makes their pods.
+"""The other kinds of Kubeflow's training operator, by Phalanx's keys and others': the real operator creates the pods.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone. `test_real_operators` has
 more tests of its PyTorchJob. If the operator sees a pod while it ends, the pod has failed for the operator, and with it

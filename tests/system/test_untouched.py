@@ -11,7 +11,7 @@ TRAINING = numbered("training-pod", 4)
 
 
 def calls(phalanx: Phalanx) -> float:
-    """How often the API server has called any webhook of ours, by its own count."""
+    """Return the API server's own count of its calls to Phalanx's webhooks."""
     metrics = str(phalanx.cluster.request("GET", "/metrics"))
     found = re.findall(r"^apiserver_admission_webhook_request_total\{[^}]*phalanx[^}]*\} (\S+)$", metrics, re.MULTILINE)
     return sum(float(each) for each in found)

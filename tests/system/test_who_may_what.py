@@ -1,4 +1,4 @@
-"""`docs/security.md` says what each account is answered to `kubectl auth can-i`; the API server is asked."""
+"""`docs/security.md` states the answer of `kubectl auth can-i` for each account. The API server must agree."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ USERS = {
     "`phalanx-metrics`": "a-scraper",
     "`edit` in `default`": "an-editor",
 }
-"""By the heading of a column: who is asked about."""
+"""The user of each column, by the column's heading."""
 _QUESTION = re.compile(
     r"(?P<verb>\w+) (?P<what>\S+)(?: --subresource=(?P<below>\w+))?(?: -n (?P<where>\S+)| (?P<all>-A))?"
 )

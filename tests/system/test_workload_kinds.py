@@ -35,7 +35,7 @@ DEFINED = {
     ("serving.knative.dev", "Service"): "v1",
     ("batch.volcano.sh", "Job"): "v1alpha1",
 }
-"""Kinds of other projects, here with nothing behind them, and their versions."""
+"""Kinds of other projects, without their operators, and their versions."""
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/phalanx"
 
 
@@ -47,7 +47,7 @@ def document(name: str) -> Object:
 
 @pytest.fixture(scope="module")
 def definitions(control_plane: ControlPlane) -> Iterator[None]:
-    """The kinds of other projects, gone when the module's tests are over."""
+    """Serve the kinds of other projects until the module's tests are over."""
     with served(control_plane, DEFINED):
         yield
 
@@ -75,13 +75,13 @@ def created(phalanx: Phalanx, manifest: Object, *, dry: bool = True) -> str:
 
 
 def spread(phalanx: Phalanx, start: str) -> list[str]:
-    """The nodes of the pods whose names begin so."""
+    """Return the nodes of the pods whose names begin with `start`."""
     pods = [each for each in phalanx.pods() if each["metadata"]["name"].startswith(start)]
     return sorted(each["spec"].get("nodeName", "") for each in pods)
 
 
 def await_spread(phalanx: Phalanx, start: str, count: int) -> list[str]:
-    """Wait until so many of them run."""
+    """Wait until so many of these pods run."""
     phalanx.wait(lambda: len(list(filter(None, spread(phalanx, start)))) == count, f"{count} pods {start}… to run")
     return spread(phalanx, start)
 
