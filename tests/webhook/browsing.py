@@ -1,4 +1,4 @@
-"""The page, served over a picture held still, and what a real Chromium sees of it."""
+"""The page, served over a fixed cluster view, and its content in a real Chromium."""
 
 import json
 import logging
@@ -72,7 +72,7 @@ def condition(kind: str, second: int) -> dict[str, str]:
 
 @contextmanager
 def served(picture: StillPicture) -> Iterator[str]:
-    """Where the webhook's own application over a picture is reached."""
+    """Serve the webhook's own application over the cluster view; yield its address."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server("127.0.0.1", 0, create_app(picture, OneToken(), Metrics()), threaded=True)
     thread = Thread(target=server.serve_forever, daemon=True)

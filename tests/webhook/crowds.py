@@ -171,11 +171,11 @@ WAYS: Mapping[str, Way] = {
         "kueue", template={"kueue.x-k8s.io/podset-required-topology": "example.com/rack"}, common=_QUEUES
     ),
 }
-"""By what one says of them."""
+"""The ways to ask for gangs, by description."""
 
 
 def crowd(way: Way, gangs: int) -> Sources:
-    """The objects of so many gangs, their Jobs as they are after admission."""
+    """Return the objects of so many gangs, with their Jobs as they are after admission."""
     found = [*way.common, *(each for number in range(gangs) for each in way.objects(number))]
     written = Sources(objects={key_of(each): each for each in found})
     return Sources(objects={key: as_admitted(each, written) for key, each in written.objects.items()})

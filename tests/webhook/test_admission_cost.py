@@ -44,7 +44,7 @@ class Counted(dict[str, Any]):
 
 
 class Crowded:
-    """A picture of many gangs of one kind, in which it is noted what is looked at."""
+    """A cluster view of many gangs of one kind that notes the objects that are read."""
 
     def __init__(self, way: Way, gangs: int) -> None:
         self.seen = set[ObjectKey]()
@@ -70,11 +70,11 @@ class Crowded:
         return set(self.seen)
 
     def synced(self) -> bool:
-        """All is there."""
+        """Return True: everything is listed."""
         return True
 
     def listed(self, plural: str) -> bool:
-        """All is there."""
+        """Return True: everything is listed."""
         del plural
         return True
 
@@ -83,11 +83,11 @@ class Crowded:
         raise AssertionError("nobody asks for all pods because of one")
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """The objects, and the siblings of who arrives."""
+        """Return the objects, and the siblings of the arriving pod."""
         return Sources(self._siblings if names else (), self._sources.objects)
 
     def all_of(self, *names: GangKey) -> Sources:
-        """The same."""
+        """Return the same as `sources_of`: the objects and the siblings of the arriving pod."""
         return self.sources_of(*names)
 
     def alike(self, name: GangKey, pod: Pod) -> int:
@@ -116,7 +116,7 @@ class Crowded:
         return False
 
     def node(self, name: str) -> None:
-        """There are none."""
+        """Return None: there are no nodes."""
         del name
 
     def snapshot(self) -> Any:
@@ -140,7 +140,7 @@ def way(request: pytest.FixtureRequest) -> Way:
 
 
 def test_a_pod_costs_a_look_at_the_objects_of_its_own_gang(way: Way) -> None:
-    """The first one fills the indexes; from then on it is the same few, whether there are 10 gangs or 300."""
+    """The first admission fills the indexes. Later ones read the same few objects with 10 gangs or with 300."""
     few, many = Crowded(way, 10), Crowded(way, 300)
     few.admitted()
     many.admitted()
@@ -227,7 +227,7 @@ def _called(pod: Pod, name: str) -> Pod:
 
 
 def test_what_is_applied_costs_a_look_at_its_own_pods(way: Way) -> None:
-    """Every object that a user writes, among 40 pods of others and among 1,000."""
+    """Every object that a user writes, beside 40 other pods and beside 1,000."""
     for manifest in way.objects(0):
         handed = []
         for others in (40, 1000):

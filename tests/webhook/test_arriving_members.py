@@ -33,7 +33,7 @@ def gang(**spec: Any) -> Manifest:
 
 
 def member(name: str = "new", *, uid: str = "", annotations: Mapping[str, str] | None = None, **spec: Any) -> Manifest:
-    """A pod of the gang, as it comes or as it is."""
+    """Return a pod of the gang, at its CREATE or as stored."""
     made = pod(name, labels={"phalanx.dev/gang": "llm"}, annotations=annotations, **spec)
     if uid:
         made["metadata"]["uid"] = uid
@@ -57,7 +57,7 @@ def answer(manifest: Manifest, *siblings: Manifest, request: Manifest | None = N
 
 
 def admitted(manifest: Manifest, *siblings: Manifest, request: Manifest | None = None) -> Manifest:
-    """The pod as it comes in."""
+    """Return the pod as it is stored after its admission."""
     decision = answer(manifest, *siblings, request=request)
     result: Manifest = jsonpatch.JsonPatch(decision.patch).apply(manifest)
     return result

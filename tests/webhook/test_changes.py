@@ -30,7 +30,7 @@ LOOK = 0.02
 
 
 class MovingPicture:
-    """Follows what a test says that there is."""
+    """A cluster view that the test changes."""
 
     def __init__(self) -> None:
         self.objects = [topology("rack"), pod_group()]
@@ -76,7 +76,7 @@ def picture() -> MovingPicture:
 
 @pytest.fixture
 def feed(picture: MovingPicture) -> Iterator[LiveFeed]:
-    """A feed that looks often."""
+    """A feed that reads the cluster view often."""
     made = LiveFeed(picture.following, look_seconds=LOOK)
     yield made
     made.close()
@@ -235,7 +235,7 @@ def test_who_waits_while_a_look_fails_is_told_at_once(feed: LiveFeed, picture: M
 
 
 class StandingClock(SystemClock):
-    """A clock whose time stands still, so that no caller's credit grows while a test runs."""
+    """A clock that stands still, so that no caller's credit grows while a test runs."""
 
     def monotonic(self) -> float:
         """Return 100 s."""
@@ -243,14 +243,14 @@ class StandingClock(SystemClock):
 
 
 class RecordedRates(AnswerRates):
-    """Notes for how long each answer is held back."""
+    """Rates that note for how long each answer is delayed."""
 
     def __init__(self, a_second: float, at_once: int) -> None:
         super().__init__(a_second, at_once)
         self.pauses: list[float] = []
 
     def pause(self, who: str, now: float) -> float:
-        """Return what the rates say."""
+        """Return the pause of the real rates, and note it."""
         self.pauses.append(super().pause(who, now))
         return self.pauses[-1]
 

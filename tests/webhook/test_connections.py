@@ -8,8 +8,9 @@ STATES = {"s": State.STRANGER, "i": State.IDLE, "b": State.ANSWERED, "h": State.
 
 
 def table(drawing: str) -> tuple[Connections, dict[str, Connection], list[str]]:
-    """Two places for strangers and two for others: `a1s` is connection 1 of source a, a stranger. Later ones came, or
-    changed their state, later.
+    """Fill a table of two places for strangers and two for other clients.
+
+    In `a1s`, connection 1 of source a is a stranger. Connections arrive, or change their state, in the given order.
     """
     closed: list[str] = []
     connections, named = Connections(4), {}

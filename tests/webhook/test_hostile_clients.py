@@ -25,7 +25,7 @@ from serving.limits import ConnectionLimits
 
 PLACES = 60
 ATTACKERS = 70
-"""Connections that the attacker holds or opens anew, all the time."""
+"""Connections that the attacker always holds or opens again."""
 MANY = 400
 """Connections at a time that ask for nothing."""
 HONEST = 4
@@ -35,8 +35,8 @@ FEW_MEBIBYTES = 40
 REQUESTS = 15
 """Of each honest client."""
 SLOWEST_SECONDS = 4.0
-"""At the 99th centile, for an honest client that shares a slow machine with its attackers; who waits for a connection
-that stalls waits ten."""
+"""At the 99th centile, for an honest client that shares a slow machine with its attackers. A client that waits for a
+stalled connection waits 10 s."""
 HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -58,7 +58,7 @@ ATTACKS = {
     "bodies that never end": (True, HEAD + b"Content-Length: 1000000\r\n\r\n" + b"x" * 65536, b"x"),
     "chunks for ever": (True, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
 }
-"""By name: whether over TLS, what each connection begins with, and what it goes on with, twice a second."""
+"""By name: whether over TLS, the first bytes of each connection, and the bytes that follow twice a second."""
 
 
 @pytest.mark.timed
@@ -190,8 +190,9 @@ def _threads(server: RunningServer) -> int:
 
 
 def _attack(server: RunningServer, over: threading.Event, source: str, attack: str, pause: float) -> None:
-    """Hold a connection, and open another so many seconds after it is closed. One thread alone reads and writes it:
-    Python 3.11's TLS does not stand two at a time, and ends the process.
+    """Hold a connection, and open another so many seconds after it is closed.
+
+    Only one thread reads and writes a connection: Python 3.11's TLS ends the process if two do so at a time.
     """
     secured, start, more = ATTACKS[attack]
     while not over.is_set():
@@ -216,7 +217,7 @@ def _trusting() -> ssl.SSLContext:
 
 
 def _asked_honestly(server: RunningServer, kept: list[http.client.HTTPSConnection], *, anew: bool) -> list[float]:
-    """Seconds of each request of clients that keep their connection, and where `anew` of some that always make one."""
+    """Return the seconds of each request of clients that keep their connection, and, if `anew`, of some that do not."""
     seconds: list[float] = []
 
     def client(connection: http.client.HTTPSConnection, *, anew: bool) -> None:

@@ -1,4 +1,4 @@
-"""A webhook that knows that the controller holds no room for pods to come does not say of their gang that it fits."""
+"""If the controller reserves nothing for expected pods, the webhook's forecast does not claim that their gang fits."""
 
 from typing import Any
 

@@ -59,7 +59,7 @@ def gang_object(name: str, mirrors: str, **status: str) -> Manifest:
 
 
 def shown(picture: StillPicture) -> str:
-    """The page over a picture."""
+    """Return the page over the cluster view."""
     return page(live.gangs(picture), live.topology(picture))
 
 

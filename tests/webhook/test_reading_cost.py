@@ -30,7 +30,7 @@ class Looked(list[Pod]):
 
 
 def running(way: Way, gangs: int) -> tuple[Sources, Looked]:
-    """So many gangs with one pod each."""
+    """Return the objects of so many gangs with one pod each, and their counted pods."""
     objects = crowd(way, gangs).objects
     jobs = (objects["batch", "Job", NAMESPACE, f"gang-{number}"] for number in range(gangs))
     pods = Looked(pod_of(pod_of_job(job, 0)) for job in jobs)

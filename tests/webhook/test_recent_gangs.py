@@ -1,4 +1,4 @@
-"""All gangs for forecasts: read anew as long as that is cheap, and never so often that little else gets done."""
+"""All gangs for forecasts: they are read again while that is cheap, and never for most of the time."""
 
 import threading
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ MEMBERS = [pod("p", labels={"pod-group.scheduling.sigs.k8s.io": "llm"})]
 
 
 class Asked(StillPicture):
-    """A picture that counts how often it is asked for everything."""
+    """A cluster view that counts the requests for all its sources."""
 
     times = 0
 
     def sources(self) -> Sources:
-        """All that was given."""
+        """Return all given objects."""
         self.times += 1
         return super().sources()
 
@@ -76,7 +76,7 @@ class Slow(Asked):
         self.let = threading.Event()
 
     def sources(self) -> Sources:
-        """All that was given, in the end."""
+        """Return all given objects once `let` is set."""
         self.let.wait(60.0)
         return super().sources()
 
@@ -93,10 +93,10 @@ def test_who_has_no_time_for_a_reading_goes_without_and_the_next_one_finds_it() 
 
 def test_a_reading_that_fails_is_not_the_last_one() -> None:
     class Failing(Asked):
-        """A picture that cannot be had the first time."""
+        """A cluster view that fails at the first request."""
 
         def sources(self) -> Sources:
-            """All that was given, the second time."""
+            """Return all given objects from the second call on."""
             found = super().sources()
             if self.times == 1:
                 raise ValueError("broken")

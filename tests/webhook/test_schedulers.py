@@ -82,7 +82,7 @@ def cluster(scheduler: str, *, here: bool, objects: tuple[Manifest, ...] = ()) -
 
 
 def come(dialect: str, scheduler: str, picture: StillPicture) -> tuple[Manifest, str]:
-    """A pod as it is stored, and what its user reads."""
+    """Return a pod as it is stored after its admission, and the warnings that its user gets."""
     manifest = pod(**ASKING[dialect], schedulerName=scheduler)
     decision = created(manifest, picture, lambda *_: ())
     assert isinstance(decision, Admitted), decision
@@ -180,7 +180,7 @@ def condition(status: str, reason: str, message: str = "") -> Manifest:
 
 
 def with_status(*conditions: Manifest, released: str = "", **spec: Any) -> Pod:
-    """A pod that says this of itself; `released`: the note of its release."""
+    """Return a pod with these conditions; `released`: the note of its release."""
     made = pod("p", annotations={"phalanx.dev/released": released} if released else None, **spec)
     return msgspec.convert({**made, "status": {"conditions": list(conditions)}}, Pod)
 

@@ -284,7 +284,7 @@ def test_it_is_alive_but_not_ready_until_the_first_whole_certificate_comes(tmp_p
 
 
 def put(folder: Path, certificate: bytes | None, key: bytes | None) -> None:
-    """Write the pair as it is, without the parts that are None."""
+    """Write the certificate and the key, except a part that is None."""
     for name, content in (("tls.crt", certificate), ("tls.key", key)):
         if content is not None:
             (folder / name).write_bytes(content)

@@ -29,7 +29,7 @@ class Slowly:
 
 
 def application() -> Application:
-    """The webhook's, as it is served."""
+    """Return the webhook's application, as it is served."""
     return Application(create_app(StillPicture(), Slowly(), Metrics()), pools(4, 40), pool_of, ConnectionLimits())
 
 
