@@ -136,6 +136,6 @@ def _handler(api: ScriptedApi) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""The cache on a real API server: what it shows, and that it survives what happens to one."""
+"""The cache on a real API server: its content, and that it survives faults of the API server."""
 
 import base64
 import json

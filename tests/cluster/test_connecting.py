@@ -33,7 +33,7 @@ class Troubled:
 
 @contextmanager
 def troubled() -> Iterator[tuple[str, Troubled]]:
-    """Its address, and what it was asked."""
+    """Run the server; yield its address and the requests that it received."""
     told = Troubled()
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ def troubled() -> Iterator[tuple[str, Troubled]]:
         do_PUT = do_DELETE = do_GET  # noqa: N815 -- the names are http.server's
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

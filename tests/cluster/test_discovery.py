@@ -77,7 +77,7 @@ def looking(api: _Api) -> Iterator[list[float]]:
 
 
 def until(api: _Api, *, spared: int) -> None:
-    """Wait until so many more answers were not needed."""
+    """Wait until the server has answered so many more requests with "not modified"."""
     wanted = api.spared + spared
     wait_for(lambda: api.spared >= wanted, "the discovery to ask again")
 

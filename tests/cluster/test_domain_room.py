@@ -1,4 +1,4 @@
-"""The room in every domain of a topology.
+"""The free capacity in every domain of a topology.
 
 (all)
 ┌────┴────┐

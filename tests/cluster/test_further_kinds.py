@@ -37,14 +37,14 @@ def served(kind: str = "Run", *, namespaced: bool = True) -> Answer:
 
 
 def listed(*names: str) -> Answer:
-    """The objects there are."""
+    """Return the answer to a list of these objects."""
     items = [{"metadata": {"name": each, "namespace": "default"}} for each in names]
     page = {"apiVersion": "ml.example.com/v1", "metadata": {"resourceVersion": "1"}, "items": items}
     return Answer((json.dumps(page).encode(),))
 
 
 class Scene:
-    """Further kinds over an API server, and what is kept of them."""
+    """The watches of further kinds over an API server, and the objects that they keep."""
 
     def __init__(self, api: ScriptedApi, as_read: AsRead | None = None, timing: ReflectorTiming = QUICK) -> None:
         self._timing = timing

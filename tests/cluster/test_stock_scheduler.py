@@ -88,7 +88,7 @@ VOLUME = {
 
 @pytest.fixture(scope="module")
 def furnished() -> Iterator[tuple[ControlPlane, Snapshot]]:
-    """A cluster of this module's own as in the picture above, and our snapshot of it."""
+    """A cluster of this module's own as in the drawing above, and the product's snapshot of it."""
     with ControlPlane() as plane:
         furnish(plane)
         yield plane, look(plane)

@@ -1,6 +1,6 @@
 """`make simulate`: run schedules, or replay and minimise one seed.
 
-python -m simulation SEED               replay the seed; if it fails, minimise it and print the trace
+python -m simulation SEED               replay the seed; minimise it if it fails, and print the trace
 python -m simulation --schedules N      run N fresh seeds; print each that fails
 """
 

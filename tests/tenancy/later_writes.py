@@ -20,7 +20,7 @@ EVIL = "x\n2026-11-22 WARNING FORGED \x1b[31m"
 
 @dataclass
 class Later:
-    """Tenant a at work; what she was answered, each with what she wrote."""
+    """Writes objects as tenant a, and keeps each written object with the answer."""
 
     tenant: Tenant
     answers: list[Object] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Later:
         self.ask("PATCH", f"{path_of(manifest)}/{manifest['metadata']['name']}{subresource}", change, MERGE)
 
     def replace(self, manifest: Object, change: Callable[[Object], None]) -> None:
-        """Write the object as a whole, changed, as it stands in the cluster."""
+        """Replace the stored object as a whole, after the change."""
         path = f"{path_of(manifest)}/{manifest['metadata']['name']}"
         stands = deepcopy(self.tenant.api.request("GET", path))
         change(stands)

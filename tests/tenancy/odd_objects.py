@@ -24,7 +24,7 @@ OPERATED: Mapping[str, Row] = {
     **{name: row for name, row in ROWS.items() if row.group != "apps" and "," not in name and not row.makers},
     "TrainingRun": training_run(),
 }
-"""Kinds whose pods are made by an operator that is not here, or by Jobs; one of them described by a WorkloadKind."""
+"""Kinds whose pods an absent operator creates, or Jobs; one of the kinds is described by a WorkloadKind."""
 _EXAMPLES = Path(__file__).parents[2] / "examples" / "workloads"
 
 
@@ -76,7 +76,7 @@ def spoilt(manifest: Object, first: int) -> Iterator[Object]:
 
 
 def _parts(value: Any) -> Iterator[tuple[Any, ...]]:
-    """Where the parts of a value are, the outer ones first; of lists and of pods' containers only the first."""
+    """Yield the paths of the parts of a value, the outer ones first; of a list, such as containers, only the first."""
     inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     for key, part in inner:
         yield (key,)
@@ -84,8 +84,9 @@ def _parts(value: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def odd_workloads() -> Iterator[Object]:
-    """Workloads of every kind of an operator, spoilt, and with annotations that say nothing sensible: a third of those
-    each, since one reader has all of them.
+    """Yield workloads of every operator's kind, with damaged specs and with meaningless annotations.
+
+    Each kind gets a third of these annotations, because one reader reads the annotations of all kinds.
     """
     for first, (kind, row) in enumerate(WRITTEN.items()):
         name = "".join(filter(str.isalpha, kind.lower()))
@@ -98,7 +99,7 @@ def odd_workloads() -> Iterator[Object]:
 
 
 def claimants(victims: Mapping[str, Object]) -> Iterator[Object]:
-    """Pods and workloads of tenant a that say they are of workloads of tenant b.
+    """Yield pods and workloads of tenant a that claim to belong to workloads of tenant b.
 
     :param victims: those workloads, by kind.
     """

@@ -1,6 +1,6 @@
 """Two tenants on one cluster, each with the ClusterRole `edit` in a namespace of its own, and what they write.
 
-rack r1: n0 n1 … n11      64 cpu each, so that there is room for all: nothing but another's objects could hold a gang up
+rack r1: n0 n1 … n11      64 cpu each, enough for all gangs: nothing but another tenant's objects could delay a gang
 
 Tenant a writes in team-a against tenant b's gangs in team-b. A gang is two pods of 1 cpu.
 """
@@ -100,7 +100,7 @@ def job(name: str, namespace: str, *, labels: Any = None, annotations: Any = Non
 
 
 def replicated(kind: str, name: str, namespace: str, *, replicas: int = SIZE, annotations: Any = None) -> Object:
-    """A Deployment or StatefulSet that is one gang in a rack; the pods of a StatefulSet come one after the other.
+    """Return a Deployment or StatefulSet that is one gang in a rack; a StatefulSet starts its pods one after the other.
 
     :param annotations: of its pods.
     """
@@ -113,12 +113,12 @@ def replicated(kind: str, name: str, namespace: str, *, replicas: int = SIZE, an
 
 
 def held(name: str, namespace: str) -> Object:
-    """A StatefulSet whose first pod runs and is never ready by itself, so that the other one is awaited."""
+    """Return a StatefulSet whose first pod runs and never becomes ready by itself, so the other pod is expected."""
     return replicated("StatefulSet", name, namespace, annotations={NOT_READY: "true"})
 
 
 def workload(dialect: str, name: str, namespace: str) -> Object:
-    """A workload whose controller makes the two pods of a gang."""
+    """Return a workload whose controller creates the two pods of a gang."""
     match dialect:
         case "runai":
             wish = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
@@ -132,7 +132,7 @@ def workload(dialect: str, name: str, namespace: str) -> Object:
 
 
 def gang(dialect: str, name: str, namespace: str) -> list[Object]:  # noqa: PLR0911 -- one a dialect
-    """A gang of two pods in the words of a dialect: what describes it first, then its pods or their Job."""
+    """Return the objects of a gang of two pods in a dialect: its description first, then its pods or their Job."""
     members = [f"{name}-{index}" for index in range(SIZE)]
     koordinator, light = "gang.scheduling.koordinator.sh", "pod-group.scheduling.sigs.k8s.io"
     match dialect:
@@ -283,13 +283,13 @@ def tenant(plane: ControlPlane, namespace: str, writable: Sequence[Object] = ())
 
 
 def spent(plane: ControlPlane) -> float:
-    """Seconds of the processor that the controller has taken so far: a busy machine does not change them."""
+    """Return the processor seconds that the controller has used so far: a busy machine does not change them."""
     fields = Path(f"/proc/{plane.program('controller').pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def runs_on(before: Mapping[str, Object], now: Iterable[Object]) -> None:
-    """Checks that pods, by name, are the same ones on the same nodes."""
+    """Check that the pods before still exist, by name, on the same nodes."""
     found = {each["metadata"]["name"]: each for each in now}
     for name, pod in before.items():
         assert found[name]["metadata"]["uid"] == pod["metadata"]["uid"]
@@ -308,7 +308,7 @@ def nodes() -> list[Object]:
 
 
 def attacks(victims: Sequence[tuple[str, str]], owners: Callable[[str], Object]) -> list[Object]:
-    """All that tenant a may write about gangs (dialect, name) of tenant b, in every way that a name can be carried.
+    """Return all objects that tenant a may write about gangs (dialect, name) of tenant b, in every way to name them.
 
     :param owners: the object of tenant b that describes a gang, for references to its uid.
     """
@@ -349,9 +349,11 @@ def attacks(victims: Sequence[tuple[str, str]], owners: Callable[[str], Object])
 
 
 def attacks_on_held_room(name: str, uid: str) -> list[Object]:
-    """All that tenant a may write about the room that is held for the second pod of tenant b's StatefulSet.
+    """Return all objects that tenant a may write about the capacity reserved for tenant b's StatefulSet.
 
-    :param uid: of the StatefulSet, which tenant a does not know; here she does.
+    The capacity is reserved for the second pod of the StatefulSet.
+
+    :param uid: of the StatefulSet. Tenant a could not know it; in this test she does.
     """
     labels = {PLACEHOLDER: "true", "phalanx.dev/gang": name, "phalanx.dev/workload": "StatefulSet", OF: name}
     seats = {"right": seat_uid(uid, "", f"{name}-1"), "main": seat_uid(uid, "main", f"{name}-1"), "none": "x"}

@@ -27,13 +27,13 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900), pytest.mark.lo
 
 MEMBERS = 4
 ALLOWED = 1.0
-"""Seconds by which a gang may start later beside another tenant's objects, and what a busy machine adds to that."""
+"""Seconds by which a gang may start later beside another tenant's objects, including the delays of a busy machine."""
 DESCRIBED = "trainingruns.ml.example.com"
 
 
 @dataclass
 class Scene:
-    """The cluster, its tenants, and what was seen of tenant b's gangs before tenant a wrote anything."""
+    """The cluster, its tenants, and the state of tenant b's gangs before tenant a wrote anything."""
 
     plane: ControlPlane
     a: Tenant
@@ -108,7 +108,7 @@ def stored(scene: Scene, kind: str, name: str) -> Object:
 
 
 def write(scene: Scene, stage: str) -> list[list[Object]]:
-    """Write tenant b's workloads; what their operators make of them, in order."""
+    """Write tenant b's workloads; return the objects that their operators create, in order."""
     scene.b.must_write(workload(OPERATED[kind], name, B) for kind, name in named(stage).items())
     return [operated(OPERATED[kind], stored(scene, kind, name)) for kind, name in named(stage).items()]
 
@@ -121,7 +121,7 @@ def start(scene: Scene, stage: str) -> float:
 
 
 def withhold(scene: Scene, stage: str) -> list[Object]:
-    """Write a workload of every kind but for its last object, and wait until its gang says so; those objects."""
+    """Write a workload of every kind without its last object; return these objects once each gang reports a message."""
     last = []
     for *first, final in write(scene, stage):
         scene.b.must_write(first)
@@ -188,7 +188,7 @@ def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:
 
 
 def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
-    """By the clock, and by what the controller spends, which a busy machine does not change."""
+    """Measured by the clock, and by the controller's processor time, which a busy machine does not change."""
     before = spent(scene.plane)
     seconds = start(scene, "arriving")
     more = spent(scene.plane) - before - scene.spent

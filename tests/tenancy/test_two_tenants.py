@@ -30,14 +30,14 @@ arrives late is no fault of its own: a busy machine has it so.
 PREFIX = "b-secret"
 """Prefix of the names of tenant b's gangs. No other user writes it or may read it."""
 HELD = f"{PREFIX}-held"
-"""Tenant b's StatefulSet whose second pod is awaited: room is held for it."""
+"""Tenant b's StatefulSet whose second pod is expected: capacity is reserved for it."""
 ENORMOUS = 20
-"""StatefulSets with as many pods to come as one may have, that tenant a writes."""
+"""StatefulSets of tenant a, with as many expected pods as a gang may have."""
 
 
 @dataclass
 class Scene:
-    """The cluster, its tenants, and what was seen of tenant b's gangs before tenant a wrote anything."""
+    """The cluster, its tenants, and the state of tenant b's gangs before tenant a wrote anything."""
 
     plane: ControlPlane
     a: Tenant
@@ -172,7 +172,7 @@ def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:
 
 
 def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
-    """By the clock, and by what the controller spends."""
+    """Measured by the clock, and by the controller's processor time."""
     before = spent(scene.plane)
     seconds = start(scene.b, "arriving")
     more = spent(scene.plane) - before - scene.spent
@@ -272,7 +272,7 @@ def test_every_claim_is_told_to_its_author(scene: Scene) -> None:
 
 
 def test_what_tenant_a_changes_later_is_hers_alone_and_mostly_taken(scene: Scene) -> None:
-    """The suite would prove little if she were refused; that nothing of tenant b's follows is for the other tests."""
+    """The suite proves little if most writes are refused. Other tests check that tenant b is not affected."""
     failed = [each for each in scene.later if each["kind"] == "Status" and each.get("code", 200) >= 500]
     assert failed == []
     for method in ("POST", "PATCH", "PUT", "DELETE"):
