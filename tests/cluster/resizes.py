@@ -1,4 +1,4 @@
-"""Pods in the middle of a resize in place, each with what the stock scheduler takes them for (KEP 1287, KEP 5419).
+"""Pods during a resize in place, each with the requests that the stock scheduler counts (KEP 1287, KEP 5419).
 
 Cpu only; without a word else, containers ask for 1 each.
 """
@@ -18,7 +18,7 @@ def container(name: str, cpu: str = "1", *, sidecar: bool = False) -> dict[str, 
 
 
 def has(name: str = "main", allocated: str = "", actual: str = "") -> dict[str, Any]:
-    """A container's status: what is allocated to it, what it has by now."""
+    """Return a container's status: the cpu allocated to it, and the cpu that it has now."""
     return {
         "name": name,
         **({"allocatedResources": {"cpu": allocated}} if allocated else {}),
@@ -27,7 +27,7 @@ def has(name: str = "main", allocated: str = "", actual: str = "") -> dict[str, 
 
 
 def of_pod(allocated: str, actual: str) -> dict[str, Any]:
-    """What the status says of all containers together."""
+    """Return the part of a pod's status that counts all containers together (pod-level resources)."""
     return {"allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": actual}}}
 
 
@@ -80,4 +80,4 @@ RESIZES: Mapping[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "a pod's own resources": (POD_LEVEL, running(**of_pod("3", "2")), 3000),
     "a pod's own resources, growing never": (POD_LEVEL, running(**of_pod("1", "1"), conditions=INFEASIBLE), 1000),
 }
-"""By what happens: the spec, the status, and the cpu that it takes in thousandths."""
+"""By the state of the resize: the spec, the status, and the cpu that counts (thousandths)."""

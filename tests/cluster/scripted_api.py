@@ -74,7 +74,7 @@ class ScriptedApi:
         self._lock = threading.Lock()
 
     def answer(self, request: Request) -> Answer:
-        """What to say now."""
+        """Note the request, and return the next scripted answer to a watch or to a list."""
         with self._lock:
             self.requests.append(request)
             if request.watch:
@@ -136,6 +136,6 @@ def _handler(api: ScriptedApi) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler

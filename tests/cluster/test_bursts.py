@@ -6,7 +6,7 @@ from cluster.caches.bursts import APART, LONGEST_PAUSE, Burst
 
 
 def paused(burst: Burst, *times: float) -> list[float]:
-    """How long it is waited after each of these events, each alone."""
+    """Return the pause (seconds) after each of these events, of which each arrives alone."""
     pauses = []
     for now in times:
         burst.came(now)
@@ -19,7 +19,7 @@ def test_an_event_after_a_silence_is_not_paused_after() -> None:
 
 
 def test_the_longer_events_come_closely_the_longer_they_gather() -> None:
-    """One every 10 ms: a gang of eight that is there after 0.08 s is held up by milliseconds."""
+    """With one event every 10 ms, a gang of eight that is complete after 0.08 s is delayed by milliseconds."""
     pauses = paused(Burst(), *(0.01 * number for number in range(100)))
     assert pauses[0] == 0.0
     assert max(pauses[:8]) < 0.008
@@ -32,7 +32,7 @@ def test_a_pause_in_which_nothing_gathers_is_none() -> None:
 
 
 def test_what_came_late_because_the_reader_was_busy_does_not_end_a_burst() -> None:
-    """Only what was waited for says that the watch was quiet."""
+    """Only an event for which the reader had to wait shows that the watch was quiet."""
     burst = Burst()
     paused(burst, *(0.01 * number for number in range(100)))
     burst.came(1.0)

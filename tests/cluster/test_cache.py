@@ -1,4 +1,4 @@
-"""The cache on a real API server: what it shows, and that it survives what happens to one."""
+"""The cache on a real API server: its content, and that it survives faults of the API server."""
 
 import base64
 import json
@@ -146,7 +146,7 @@ def test_a_snapshot_stays_the_same_object_until_something_in_it_changes(cluster:
     with caching(cluster, JOBS) as cache:
         cluster.kubectl("create", "namespace", "quiet")
         wait_for(lambda: "quiet" in cache.namespaces())
-        time.sleep(1.0)  # what follows the creation of a namespace
+        time.sleep(1.0)  # until the objects that follow the creation of a namespace exist
         before, labelled, version = cache.snapshot(), cache.namespaces(), cache.version()
         job = {"spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", **pod("j")["spec"]}}}}
         whole = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "quiet"}, **job}
@@ -219,11 +219,15 @@ def test_a_kind_that_is_installed_is_looked_for_though_it_was_missing_for_long(c
                 cluster.kubectl("delete", "crd", "widgets.test.phalanx.dev")
             wait_for(lambda: not cache.objects())
             wait_for(lambda: "test.phalanx.dev" not in str(cluster.request("GET", "/apis")))
-            time.sleep(2 * LOOK_SECONDS)  # who goes and comes between two looks is found by asking for it alone
+            # A kind that goes and comes between two discovery reads is found only by a request for that kind.
+            time.sleep(2 * LOOK_SECONDS)
 
 
 def create_widget(plane: ControlPlane) -> None:
-    """As soon as it is taken: the store of a kind is made anew when its definition has been accepted."""
+    """Create the widget as soon as the API server accepts it.
+
+    The API server recreates the store of a kind after it has accepted the definition.
+    """
     path = "/apis/test.phalanx.dev/v1alpha1/namespaces/default/widgets"
     wait_for(lambda: plane.request("POST", path, WIDGET).get("kind") == "Widget")
 
@@ -301,7 +305,7 @@ def test_it_goes_on_when_etcd_comes_back(fragile: ControlPlane) -> None:
 
 
 def forget(plane: ControlPlane, key: str) -> None:
-    """Delete a key behind everybody's back and compact the history away (etcd's JSON gateway)."""
+    """Delete a key in etcd without the API server's knowledge, and compact the history (etcd's JSON gateway)."""
     arguments = Path(f"/proc/{plane.program('etcd').pid}/cmdline").read_text().split("\0")
     url = next(each for each in arguments if each.startswith("--listen-client-urls=")).partition("=")[2]
     coded = base64_of(key)

@@ -1,4 +1,4 @@
-"""Nodes and pods as a snapshot: who holds room where, and what is left."""
+"""Nodes and pods as a snapshot: reserved capacity by node, and the capacity that is left."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a program of ours makes of an API server that refuses or says nothing: one question, one answer."""
+"""The first connection of a program to an API server that refuses or does not answer: one request, one error."""
 
 import threading
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Troubled:
 
 @contextmanager
 def troubled() -> Iterator[tuple[str, Troubled]]:
-    """Its address, and what it was asked."""
+    """Run the server; yield its address and the requests that it received."""
     told = Troubled()
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ def troubled() -> Iterator[tuple[str, Troubled]]:
         do_PUT = do_DELETE = do_GET  # noqa: N815 -- the names are http.server's
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -65,7 +65,7 @@ def troubled() -> Iterator[tuple[str, Troubled]]:
 
 
 def kubeconfig(folder: Path, server: str) -> str:
-    """Of a cluster where nobody signs in."""
+    """Write a kubeconfig of a server that needs no credentials; return its path."""
     written = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -48,7 +48,7 @@ def test_a_time_that_cannot_be_read_counts_as_soon(text: str) -> None:
 
 
 def test_a_capture_tells_when_a_pod_counts_otherwise() -> None:
-    """Free cpu of the node, at the times at which the capture says that something changes."""
+    """The free cpu of the node, at the times at which the capture announces a change."""
     now = END - timedelta(seconds=100)
     capture = Capture(now=now)
     capture.put_node(Node(metadata=ObjectMeta(name="n"), status=NodeStatus(allocatable={"cpu": "4"})))

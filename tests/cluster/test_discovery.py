@@ -46,7 +46,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def serving() -> Iterator[_Api]:
 
 @contextmanager
 def looking(api: _Api) -> Iterator[list[float]]:
-    """When a change was told."""
+    """Run discovery over the server; yield the times (monotonic) at which it reported a change."""
     configuration = Configuration()
     configuration.host = f"http://127.0.0.1:{api.server_address[1]}"
     told: list[float] = []
@@ -77,7 +77,7 @@ def looking(api: _Api) -> Iterator[list[float]]:
 
 
 def until(api: _Api, *, spared: int) -> None:
-    """Wait until so many more answers were not needed."""
+    """Wait until the server has answered so many more requests with "not modified"."""
     wanted = api.spared + spared
     wait_for(lambda: api.spared >= wanted, "the discovery to ask again")
 
@@ -111,7 +111,7 @@ def test_what_changes_as_soon_as_the_start_is_over_is_told() -> None:
 
 
 def test_the_first_answer_after_one_that_failed_is_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody may have asked for a kind meanwhile, and in vain."""
+    """A caller may have requested a kind during the failure and received no answer."""
     monkeypatch.setattr(discovery_module, "_VAIN_SECONDS", 0.02)
     with serving() as api:
         api.status = 500

@@ -1,4 +1,4 @@
-"""The room in every domain of a topology.
+"""The free capacity in every domain of a topology.
 
 (all)
 ┌────┴────┐
@@ -46,7 +46,7 @@ def cluster() -> tuple[DomainTree, Snapshot]:
 @pytest.mark.parametrize(
     ("path", "nodes", "closed", "free", "used", "held"),
     [
-        (("r1", "a"), 1, 0, 1, 1, 2),  # what is held for somebody is not free
+        (("r1", "a"), 1, 0, 1, 1, 2),  # capacity that a nomination reserves is not free
         (("r1", "b"), 1, 1, 4, 0, 0),  # the room of a pod on its way out is
         (("r2", "c"), 1, 0, 0, 5, 0),  # an overcommitted node has none
         (("r1",), 2, 1, 5, 1, 2),

@@ -97,17 +97,17 @@ def test_a_node_without_a_label_is_a_domain_of_its_own() -> None:
 
 
 class Unwatched:
-    """A cache that nobody waits for."""
+    """A cache whose changes no thread waits for."""
 
     @contextmanager
     def changing(self, *, captured: bool) -> Iterator[None]:
-        """Nothing has to be told."""
+        """Do nothing: there is no reader to notify."""
         del captured
         yield
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Nobody asks."""
+        """Do nothing: no other thread reads."""
         yield
 
 

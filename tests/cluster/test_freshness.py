@@ -1,4 +1,4 @@
-"""The numbers of the watch caches, asked for when somebody reads them."""
+"""The metrics of the watch caches, computed when they are scraped."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""Kinds that objects of another kind name are watched as these come, change and go; nobody waits for them in vain."""
+"""Kinds that objects of another kind name are watched as those objects come, change and go.
+
+No caller waits for such a kind in vain.
+"""
 
 import json
 import time
@@ -28,20 +31,20 @@ def naming(**spec: str) -> Object:
 
 
 def served(kind: str = "Run", *, namespaced: bool = True) -> Answer:
-    """What the group has."""
+    """Return the answer to discovery: the resources of the group."""
     found = {"resources": [{"name": "runs", "kind": kind, "namespaced": namespaced}, {"name": "runs/status"}]}
     return Answer((json.dumps(found).encode(),))
 
 
 def listed(*names: str) -> Answer:
-    """The objects there are."""
+    """Return the answer to a list of these objects."""
     items = [{"metadata": {"name": each, "namespace": "default"}} for each in names]
     page = {"apiVersion": "ml.example.com/v1", "metadata": {"resourceVersion": "1"}, "items": items}
     return Answer((json.dumps(page).encode(),))
 
 
 class Scene:
-    """Further kinds over an API server, and what is kept of them."""
+    """The watches of further kinds over an API server, and the objects that they keep."""
 
     def __init__(self, api: ScriptedApi, as_read: AsRead | None = None, timing: ReflectorTiming = QUICK) -> None:
         self._timing = timing
@@ -81,16 +84,16 @@ class Scene:
 
 
 class _Nowhere:
-    """Nobody reads the objects that name kinds."""
+    """A sink for the objects that name kinds. It ignores everything."""
 
     def replace(self, objects: Sequence[Object], api_version: str) -> None:
-        """Nobody hears."""
+        """Ignore the list."""
 
     def put(self, thing: Object) -> None:
-        """Nobody hears."""
+        """Ignore the object."""
 
     def drop(self, thing: Object) -> None:
-        """Nobody hears."""
+        """Ignore the object."""
 
 
 def test_a_watch_that_was_stopped_writes_nothing_where_its_successor_does() -> None:

@@ -1,4 +1,4 @@
-"""What has come of a watch is known without waiting for it: nothing that is at hand waits for a pause."""
+"""Events of a watch that have already arrived are taken together: none of them waits for a pause in the stream."""
 
 import contextlib
 import json
@@ -71,7 +71,7 @@ class Server:
             threading.Thread(target=self._serve, args=(plain,), daemon=True).start()
 
     def close(self) -> None:
-        """Nobody is served any more."""
+        """Accept no further connection."""
         self.over.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -96,7 +96,7 @@ class Server:
 
 
 class Taken:
-    """Counts what comes; the first waits until all has been sent."""
+    """A sink that counts events; the first event waits until the server has sent all."""
 
     def __init__(self, sent: threading.Event) -> None:
         self._sent = sent
@@ -114,7 +114,7 @@ class Taken:
             self.all.set()
 
     def drop(self, thing: Pod) -> None:
-        """Nothing goes."""
+        """Ignore the deletion: no pod is deleted."""
 
 
 class Pausing(Reflector[Pod]):
@@ -133,7 +133,7 @@ class Pausing(Reflector[Pod]):
 
 @contextmanager
 def busy() -> Iterator[None]:
-    """Other threads that would like to have the interpreter all the time."""
+    """Run other threads that compete for the interpreter all the time."""
     over = threading.Event()
 
     def spin() -> None:
@@ -153,7 +153,7 @@ def busy() -> Iterator[None]:
 
 @contextmanager
 def serving(folder: Path, chunks: Sequence[bytes], *, secured: bool) -> Iterator[tuple[Server, Transport]]:
-    """A server, and how it is asked."""
+    """Run a server that sends these chunks; yield it and its client."""
     context, authority = tls_contexts(folder) if secured else (None, None)
     server = Server(context, chunks)
     thread = threading.Thread(target=server.run)
@@ -234,7 +234,7 @@ class Tunnel:
 
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "TLS"])
 def test_a_watch_goes_through_a_proxy(*, secured: bool, tmp_path: Path) -> None:
-    """Over TLS within TLS nobody can tell what has come: then nothing is left to gather."""
+    """Over TLS within TLS the client cannot tell what has arrived, so it does not pause to gather more events."""
     context, authority = tls_contexts(tmp_path)
     server, proxy = Server(context, SHAPES["an event in a chunk"]()), Tunnel(context if secured else None)
     threads = [threading.Thread(target=each) for each in (server.run, proxy.run)]
@@ -269,7 +269,7 @@ def test_lines_end_with_a_sign_when_all_that_has_come_was_given(tmp_path: Path) 
 
 
 def pair(folder: Path, *, secured: bool) -> tuple[socket.socket, socket.socket]:
-    """Two ends of a connection: ours and the server's."""
+    """Return the two ends of a connection: the client's and the server's."""
     ours, theirs = socket.socketpair()
     ours.settimeout(PATIENCE)
     if not secured:

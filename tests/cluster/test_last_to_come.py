@@ -1,5 +1,6 @@
-"""Topology spread for a pod in its place as if it came last: counted once for all that are alike, and the same as when
-each is looked at without itself.
+"""Topology spread of a placed pod, as if that pod came last.
+
+The counts are computed once for all pods that are alike. They equal the counts without the pod itself.
 
     zone a: n0 n1    zone b: n2    no zone: n3        web, web, other, …
 """

@@ -1,4 +1,4 @@
-"""A picture keeps from the one before it what has not changed: it says the same as one that is made at once.
+"""A snapshot reuses the unchanged parts of the snapshot before it. It equals one that is built from scratch.
 
 nodes  n0 … n15 | n16 … n31 | n32 … n39       in blocks of 16
 pictures   --+-- +-----  +--  +-+----  +--       pods come, go, are nominated, leave; nodes are labelled anew
@@ -35,7 +35,7 @@ CONDITIONS = [
 
 @dataclass
 class Changing:
-    """A cluster that changes at random, and the capture that is told of it."""
+    """A cluster that changes at random, and the capture that receives its events."""
 
     rng: Random
     capture: Capture = field(default_factory=Capture)
@@ -53,7 +53,7 @@ class Changing:
             self.put_pod(name)
 
     def put_node(self, name: str) -> None:
-        """A node is new, or says something else."""
+        """Add a node, or change its content."""
         labels = {"zone": self.rng.choice("ab")} if self.rng.random() < 0.8 else {}
         # More memory than 64 bits hold, too: a node may say what it likes.
         allocatable = {"cpu": f"{self.rng.randint(4, 9)}", "memory": f"{2 ** self.rng.choice((34, 70))}", "pods": 9}
@@ -61,7 +61,7 @@ class Changing:
         self.capture.put_node(self.nodes[name])
 
     def put_pod(self, name: str) -> None:
-        """A pod comes."""
+        """Add a pod."""
         where = f"n{self.rng.randrange(COUNT + 2)}"
         spec: dict[str, Any] = dict(self.rng.choice(CONDITIONS))
         if "nodeName" in spec:
@@ -76,7 +76,7 @@ class Changing:
 
 
 def said(picture: Snapshot) -> dict[str, Any]:
-    """What is put together from all nodes, in plain words."""
+    """Return the values of a snapshot that are computed from all nodes, as plain Python objects."""
     pods = picture.evictable
     columns = zip(pods.node.tolist(), pods.priority.tolist(), pods.started.tolist(), strict=True)
     asked = [pods.asked[each] for each in pods.asks.tolist()]
@@ -96,7 +96,7 @@ def said(picture: Snapshot) -> dict[str, Any]:
 
 
 def free(picture: Snapshot, priority: int, ignoring: Iterable[str]) -> list[Any]:
-    """By resource, what is free and what is terminating on each node."""
+    """Return by resource the free and the terminating amounts on each node."""
     found = picture.room(RESOURCES, priority=priority, ignoring=frozenset(ignoring))
     return [(column.free, column.terminating) for column in found]
 
@@ -118,7 +118,7 @@ def test_pictures_that_follow_each_other_say_what_one_made_at_once_says(seed: in
         for _ in range(rng.choice((0, 1, 3, 30))):
             there.change()
         picture = there.capture.snapshot()
-        if rng.random() < 0.5:  # nobody asks every picture everything
+        if rng.random() < 0.5:  # leave some snapshots unread: not every snapshot is asked for everything
             continue
         anew = snapshot_of(there.nodes.values(), there.pods.values())
         assert said(picture) == said(anew)

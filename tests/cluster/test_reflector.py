@@ -20,7 +20,7 @@ PODS = "/api/v1/pods"
 
 
 class Names:
-    """Names of the pods there are, and everything that happened to them."""
+    """A sink with the names of the present pods, and of every event about them."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -132,7 +132,7 @@ def test_it_waits_longer_after_each_failure() -> None:
 
 
 def test_before_it_has_listed_anything_it_is_less_patient() -> None:
-    """An hour between tries would be too long a wait for whoever needs what is listed."""
+    """One hour between two tries (`last_retry`) is too long for a caller that needs the list."""
     sink, timing = Names(), replace(QUICK, last_retry=3600.0, first_retry=0.05, unsynced_retry=0.1)
     with scripted([failed(500)] * 20 + [listed(1, "a")]) as api, reflecting(api, sink, timing=timing) as reflector:
         assert reflector.wait_synced(PATIENCE)
@@ -248,7 +248,7 @@ JUST_COME = {
 def test_a_resource_that_has_just_come_is_listed_again_soon_and_then_no_more(
     of_kind: str, answers: list[Answer]
 ) -> None:
-    """The API server makes the store of a definition anew, and who watches the old one hears nothing."""
+    """The API server recreates the store of a definition, and a watch of the old store receives nothing."""
     sink, timing = Names(), replace(QUICK, doubt=0.2, silence=0.5)
     with scripted(answers) as api, reflecting(api, sink, optional=True, timing=timing, of_kind=of_kind) as reflector:
         wait_for(lambda: sink.names == {"c"})

@@ -1,4 +1,4 @@
-"""What a pod takes, case by case."""
+"""The requests and limits of a pod, case by case."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A pod in the middle of a resize in place takes what the stock scheduler takes it for."""
+"""During a resize in place a pod counts with the requests that the stock scheduler counts."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ def test_overhead_and_other_resources_are_counted_beside() -> None:
 
 @pytest.mark.controlplane
 def test_the_stock_scheduler_takes_them_for_the_same(cluster: ControlPlane) -> None:
-    """A node for each, and two pods that want what should be left there: one of them a thousandth more."""
+    """Each pod gets a node, and two more pods request the rest of it: one exactly, and one a thousandth more."""
     cluster.add_nodes(_node(f"n{number}") for number in range(len(RESIZES)))
     for number, (spec, status, _) in enumerate(RESIZES.values()):
         _create(cluster, f"resized-{number}", {**spec, "nodeName": f"n{number}"})

@@ -1,4 +1,4 @@
-"""Of kinds of which only some objects matter, the others wake nobody and take no memory."""
+"""A sink that keeps only some objects of a kind: the other objects signal no change and take no memory."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -88,7 +88,7 @@ VOLUME = {
 
 @pytest.fixture(scope="module")
 def furnished() -> Iterator[tuple[ControlPlane, Snapshot]]:
-    """A cluster of this module's own as in the picture above, and our snapshot of it."""
+    """A cluster of this module's own as in the drawing above, and the product's snapshot of it."""
     with ControlPlane() as plane:
         furnish(plane)
         yield plane, look(plane)
@@ -235,7 +235,7 @@ def verdict(asked: Pod, state: NodeState, snapshot: Snapshot) -> str:
 
 
 def outcome(plane: ControlPlane, manifest: dict[str, Any]) -> str:
-    """What the stock scheduler does with the pod: "bound", or its message. The pod is gone afterwards."""
+    """Return what the stock scheduler does with the pod: "bound", or its message. The pod is deleted afterwards."""
     created = plane.request("POST", PODS, manifest)
     assert created["kind"] == "Pod", created
     path = f"{PODS}/{manifest['metadata']['name']}"

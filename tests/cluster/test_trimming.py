@@ -1,4 +1,4 @@
-"""What is kept of an object, and that nothing which decides is lost."""
+"""Trimming keeps every field of an object that a decision reads, and drops the others."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What ties a pod's volumes to nodes."""
+"""The nodes to which a pod's volumes restrict it."""
 
 from typing import Any
 

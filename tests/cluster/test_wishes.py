@@ -1,4 +1,4 @@
-"""What members of one gang mean to each other, and what nobody reads."""
+"""Spread and affinity rules between members of one gang, and the rules that the product does not model."""
 
 from typing import Any
 

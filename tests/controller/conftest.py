@@ -1,4 +1,4 @@
-"""What tests of the controller on the local API server share."""
+"""Fixtures for tests of the controller on the local API server."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -45,7 +45,7 @@ _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
 def member(name: str, of: str = "llm", *, cpu: int = 4, gated: bool = True, **spec: Any) -> Object:
-    """A pod of a gang, as the webhook lets it into the cluster."""
+    """Return a member of a gang, as the webhook admits it."""
     gates = {"schedulingGates": [{"name": GATE}]} if gated else {}
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
     labels = {"phalanx.dev/gang": of, "phalanx.dev/dialect": "phalanx"} if of else {"app": name}
@@ -61,7 +61,7 @@ def gang(name: str = "llm", **spec: Any) -> Object:
 
 
 class Scene:
-    """What a test does to the cluster, and asks of it."""
+    """The writes that a test makes to the cluster, and the reads of its state."""
 
     def __init__(self, api: LocalApi) -> None:
         self.api = api
@@ -83,7 +83,7 @@ class Scene:
         self.ready(name)
 
     def ready(self, name: str) -> None:
-        """Its kubelet says so."""
+        """Report the pod as ready, as its kubelet does."""
         ready = {"type": "Ready", "status": "True"}
         self.api.ask("PATCH", f"{PODS}/{name}/status", {"status": {"phase": "Running", "conditions": [ready]}}, _MERGE)
 
@@ -92,7 +92,7 @@ class Scene:
         self.api.ask("DELETE", f"{PODS}/{name}", _NOW)
 
     def pod(self, name: str) -> Object:
-        """One pod; empty where it is not there."""
+        """Return the pod; empty if it does not exist."""
         with suppress(RefusedError):
             return self.api.ask("GET", f"{PODS}/{name}")
         return {}
@@ -103,17 +103,17 @@ class Scene:
         return [each for each in items if PROBE in each["metadata"].get("labels", {})]
 
     def status(self, name: str = "llm") -> Object:
-        """What the Gang object says."""
+        """Return the status of the Gang object; empty if it has none or does not exist."""
         with suppress(RefusedError):
             return self.api.ask("GET", f"{GANGS}/{name}").get("status") or {}
         return {}
 
     def nominated(self, *names: str) -> list[str]:
-        """Where room is held for the pods."""
+        """Return the nominated nodes of the pods, "" for a pod without one."""
         return [self.pod(each).get("status", {}).get("nominatedNodeName", "") for each in names]
 
     def gated(self, name: str) -> bool:
-        """Whether it is held back."""
+        """Return whether the pod has the gate."""
         return bool(self.pod(name).get("spec", {}).get("schedulingGates"))
 
     def nodes(self, *names: str) -> list[str]:
@@ -130,7 +130,7 @@ class Scene:
         return [each["reason"] for each in self.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]]
 
     def await_phase(self, phase: str, name: str = "llm") -> Object:
-        """Wait until the gang stands there."""
+        """Wait until the gang has this phase; return its status."""
         self.api.wait(lambda: self.status(name).get("phase") == phase, f"{name} to be {phase}")
         return self.status(name)
 
@@ -143,7 +143,7 @@ class Scene:
         self.api.wait(there, f"Gang {name}")
 
     def await_probe(self) -> str:
-        """Wait for a probe that nobody has answered; its name."""
+        """Wait for a probe that the scheduler has not tried yet; return its name."""
         self.api.wait(lambda: any("conditions" not in each["status"] for each in self.probes()), "a probe")
         return str(self.probes()[-1]["metadata"]["name"])
 
@@ -178,7 +178,7 @@ class Scene:
 
 
 class Leader:
-    """One controller that leads, until it is told to stop, or dies."""
+    """One controller that leads until the test stops it, or until it dies."""
 
     def __init__(self, api: LocalApi, transport: Transport, settings: Settings = SETTLED) -> None:
         self._term = Term(3600.0, 0.0, lambda: 0.0)
@@ -238,6 +238,6 @@ def leading(scene: Scene, folder: Path, settings: Settings = SETTLED) -> Iterato
 
 
 def place(scene: Scene, names: Sequence[str] = ("a", "b"), **spec: Any) -> None:
-    """A gang comes with its members."""
+    """Create a gang and its members."""
     scene.api.create(GANGS, gang())
     scene.api.create(PODS, *(member(name, **spec) for name in names))

@@ -64,7 +64,7 @@ def placed(of: Gang, *nodes: str, victims: Sequence[str] = ()) -> Decision:
 
 
 def refused(of: Gang, proof: str = "Infeasible") -> Decision:
-    """A no: spine-0 holds one of two."""
+    """Return a rejection: spine-0 fits one of two pods."""
     near = NearDomain("spine", ("spine-0",), 1, 2, 2, {"Insufficient cpu": 1})
     return Decision(
         gang=of,

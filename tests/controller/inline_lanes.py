@@ -1,4 +1,4 @@
-"""Lanes that tests hold in hand: work is done at once, or when the test says so."""
+"""Planning lanes under the control of a test: they do their work at once, or when the test runs them."""
 
 from controller.scheduling.lanes import Lanes, Work
 
@@ -17,7 +17,7 @@ class InlineLane:
 
 
 class HeldLane:
-    """Does its work when it is told to."""
+    """A planning lane that runs its work only when the test calls it."""
 
     def __init__(self) -> None:
         self.works: list[Work] = []
@@ -33,7 +33,7 @@ class HeldLane:
         self.works.append(work)
 
     def run(self) -> None:
-        """Do what was given."""
+        """Run the work that was submitted."""
         for work in self.works:
             work()
         self.works = []
@@ -43,5 +43,5 @@ class HeldLane:
 
 
 def inline() -> Lanes:
-    """Lanes in which every question is answered before the planner goes on."""
+    """Return lanes that answer every request before the planner continues."""
     return Lanes(InlineLane(), InlineLane())

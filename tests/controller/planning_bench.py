@@ -56,7 +56,7 @@ class Bench:
         self.planner = Planner(FULL, self.metrics, Lanes(self.prompt, self.patient), clock=self.clock)
 
     def round(self, *gangs: Gang, on: ClusterView | None = None) -> dict[str, Outcome | None]:
-        """What one round knows of each gang."""
+        """Run one round, and return the outcome that it has for each gang by name; None: no answer yet."""
         self.last = self.planner.decide(gangs, on or picture())
         return {key.name: decision and decision.outcome for key, decision in self.last.items()}
 
@@ -66,7 +66,7 @@ class Bench:
         return sorted(each.node for each in decision.assignments) if decision else []
 
     def being_planned(self) -> float | None:
-        """How many gangs are told to be planned now."""
+        """Return the metric of gangs that are being planned now; None if it is missing."""
         return self.metrics.registry.get_sample_value("phalanx_gangs_being_planned")
 
     def stale(self) -> float:
@@ -75,7 +75,10 @@ class Bench:
 
 
 def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
-    """Makes gangs hard, as it is told: in less time there is no plan, or one not proven."""
+    """Replace the planner's solve by one that needs a given time for the gangs named in calls of the result.
+
+    If the time limit is shorter than that, the gang gets no plan, or a plan that is not proven optimal.
+    """
     hard: dict[str, tuple[float, Proof]] = {}
     real = solving.plan_in_turn
 
@@ -87,7 +90,7 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
         *,
         standing: Iterable[Decision],
     ) -> Iterable[Sequence[Decision]]:
-        """As ever, each gang by itself; a hard one takes its time."""
+        """Plan each gang by itself with the real planner. A slow gang moves the clock."""
         standing = list(standing)
         for each in gangs:
             (tier,) = real([each], snapshot, topologies, options, standing=standing)
@@ -100,7 +103,7 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
             yield tier
 
     def make(name: str, seconds: float, proof: Proof = Proof.UNPROVEN) -> None:
-        """It takes so many seconds until there is a proof; before there is a plan (Feasible) or nothing."""
+        """Make a gang need so many seconds for a proven plan. With less time its result has this weaker `proof`."""
         hard[name] = seconds, proof
 
     monkeypatch.setattr(solving, "plan_in_turn", planned)

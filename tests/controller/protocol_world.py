@@ -1,8 +1,9 @@
 """A cluster of three nodes, one gang and two leaders of which one may be outdated, for the protocol's state machine.
 
-Leaders look, and later make any of the writes that follow from `next_step` on what they saw: each write counts only
-where its object has not changed since, as with resource versions. Everything else is the scheduler, the kubelets and
-other people. Who is where is counted here by hand; of the protocol nothing but `next_step` is used.
+A leader reads the cluster, and later makes any of the writes that follow from `next_step` on what it read. A write
+counts only if its object has not changed since, as with resource versions. Everything else is the scheduler, the
+kubelets and other users. This module computes itself which pod is on which node. Of the protocol it calls nothing but
+`next_step`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ LOW, OURS, HIGH = 1, 10, 100
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A pod. `ours`: it is a member. `let_go`: where its release pinned it."""
+    """A pod. `ours`: it is a member. `let_go`: the node to which its release pinned it."""
 
     name: str
     ours: bool
@@ -37,7 +38,10 @@ class Thing:
     ending: bool = False
 
     def pod(self) -> Pod:
-        """As the protocol sees it. Where it was planned stays written on it, whoever takes its nomination."""
+        """Return the pod as the protocol reads it.
+
+        The planned node stays in its annotation, even if its nomination is taken away.
+        """
         made = pod(
             self.name,
             gated=self.gated,
@@ -53,7 +57,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a leader saw, and what is to be done by it."""
+    """The state that a leader read, and the step that follows from it."""
 
     things: dict[str, Thing]
     record: PlanRecord | None
@@ -64,7 +68,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write of a leader: the object (None: the record) as it was seen, and as it is to be."""
+    """One write of a leader: the object as it was read (None: the record), and the object after the write."""
 
     seen: Thing | None
     wanted: Thing | None = None
@@ -78,10 +82,13 @@ class World:
     record: PlanRecord | None = None
     made: int = 0
     robbed: bool = False
-    """Whether somebody took the room of a member that was let go, or such a one was lost: nobody can promise then."""
+    """Whether a released member lost its reserved capacity to another pod, or was lost itself.
+
+    The protocol can promise nothing about the gang after that.
+    """
 
     def members(self) -> list[Thing]:
-        """Those of the gang, the ones that end left out."""
+        """Return the gang's members that are not ending."""
         return [each for each in self.things.values() if each.ours and not each.ending]
 
     def add(self, stem: str, **fields: object) -> Thing:
@@ -92,11 +99,11 @@ class World:
         return thing
 
     def on(self, node: str) -> list[Thing]:
-        """Who is bound there, ending ones too."""
+        """Return the pods that are bound to the node, ending pods included."""
         return [each for each in self.things.values() if each.bound == node]
 
     def look(self) -> Look:
-        """What a leader sees now."""
+        """Return the current state as a leader reads it, and the step that follows from it."""
         things, pods = dict(self.things), {name: each.pod() for name, each in self.things.items()}
         mine = [pods[each.name] for each in self.members()]
         live = {each.metadata.uid: each for each in pods.values()}
@@ -106,7 +113,10 @@ class World:
         return replace(seen, plan=self._plan()) if isinstance(step, NeedPlan) else seen
 
     def _plan(self) -> PlanRecord | None:
-        """Members that were let go stay; the others get nodes that are free or become free, else those of victims."""
+        """Return a new plan; None if the gang has too few members or nodes.
+
+        Released members keep their nodes. The others get nodes that are free or become free, else the nodes of victims.
+        """
         members = self.members()
         waiting = [each for each in members if not each.bound]
         if len(members) < SIZE:
@@ -139,7 +149,7 @@ class World:
 
 
 def writes(look: Look) -> Iterator[Write]:
-    """What a leader has in mind once its plan, where it has made one, is recorded."""
+    """Yield the writes that a leader makes for its step, after the record of a new plan is stored."""
     match look.step:
         case NeedPlan(stale=stale):
             planned = {member.name: member.node for member in look.plan.members} if look.plan else {}
@@ -164,7 +174,10 @@ def _nominated(look: Look, plan: PlanRecord | None, name: str, node: str) -> Wri
 
 
 def sound(look: Look) -> str:
-    """What is wrong with a look's step by rules that are older than the protocol; "" where nothing is."""
+    """Return what is wrong with a leader's step; "" if nothing is.
+
+    The rules are older than the protocol and do not use it.
+    """
     record, members = look.record, [each for each in look.things.values() if each.ours and not each.ending]
     held = record is not None and all(_held(each, record) for each in members if each.gated)
     match look.step:

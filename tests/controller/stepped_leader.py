@@ -49,7 +49,7 @@ class SteppedLeader:
     """Seconds by which the controller's clock is ahead of the API server's."""
 
     def step(self, times: int = 1) -> None:
-        """Run rounds, each on a cache that shows all that is stored."""
+        """Run rounds, each on a cache that shows everything that the API server has stored."""
         for _ in range(times):
             self.api.wait(self._shows_all, "the cache to show what is stored")
             self.clock.now = _seconds_now() + self.ahead
@@ -57,11 +57,11 @@ class SteppedLeader:
             assert done.outcome is Outcome.DONE, done
 
     def wait(self, seconds: float) -> None:
-        """Let time pass for the controller."""
+        """Advance the controller's clock by so many seconds."""
         self.ahead += seconds
 
     def think(self) -> None:
-        """Let the planner answer what it has been asked."""
+        """Let the planner answer its pending requests."""
         self.prompt.run()
 
     def _shows_all(self) -> bool:

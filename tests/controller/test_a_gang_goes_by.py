@@ -1,4 +1,4 @@
-"""Round by round on the local API server: what is written for a gang, in which order, and what becomes of it.
+"""Round by round on the local API server: the writes for a gang, their order, and the gang's final state.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -67,7 +67,7 @@ def test_a_gang_for_which_there_is_no_room_is_told_so_on_its_members(scene: Scen
 
 
 def victims(scene: Scene) -> None:
-    """Low priority has all nodes but for one; a gang of high priority comes."""
+    """Fill all nodes but one with pods of low priority, and create a gang of high priority."""
     scene.run("low-1", "n1", priorityClassName="low")
     scene.run("low-2", "n2", priorityClassName="low")
     scene.run("low-3", "n3", priorityClassName="low")
@@ -99,7 +99,7 @@ def budget(allowed: int) -> dict[str, object]:
 def test_a_budget_that_forbids_one_eviction_forbids_all_and_the_room_is_given_back(
     scene: Scene, leader: Leader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The budget was spent by somebody else after the plan was made."""
+    """Another eviction uses up the budget after the plan was made."""
     monkeypatch.setattr(deciding, "HOLD_SECONDS", 0.1)
     spec = {"selector": {"matchLabels": {"app": "low-2"}}, "minAvailable": 1}
     scene.api.create(BUDGETS, {"metadata": {"name": "keep"}, "spec": spec})

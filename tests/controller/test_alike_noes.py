@@ -1,4 +1,4 @@
-"""A no that is told to all who ask for the same, and to nobody else; only one of them is planned for it.
+"""A cached rejection holds for all gangs of one demand class and for no other gang. Only one of them is planned.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; a gang of three fits in no rack
 """
@@ -22,7 +22,7 @@ NO = Outcome.UNPLACEABLE
 
 @pytest.fixture
 def bench() -> Bench:
-    """Its clock is the planner's, and that of what solves take."""
+    """A planner whose clock also counts the time of solves."""
     return Bench()
 
 
@@ -31,14 +31,14 @@ def of_three(name: str, namespace: str = "default") -> Gang:
 
 
 def with_spec(gang: Gang, **fields: object) -> Gang:
-    """The gang whose last pod says something else of itself."""
+    """Return the gang with these fields changed in the spec of its last pod."""
     *others, last = gang.members
     spec = msgspec.structs.replace(last.pod.spec, **fields)
     return replace(gang, members=(*others, replace(last, pod=msgspec.structs.replace(last.pod, spec=spec))))
 
 
 def with_metadata(gang: Gang, **fields: object) -> Gang:
-    """Likewise in its metadata."""
+    """Return the gang with these fields changed in the metadata of its last pod."""
     *others, last = gang.members
     metadata = msgspec.structs.replace(last.pod.metadata, **fields)
     return replace(gang, members=(*others, replace(last, pod=msgspec.structs.replace(last.pod, metadata=metadata))))
@@ -120,7 +120,7 @@ def test_what_is_compared_in_one_round_is_bounded(bench: Bench, monkeypatch: pyt
     bench.prompt.run()
     assert 1 < list(bench.round(*crowd).values()).count(NO) < len(crowd)
     bench.round(*crowd)
-    bench.prompt.run()  # whoever was not compared was planned
+    bench.prompt.run()  # plans the gangs that were not compared
     assert set(bench.round(*crowd).values()) == {NO}
 
 

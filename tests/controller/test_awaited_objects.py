@@ -1,4 +1,7 @@
-"""What a gang waits for comes while its answer is too young to be asked again: it is asked when that time is over."""
+"""The object that a gang waits for arrives while the gang's last answer is too young to be planned again.
+
+The gang is planned again when that time is over.
+"""
 
 from time import monotonic
 

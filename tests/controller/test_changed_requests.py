@@ -1,4 +1,4 @@
-"""A plan falls when what was asked has changed, as long as nobody has been let go.
+"""A plan is invalidated when the gang's request has changed, as long as no member is released.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -60,7 +60,7 @@ def test_a_plan_for_the_same_request_stands() -> None:
 
 
 def test_a_plan_that_has_begun_to_be_released_is_finished() -> None:
-    """Who was let go stays where he is, so the others have to follow."""
+    """A released member stays on its node, so the others have to follow."""
     plan = planned(gang())
     released = pod("a", bound="n1")
     step = next_step(situation(replace(gang(released, pod("b")), required="rack"), plan))
@@ -97,7 +97,7 @@ WRITTEN = {
     "a gang that asks for nothing, by the first version": ({}, "6aacd10982c6"),
     "the same, by the second version": ({}, "2-885b362706be"),
 }
-"""Digests as they stand in clusters: no version of the program may come to others."""
+"""Digests that exist in clusters: every version of the program must compute the same ones."""
 
 
 @pytest.mark.parametrize(("asked", "digest"), WRITTEN.values(), ids=WRITTEN)
@@ -108,5 +108,5 @@ def test_an_upgrade_plans_nobody_anew(asked: dict[str, Any], digest: str) -> Non
 
 
 def test_a_field_that_says_nothing_is_no_part_of_a_digest() -> None:
-    """So that one which comes with a later version changes the digest of no gang that does not use it."""
+    """Then a field of a later version does not change the digest of a gang that does not use the field."""
     assert request_digest(replace(gang(), node_affinity=NodeAffinity())) == request_digest(gang())

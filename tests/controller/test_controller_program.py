@@ -1,4 +1,4 @@
-"""The controller as it is started, on the local API server: it waits for its lease, leads, gives it up, loses it."""
+"""The controller program on the local API server: it waits for its lease, leads, releases the lease, loses it."""
 
 import gc
 import threading
@@ -23,14 +23,14 @@ _MERGE = "application/merge-patch+json"
 
 
 def holder(scene: Scene) -> str:
-    """Who holds the lease."""
+    """Return the identity of the lease's holder; "" if there is no lease or no holder."""
     items = scene.api.ask("GET", LEASES)["items"]
     return str(items[0]["spec"].get("holderIdentity", "")) if items else ""
 
 
 @contextmanager
 def running(work: Callable[[threading.Event], Any]) -> Iterator[threading.Event]:
-    """Meanwhile it runs in a thread; it is told to stop in the end."""
+    """Run `work` in a thread for the duration of the context; stop it at the end."""
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,))
     thread.start()
@@ -74,14 +74,14 @@ def test_told_to_stop_before_it_has_seen_the_cluster_it_ends(scene: Scene, tmp_p
 
 
 class Candidate:
-    """One that stands for election and does nothing with its terms but note them."""
+    """A candidate in the leader election that only records its terms."""
 
     def __init__(self, scene: Scene, folder: Path, name: str) -> None:
         self.terms: list[Term] = []
         self.election = Election(scene.api.connect(folder), identity=name, timing=QUICK)
 
     def run(self, stop: threading.Event) -> None:
-        """Until it is told to stop."""
+        """Take part in the election until `stop` is set."""
         self.election.run(self._lead, stop)
 
     def _lead(self, term: Term) -> None:

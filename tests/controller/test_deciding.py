@@ -1,4 +1,4 @@
-"""What the controller plans in a round, and what it remembers of a no.
+"""Which gangs the controller plans in a round, and how long a rejection holds.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -109,7 +109,7 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monke
     real = solving.plan_in_turn
 
     def failing(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
-        """An error of ours on one gang."""
+        """Plan with an internal error for one gang."""
         if any(gang.key.name == "cursed" for gang in gangs):
             raise RuntimeError("a fault in the planner")
         return real(gangs, *arguments, **options)
@@ -124,7 +124,7 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monke
 
 
 def tied_to(rack: str, name: str, owner: str = "ReplicaSet") -> Pod:
-    """A gated pod that its old siblings tied to a rack, made by a controller or, without `owner`, by nobody."""
+    """Return a gated pod that is pinned to the rack of its old siblings; `owner` "": no controller owns it."""
     term = NodeSelectorTerm(match_expressions=(Requirement(key=RACK, operator="In", values=(rack,)),))
     made = pod(name, affinity=Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))))
     made.metadata.annotations[PINNED_DOMAIN] = f"{RACK}={rack}"
@@ -176,7 +176,7 @@ def test_whether_a_tie_holds_a_gang_back_is_looked_at_once_for_each_no(monkeypat
     real = solving.plan_in_turn
 
     def counted(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
-        """Planned as ever, and counted."""
+        """Plan with the real planner, and count the call."""
         plans.append(list(gangs))
         return real(gangs, *arguments, **options)
 
@@ -192,7 +192,7 @@ def test_an_error_of_ours_sets_nobody_free(monkeypatch: pytest.MonkeyPatch) -> N
     real, plans = solving.plan_in_turn, list[object]()
 
     def failing(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
-        """An error of ours from the second time on, when it is planned without the tie."""
+        """Plan with an internal error from the second call on, when the gang is planned without its pin."""
         plans.append(gangs)
         if len(plans) > 1:
             raise ArithmeticError

@@ -54,7 +54,7 @@ Elect = Callable[..., Candidate]
 
 @pytest.fixture
 def lease() -> str:
-    """The name of a Lease that nobody else uses."""
+    """Return the name of a Lease that no other test uses."""
     return f"lease-{uuid.uuid4().hex[:12]}"
 
 
@@ -79,13 +79,13 @@ def elect(control_plane: ControlPlane, lease: str) -> Iterator[Elect]:
 
 @pytest.fixture
 def wire(control_plane: ControlPlane, tmp_path: Path) -> Iterator[tuple[Wire, str]]:
-    """A wire to the API server and a kubeconfig that goes through it."""
+    """A breakable connection to the API server, and a kubeconfig that leads through it."""
     with wire_to(Path(control_plane.kubeconfig), tmp_path) as found:
         yield found
 
 
 def field(control_plane: ControlPlane, lease: str, path: str) -> str:
-    """A field of the Lease's spec, "" where it is absent."""
+    """Return a field of the Lease's spec; "" if it is absent."""
     found = control_plane.kubectl("get", "lease", "-n", NAMESPACE, lease, "-o", f"jsonpath={{.spec.{path}}}")
     return found.strip()
 
@@ -175,7 +175,7 @@ def test_a_short_outage_costs_nobody_the_lead(elect: Elect, wire: tuple[Wire, st
 
 
 def test_a_lease_that_another_held_in_between_is_not_renewed(control_plane: ControlPlane, lease: str) -> None:
-    """The other one has given it up again: the name in it could be ours, the term could not."""
+    """The other candidate has released it again: the name in it could be this candidate's, the term could not."""
     transport = connect(str(control_plane.kubeconfig))
     collection = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{lease}"
 

@@ -31,7 +31,7 @@ class SlowLease(Lease):
         self.begun: list[float] = []
 
     def renew(self) -> bool:
-        """Let the time of a request pass."""
+        """Advance the clock by the duration of a request."""
         self.begun.append(round(self._manual.now, 3))
         self._manual.sleep(self._left.pop(0))
         return len(self.begun) > 1

@@ -1,4 +1,4 @@
-"""The table of reasons and the page that explains them; and a recorder that nobody listens to."""
+"""The table of event reasons, the page that explains them, and a recorder whose API server does not answer."""
 
 import re
 import socket

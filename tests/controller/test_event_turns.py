@@ -1,4 +1,4 @@
-"""Whose event comes next, who loses one, and who is forgotten."""
+"""The order in which namespaces' events are sent, which events are dropped, and which namespaces are forgotten."""
 
 import queue
 
@@ -8,7 +8,7 @@ from controller.telemetry.event_turns import FairMemory, FairQueue
 
 
 def played(most: int, arrivals: str) -> tuple[str, str]:
-    """What comes out, and what was lost, when so many may wait and these namespaces put something one by one."""
+    """Put one event for each namespace of `arrivals` into a queue of length `most`; return served and lost events."""
     lost: list[str] = []
     waiting: FairQueue[str] = FairQueue(most, lost.append)
     for number, namespace in enumerate(arrivals):
@@ -29,7 +29,7 @@ def played(most: int, arrivals: str) -> tuple[str, str]:
         (9, "aaabbc", "a0 b3 c5 a1 b4 a2", ""),
         (3, "aaaa", "a0 a1 a2", "a3"),
         (3, "aaab", "a0 b3 a1", "a2"),  # a loses the last one it has waiting
-        (3, "aabb", "a0 b2 a1", "b3"),  # nobody has more than b would have
+        (3, "aabb", "a0 b2 a1", "b3"),  # no namespace has more waiting than b would have
         (2, "abc", "a0 b1", "c2"),
         (4, "aaaabbbb", "a0 b4 a1 b5", "a3 a2 b6 b7"),
     ],

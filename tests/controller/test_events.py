@@ -1,4 +1,4 @@
-"""Events on a real API server: written, readable where people look, and never in the way."""
+"""Events on a real API server: they are written, users can read them, and they never block the controller."""
 
 import json
 import time
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def subject(control_plane: ControlPlane) -> Iterator[ObjectRef]:
-    """A real object to tell of; its events go with it."""
+    """Create a real object that events can refer to; delete it and its events afterwards."""
     name = f"told-{uuid.uuid4().hex[:8]}"
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
     made = json.loads(control_plane.kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(manifest)))
@@ -49,7 +49,7 @@ def events_of(control_plane: ControlPlane, name: str, group: str = "events.k8s.i
 
 
 def eventually(look: Callable[[], Any], *, seconds: float = 60.0) -> Any:
-    """What `look` finds once it finds something."""
+    """Call `look` until it returns something true, for at most `seconds`; return its last result."""
     end = time.monotonic() + seconds
     while not (found := look()) and time.monotonic() < end:
         time.sleep(0.05)
@@ -195,7 +195,8 @@ def test_an_outage_neither_blocks_the_caller_nor_loses_what_was_told(
     with wire_to(Path(control_plane.kubeconfig), tmp_path) as (wire, through):
         recorder = Recorder(connect(through), instance="test-0")
         wire.cut()
-        recorder.record(subject, events.GANG_RELEASED, "released 4 pods")  # would else never return: nobody mends it
+        # If this call waited for the API server, it would never return: the connection is restored only after it.
+        recorder.record(subject, events.GANG_RELEASED, "released 4 pods")
         wire.mend()
         assert eventually(lambda: events_of(control_plane, subject.name))
         recorder.close()

@@ -1,4 +1,4 @@
-"""In whose turn a round writes what is not urgent, and for how long."""
+"""The order of namespaces in which a round makes writes that are not urgent, and the time limit for them."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -17,7 +17,7 @@ from controller.status.fair_turns import HURRIED, LEISURELY, Turn, in_turns, tur
         ("a1 a2 a3", "a1 a2 a3"),
         ("a1 a2 a3 b1", "a1 b1 a2 a3"),
         ("a1 a2 b1 a3 c1 b2", "a1 b1 c1 a2 b2 a3"),
-        ("b1 a1 a2", "b1 a1 a2"),  # whose first came first
+        ("b1 a1 a2", "b1 a1 a2"),  # the namespace whose first gang is the oldest begins
     ],
 )
 def test_one_of_each_namespace_after_the_other(some: str, turns: str) -> None:

@@ -15,13 +15,13 @@ _MERGE = "application/merge-patch+json"
 
 
 def furnish(scene: Scene, cpu: int, **spec: Any) -> None:
-    """The queue q of the ClusterQueue pool, which has so many cpu on any node."""
+    """Create the queue q of the ClusterQueue pool, which has a quota of so many cpu on any node."""
     scene.api.create(f"{KUEUE}/resourceflavors", {"metadata": {"name": "any"}, "spec": {}})
     furnish_queue(scene, "q", "pool", cpu, **spec)
 
 
 def furnish_queue(scene: Scene, name: str, above: str, cpu: int, **spec: Any) -> None:
-    """A queue that leads to a ClusterQueue of so many cpu."""
+    """Create a queue of a ClusterQueue with a quota of so many cpu."""
     quota = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
     groups = [{"coveredResources": ["cpu"], "flavors": [quota]}]
     pool = {"namespaceSelector": {}, "resourceGroups": groups, **spec}
@@ -44,7 +44,7 @@ def place(scene: Scene, **spec: Any) -> None:
 
 
 def says(scene: Scene, name: str, message: str) -> None:
-    """Wait until what a gang says begins like this."""
+    """Wait until the gang's message begins with this text."""
     scene.api.wait(lambda: scene.status(name).get("message", "").startswith(message), f"{name} to say {message}")
 
 

@@ -55,7 +55,7 @@ def test_the_annotation_counts_on_the_pods(scene: Scene, tmp_path: Path) -> None
 
 
 def test_an_extended_resource_of_a_device_class_holds_the_gang(scene: Scene, tmp_path: Path) -> None:
-    """Once the class is gone, the resource is one that no node has."""
+    """Once the class is deleted, no node has the resource."""
     asking = {"requests": {"cpu": "4", "example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     containers = [{"name": "main", "image": "none", "resources": asking}]
     with leading(scene, tmp_path):

@@ -1,4 +1,7 @@
-"""Evictions on a real API server: only the very pod that was seen goes, and where it matters only as it was seen."""
+"""Evictions on a real API server: only the pod with the expected uid is evicted.
+
+Where it matters, the pod is evicted only in the expected resource version.
+"""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +30,7 @@ def writer(cluster: ControlPlane) -> Iterator[Writer]:
 
 @pytest.fixture
 def seen(cluster: ControlPlane) -> Pod:
-    """A pod as it was before its gate was taken away; another one still keeps it."""
+    """Return a pod as it was before its gate was removed; another gate still holds it."""
     containers = [{"name": "main", "image": "pause"}]
     manifest = {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""What the controller says when another system comes into the cluster, and when it goes."""
+"""The events that the controller writes when another system arrives in the cluster, and when it leaves."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -30,7 +30,7 @@ class Notes:
 
 
 def picture(left: Mapping[str, Neighbour]) -> ClusterView:
-    """A cluster in which nothing matters but what is left to whom."""
+    """Return a cluster view that is empty but for the dialects ceded to other systems."""
     return ClusterView(Sources(), Reading(), (), (), Snapshot(), {}, left=Left(left))
 
 

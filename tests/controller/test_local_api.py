@@ -1,4 +1,4 @@
-"""The local API server says what a real one says, request by request: tests that rest on it rest on Kubernetes."""
+"""The local API server answers as a real one, request by request, so that tests on it are true of Kubernetes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ PIN = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": PRECIS
 
 @pytest.fixture(scope="module")
 def real() -> Iterator[ControlPlane]:
-    """An API server in whose objects nobody else writes."""
+    """A real API server in which only these tests write objects."""
     with ControlPlane(Options(components=())) as plane:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         plane.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
@@ -50,7 +50,7 @@ def pod(name: str = "a", **spec: Any) -> dict[str, Any]:
 
 
 def gated(name: str = "a", **spec: Any) -> dict[str, Any]:
-    """One that we hold back."""
+    """Return a pod with the gate of Phalanx and another one."""
     return pod(name, schedulingGates=[{"name": GATE}, {"name": "other"}], **spec)
 
 

@@ -23,7 +23,7 @@ STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 
 
 def finish(scene: Scene, leader: SteppedLeader) -> None:
-    """Be the scheduler and the kubelets until both members run. No member runs for long while the other is gated."""
+    """Do the work of scheduler and kubelet until both members run. No member runs for long while the other is gated."""
     for _ in range(12):
         leader.step()
         leader.think()
@@ -89,7 +89,7 @@ def test_a_gang_whose_release_was_cut_off_is_placed(scene: Scene, tmp_path: Path
 
 @LOSSES
 def test_a_gang_whose_time_is_over_says_so_again(scene: Scene, tmp_path: Path, lose: Lose) -> None:
-    """The status holds when the members were complete. If it is lost, the time begins once more."""
+    """The status stores the time when the members were complete. If the status is lost, the timeout begins again."""
     scene.run("other", "n1", priorityClassName="high")
     scene.api.create(GANGS, gang(scheduleTimeoutSeconds=30))
     scene.api.create(PODS, member("a"), member("b"))
@@ -120,7 +120,7 @@ def test_a_plan_of_another_form_is_no_plan(status: dict[str, Any]) -> None:
 
 @LOSSES
 def test_a_restart_that_was_cut_off_goes_on(scene: Scene, tmp_path: Path, lose: Lose) -> None:
-    """The marks that the gang was whole go first: a successor finds a gang in part, whatever its status says."""
+    """The marks that the gang was whole are deleted first. A new leader then finds a partial gang, with any status."""
     scene.api.create("/api/v1/nodes", node_manifest("n4", {RACK: "r2"}, 4))
     scene.api.create(STATEFUL_SETS, {"metadata": {"name": "w"}, "spec": {"replicas": 2}})
     scene.api.create(GANGS, gang(onFailure="Restart", maxRestarts=2))

@@ -1,4 +1,4 @@
-"""Members that were let go to a scheduler that is silent, on the local API server: their room is given back.
+"""Members released to a silent scheduler, on the local API server: their reserved capacity is given back.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -21,19 +21,19 @@ _MERGE = "application/merge-patch+json"
 
 @pytest.fixture
 def known(scene: Scene) -> Scene:
-    """The scene with the ConfigMap in which schedulers are noted, as it is installed."""
+    """The scene with the ConfigMap of observed schedulers, as the installation creates it."""
     scene.api.create(CONFIGS, {"metadata": {"name": NAME}})
     return scene
 
 
 def noted(scene: Scene) -> Mapping[str, str]:
-    """What is known of schedulers."""
+    """Return the data of the ConfigMap with the observed schedulers; empty if there is none."""
     data: Mapping[str, str] = scene.api.ask("GET", f"{CONFIGS}/{NAME}").get("data") or {}
     return data
 
 
 def let_go(scene: Scene, *owners: Mapping[str, Any]) -> None:
-    """A gang whose pods name the scheduler, which was seen to try a pod once, is planned and let go."""
+    """Plan and release a gang whose pods name the silent scheduler, which was seen to bind a pod once."""
     scene.run("tried-once", "n3", schedulerName=SILENT)
     bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     scene.api.ask("PATCH", f"{PODS}/tried-once/status", {"status": {"conditions": [bound]}}, _MERGE)

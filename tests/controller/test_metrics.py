@@ -1,4 +1,4 @@
-"""What the controller counts while gangs go their way."""
+"""The controller's metrics while gangs are planned, released and bound."""
 
 from dataclasses import replace
 from typing import Any
@@ -122,7 +122,7 @@ MOVES = st.lists(
 def test_what_changed_comes_to_the_same_as_all_there_is(
     moves: list[dict[GangKey, tuple[Phase, list[tuple[str, int]]] | None]],
 ) -> None:
-    """Each step: how some gangs stand now (None: it is no more)."""
+    """In each step, `moves` has the state of some gangs (None: the gang is gone)."""
     told, anew, there = Metrics(), Metrics(), dict[GangKey, GangSample]()
     for step in moves:
         changed = [

@@ -16,7 +16,7 @@ VERDICTS = {"good": Access.ALLOWED, "poor": Access.FORBIDDEN, "bad": Access.UNKN
 
 
 class Tokens:
-    """Knows three tokens; any other cannot be checked."""
+    """An access check that knows three tokens; it cannot check any other."""
 
     def access(self, token: str, verb: str, path: str) -> Access:
         """By the token alone."""

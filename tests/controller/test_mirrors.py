@@ -42,7 +42,7 @@ def existing(*manifests: Manifest) -> GangObjects:
 
 
 def marked(manifest: Manifest) -> dict[str, Any]:
-    """A mirror as it is once the controller has written its status."""
+    """Return a mirror with the status that the controller has written."""
     return {**manifest, "status": {"mirrors": claim_of(manifest)}}
 
 
@@ -108,7 +108,7 @@ def of_every_wish() -> Gang:
 
 
 def test_a_mirror_is_what_the_api_server_gives_back() -> None:
-    """Else it is written again in every round, and one that has no mark yet is made twice."""
+    """Otherwise the mirror is written again in every round, and a mirror without a mark is created twice."""
     wanted = mirror(of_every_wish())
     stored = msgspec.json.decode(msgspec.json.encode(wanted))
     assert not differs(stored, wanted)
@@ -117,7 +117,7 @@ def test_a_mirror_is_what_the_api_server_gives_back() -> None:
 
 @pytest.mark.parametrize(("uid", "expected"), [("uid-made", "llm"), ("uid-of-another", "podgroup-llm")])
 def test_a_mirror_made_a_moment_ago_stays_the_gangs_own_though_the_gang_has_changed(uid: str, expected: str) -> None:
-    """It has no mark yet: who made it knows its uid, and nobody can forge that."""
+    """The mirror has no mark yet. The controller that created it knows its uid, which no user can forge."""
     made = mirror(gang(pod("a")))
     made["metadata"]["uid"] = "uid-made"
     now = gang(pod("a"), pod("b"), required="BlockLayer")
@@ -271,7 +271,7 @@ def test_a_claim_counts_beside_its_gang_at_most() -> None:
 
 
 def test_a_mark_that_says_something_else_is_none() -> None:
-    """Who changes the annotation of a mirror has made it his own."""
+    """A user who changes the annotation of a mirror makes it an object of his own."""
     other = {**forged(), "status": {"mirrors": "koordinator/default/other"}}
     assert not is_marked(other)
     assert existing(other).mirroring(gang().key) == []

@@ -1,4 +1,4 @@
-"""A controller that was told to hold no room for pods that do not exist, and a workload that asks for that.
+"""A controller with `--no-placeholders`, and a workload that needs capacity reserved for expected pods.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 A LeaderWorkerSet of a leader and a worker, which comes when the leader is ready.
@@ -32,7 +32,7 @@ _MERGE = "application/merge-patch+json"
 
 
 def come(scene: Scene, **annotations: str) -> Iterator[None]:
-    """The workload comes; each step after that is one of its pods."""
+    """Create the workload. Each later step creates one of its pods."""
     row = ROWS["LeaderWorkerSet"]
     manifest: Any = as_admitted(row.manifest(gang="true", required="rack", **annotations), Sources())
     spec = manifest["spec"]
@@ -48,19 +48,19 @@ def come(scene: Scene, **annotations: str) -> Iterator[None]:
 
 
 def placeholders(scene: Scene) -> list[Object]:
-    """Those that hold room."""
+    """Return the placeholders."""
     items = scene.api.ask("GET", SYSTEM_PODS)["items"]
     return [each for each in items if PLACEHOLDER in each["metadata"].get("labels", {})]
 
 
 def await_held(scene: Scene) -> None:
-    """Wait until the leader runs, and room is held for the worker."""
+    """Wait until the leader pod runs, and capacity is reserved for the worker."""
     scene.finish("w-0")
     scene.api.wait(lambda: len(placeholders(scene)) == 1, "room to be held")
 
 
 def await_told(scene: Scene, message: str) -> None:
-    """Wait until the gang says this. It is held back as a whole."""
+    """Wait until the gang has this message, and check that all its pods are gated."""
     scene.api.wait(lambda: scene.status("w-0").get("message") == message, "the gang to say what to do")
     status = scene.status("w-0")
     assert (status["phase"], status["reason"]) == ("Waiting", "MembersMissing")

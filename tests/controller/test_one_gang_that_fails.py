@@ -1,4 +1,4 @@
-"""What fails at one gang is an error of ours: it is told on that gang, and no other waits for it.
+"""An exception at one gang is an internal error: it is reported on that gang, and no other gang waits for it.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -42,13 +42,13 @@ def bench() -> Bench:
 
 
 def unreadable(made: Pod) -> Pod:
-    """The pod, as no reader would let it in."""
+    """Return the pod with a value that no reader accepts."""
     asking = Container(name="c", resources=ResourceRequirements(requests={"cpu": "abc"}))
     return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, containers=(asking,)))
 
 
 def with_quota() -> ClusterView:
-    """A namespace with a quota that has room."""
+    """Return a namespace's ResourceQuota that is not used up."""
     written = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"cpu": "100"}}}
     there = picture()
     quotas = {"default": (msgspec.convert(written, ResourceQuota),)}
@@ -56,7 +56,7 @@ def with_quota() -> ClusterView:
 
 
 def odd(**more: Any) -> Gang:
-    """One whose pod to come asks for an amount that is none."""
+    """Return a gang whose expected pod requests an invalid amount."""
     return replace(named("odd", pod("o-0"), unreadable(coming("o-1"))), **more)
 
 
@@ -105,7 +105,7 @@ CASES = [
     (Reporter, "_status", lambda _, gang_round: gang_round.gang.key, "how it stands cannot be told"),
     (Reporter, "_untold", lambda _, gang_round, _picture: gang_round.gang.key, "how it stands cannot be told"),
 ]
-"""What is done for one gang, the gang for which it is called, and what is said where it fails."""
+"""The function that fails, how to get the gang of its call, and the reported text."""
 
 
 @pytest.mark.parametrize(("owner", "name", "of", "said"), CASES, ids=[each[1] for each in CASES])
@@ -195,7 +195,7 @@ def errors(leader: Leader) -> float:
 
 
 def raising(real: Callable[..., Any], of: Callable[..., object], at: object = "odd") -> Callable[..., Any]:
-    """The same, but for an error of ours at one gang."""
+    """Return `real` with an internal error for one gang, the one for which `of` returns `at`."""
 
     def call(*args: Any, **more: Any) -> Any:
         found = of(*args)
@@ -207,7 +207,7 @@ def raising(real: Callable[..., Any], of: Callable[..., object], at: object = "o
 
 
 def failing_at(name: str, real: Callable[..., str]) -> Callable[..., str]:
-    """An error of ours, which shows at one gang."""
+    """Return `real` with an internal error for the gang of this name."""
 
     def fault(taking: Taking, decision: Any, gang: Gang, question: Any) -> str:
         if gang.key.name == name:

@@ -12,7 +12,7 @@ from controller.writes.echo import Echo
 
 
 class TickingClock(ManualClock):
-    """A clock that moves a millisecond with each look at it, so that no wait on it is endless."""
+    """A clock that advances 1 ms with each reading, so that no wait on it is endless."""
 
     def monotonic(self) -> float:
         """Return the time, after it has moved."""

@@ -1,4 +1,4 @@
-"""How a member is pinned when it is let go.
+"""How a member is pinned at its release.
 
 r1: n1, n2      r2: n3
 """

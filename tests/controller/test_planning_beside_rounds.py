@@ -1,4 +1,4 @@
-"""Planning goes on beside the rounds: what a round knows before, while and after a question is answered.
+"""Planning runs beside the rounds: the result of a round before, during and after a planning request.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -22,7 +22,7 @@ from solver.plan import Proof
 
 @pytest.fixture
 def bench() -> Bench:
-    """Its clock is the planner's, and that of what solves take."""
+    """A planner whose clock also counts the time of solves."""
     return Bench()
 
 
@@ -105,7 +105,7 @@ def test_a_no_is_kept_while_nothing_has_changed_proven_or_not(bench: Bench, slow
 
 MORE = pod("x", bound="n3")
 LATER = [
-    # what has changed, pods before, pods after, whether it is asked again
+    # the change, pods before, pods after, whether the gang is planned again
     ("one more pod", [], [MORE], False),
     ("nothing but the version", [MORE], [MORE], False),
     ("room that was held is used", [pod("x", nominated="n3")], [MORE], False),
@@ -148,7 +148,10 @@ def test_a_no_that_more_pods_may_turn_is_asked_again(bench: Bench, sensitive: st
 
 
 def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
-    """The late one finds the rack taken; whose plan it was never comes. Where the plan is carried out the no stands."""
+    """The late gang finds the rack taken by a plan.
+
+    If the planned pods never arrive, its rejection no longer holds. If the plan is carried out, the rejection holds.
+    """
     pair, late = named("pair", *members("p", 2, 20)), named("late", *members("l", 2))
     bench.round(pair, late)
     bench.prompt.run()
@@ -190,7 +193,7 @@ def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_ch
 
 
 def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> None:
-    """The hog goes on in the patient lane; the pair, which comes later and is less important, is placed meanwhile."""
+    """The hog continues in the slow lane. The pair, which is younger and of lower priority, is placed meanwhile."""
     hog, pair = named("hog", *members("h", 3, 20)), named("pair", *members("p", 2))
     slow("hog", 1000.0)
     bench.round(hog)
@@ -219,7 +222,7 @@ def test_more_time_is_given_once_and_brings_the_better_plan(bench: Bench, slow: 
 
 
 def test_a_plan_for_which_there_is_no_more_time_is_good_enough(bench: Bench, slow: Slow) -> None:
-    """The patient lane is busy with another gang; meanwhile nobody gets the room that was found."""
+    """The slow lane is busy with another gang. Meanwhile no other gang gets the capacity that the fast lane found."""
     hog, pair, late = named("hog", *members("h", 3, 20)), named("pair", *members("p", 2)), members("l", 2)
     slow("hog", 1000.0)
     slow("pair", 20.0, Proof.FEASIBLE)
@@ -336,7 +339,7 @@ def test_gangs_that_come_together_are_planned_together(bench: Bench) -> None:
 def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even what sets the faulty gang aside gets through."""
+    """Even the fallback that isolates the faulty gang fails."""
 
     def failing(*_: object, **__: object) -> Iterable[Sequence[Decision]]:
         """Nothing works."""

@@ -1,4 +1,4 @@
-"""Pods that their operator deletes and makes again: between the two their gang keeps its room.
+"""Pods that their operator deletes and recreates: in between their gang keeps its capacity.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 
@@ -65,7 +65,7 @@ IDS = [each.row for each in KINDS]
 
 
 class Workload:
-    """A workload that runs, and what its operator and the kubelets do with its pods."""
+    """A running workload, with the actions of its operator and of the kubelets on its pods."""
 
     def __init__(self, scene: Scene, kind: Kind, **annotations: str) -> None:
         self.scene, self.kind, self._row = scene, kind, ROWS[kind.row]
@@ -81,8 +81,10 @@ class Workload:
         self.cpu = "4"
 
     def make(self, *names: str, letters: str = "", called: Mapping[str, str] | None = None) -> None:
-        """The operator makes its pods, or some of them; with letters at the end of their names, as a Job does, or with
-        any other names.
+        """Create all or some of its pods, as the operator does.
+
+        :param letters: the end of their names, as a Job adds it.
+        :param called: other names for the pods.
         """
         for pod in self._row.pods(self.stored):
             if not names or pod["metadata"]["name"] in names:
@@ -100,11 +102,11 @@ class Workload:
         return self.scene.nodes(*self.names)
 
     def await_whole(self) -> None:
-        """Wait until its gang is placed and says that it has been whole."""
+        """Wait until its gang is placed and reports that it has been whole."""
         self.scene.await_phase("Placed", self.kind.gang)
 
     def delete(self, *names: str) -> None:
-        """Its pods, or some of them, are told to end."""
+        """Begin the deletion of all or some of its pods; they stay until `end`."""
         for name in names or self.names:
             self.scene.api.ask("DELETE", f"{PODS}/{name}", _DEATH)
 
@@ -115,7 +117,7 @@ class Workload:
 
 
 def held(scene: Scene) -> dict[str, str]:
-    """Where placeholders hold room, by the pod that it is for."""
+    """Return by expected pod the node where its placeholder reserves capacity."""
     items = scene.api.ask("GET", SYSTEM_PODS)["items"]
     found = [each for each in items if PLACEHOLDER in each["metadata"].get("labels", {})]
     name = "phalanx.dev/held-for"
@@ -126,14 +128,14 @@ def held(scene: Scene) -> dict[str, str]:
 
 
 def wait_for_the_rack(scene: Scene) -> None:
-    """Another gang comes that only r1 could hold, and is told no."""
+    """Create another gang that only r1 could hold, and wait for its rejection."""
     scene.api.create(GANGS, gang("rival"))
     scene.api.create(PODS, *(member(name, "rival") for name in RIVALS))
     scene.await_phase("Unplaceable", "rival")
 
 
 def all_gone(scene: Scene, kind: Kind) -> tuple[Workload, dict[str, str]]:
-    """A workload of which all pods have ended, whose room is held, and by name the nodes where they ran."""
+    """Return a workload whose pods have all ended and whose capacity is reserved, and by pod the node where it ran."""
     workload = Workload(scene, kind)
     nodes = dict(zip(workload.names, workload.run(), strict=True))
     wait_for_the_rack(scene)
@@ -169,7 +171,7 @@ def test_all_pods_made_again_find_their_room_held_until_they_are_all_there(scene
 @pytest.mark.usefixtures("leader")
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_one_that_is_deleted_once_more_before_all_are_there_loses_nothing(scene: Scene, kind: Kind) -> None:
-    """A gated pod is gone at once; the room that it had taken over was free in that moment."""
+    """A gated pod ends at once. The capacity that it had taken over was free in that moment."""
     workload, nodes = all_gone(scene, kind)
     first, last = workload.names
     for _ in range(2):
@@ -213,8 +215,9 @@ def test_one_that_is_deleted_once_more_before_it_is_let_go_leaves_its_room_to_th
 
 @pytest.mark.usefixtures("leader")
 def test_who_takes_the_seat_of_one_that_is_gone_again_leaves_his_own_open(scene: Scene) -> None:
-    """With names that say nothing: the first of two that had come went, the other moved up, and nobody stood for the
-    second seat any more: the plan fell, and another gang had the rack.
+    """The pods have random names. Of two replacements the first went away, and the second took its place.
+
+    Then no expected pod stood for the second place any more: the plan was invalidated, and another gang got the rack.
     """
     workload = Workload(scene, replace(KINDS[0], size=(("replicas", 3),)))
     workload.cpu = "2"
@@ -330,7 +333,7 @@ def test_where_no_room_is_wanted_none_is_held(scene: Scene, tmp_path: Path, way:
 
 @pytest.mark.usefixtures("leader")
 def test_nobody_is_evicted_for_a_pod_that_may_come_again(scene: Scene) -> None:
-    """Its node is gone, and a pod of less priority has the only other one of its rack."""
+    """The pod's node is gone, and a pod of lower priority uses the only other node of its rack."""
     workload = Workload(scene, KINDS[1])
     nodes = dict(zip(workload.names, workload.run(), strict=True))
     lost = workload.names[1]
@@ -344,8 +347,9 @@ def test_nobody_is_evicted_for_a_pod_that_may_come_again(scene: Scene) -> None:
 
 
 def test_whoever_leads_next_gives_back_what_it_does_not_know_of(scene: Scene, tmp_path: Path) -> None:
-    """What is lost is remembered only; the room that was held for it stays nobody's for no longer than a change of
-    leaders.
+    """Only the memory of the leader knows the lost pods.
+
+    After a change of leaders the new leader gives back the capacity that was reserved for them.
     """
     with leading(scene, tmp_path) as first:
         workload = Workload(scene, KINDS[1])

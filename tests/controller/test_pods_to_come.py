@@ -1,4 +1,4 @@
-"""What comes next for a gang of which pods do not exist yet, situation by situation.
+"""The next step for a gang with expected pods, situation by situation.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 Members a (exists, on n1), b and c (to come, planned on n2 and n3)
@@ -35,7 +35,7 @@ KEY = GangKey("phalanx", "default", "llm")
 
 
 def seat(name: str) -> str:
-    """The seat of a pod."""
+    """Return the expected pod of this name."""
     return seat_uid("w", "main", name)
 
 
@@ -54,7 +54,7 @@ def placeholder(name: str, node: str, plan: str = PLAN_ID) -> Pod:
 
 
 def planned(*places: tuple[str, str]) -> PlanRecord:
-    """A plan for a, which exists, and others that do not."""
+    """Return a plan for a, which exists, and for expected pods."""
     members = (PlannedMember(seat(name), "default", name, node) for name, node in places)
     return PlanRecord(PLAN_ID, (*record([("a", "n1")]).members, *members), ())
 
@@ -64,7 +64,7 @@ HELD = (placeholder("b", "n2"), placeholder("c", "n3"))
 
 
 def step(of: Gang, plan: PlanRecord | None, held: Iterable[Pod], *others: Pod) -> Step:
-    """What is next."""
+    """Return the next step for the gang, given its plan, its placeholders and the other pods."""
     held = tuple(held)
     there = [each.pod for each in of.members if "/" not in each.pod.metadata.uid] + [*held, *others]
     live = {each.metadata.uid: each for each in there}
@@ -124,7 +124,7 @@ def test_members_that_are_not_to_come_any_more_give_their_room_back() -> None:
 
 
 def test_the_room_of_pods_to_come_stays_held_when_the_first_one_has_done_its_work() -> None:
-    """An initializer ends before the training is made. It was taken for one that is gone, and the plan fell."""
+    """An initializer ends before the training is created. If it counted as gone, the plan would be invalidated."""
     of = replace_gang(gang(coming("b"), coming("c")), succeeded=1, expected=3, min_member=3)
     assert isinstance(step(of, PLAN, HELD), AwaitPods)
     found = step(replace_gang(of, succeeded=0), PLAN, HELD)
@@ -133,7 +133,7 @@ def test_the_room_of_pods_to_come_stays_held_when_the_first_one_has_done_its_wor
 
 
 def test_one_that_goes_is_not_taken_for_one_that_did_its_work_before_the_plan() -> None:
-    """Its place was not taken by the other that is there; fewer than have to start were let go."""
+    """The pod that is there has not taken its place, and fewer members than the minimum were released."""
     of = replace_gang(gang(coming("b"), coming("c"), pod("x")), succeeded=1, expected=4, min_member=4)
     found = step(of, PLAN, HELD)
     assert isinstance(found, NeedPlan)
@@ -168,7 +168,10 @@ def test_pods_find_their_seats_by_name_else_by_role() -> None:
 
 
 def test_what_is_left_of_a_seat_that_was_taken_goes_before_a_plan_for_one_more_that_is_lost() -> None:
-    """It was counted as somebody else's room: the gang was told that it had no place, and lost all of it."""
+    """The old placeholder must not count as another gang's capacity. Otherwise the gang would be rejected.
+
+    It would then lose all its reserved capacity.
+    """
     of = replace_gang(gang(pod("a", nominated="n1"), coming("b")), made_again=frozenset({seat("b")}))
     taken = planned()
     left = placeholder("a", "n1")
@@ -182,7 +185,7 @@ def test_what_is_left_of_a_seat_that_was_taken_goes_before_a_plan_for_one_more_t
 
 @pytest.mark.parametrize("name", ["b", "b-x7k2p"], ids=["named as before", "a Job's"])
 def test_who_is_made_again_has_the_place_of_a_gated_one_that_is_gone(name: str) -> None:
-    """The plan fell, and with it the room of all that were there again."""
+    """Otherwise the plan is invalidated, and the recreated pods lose their reserved capacity."""
     plan = record([("a", "n1"), (name, "n2")])
     of = replace_gang(gang(pod("a", nominated="n1"), coming("b")), made_again=frozenset({seat("b")}))
     found = step(of, plan, ())
@@ -202,7 +205,7 @@ def test_who_is_made_again_is_planned_anew_where_others_of_the_plan_were_let_go(
 
 
 def test_none_is_let_go_while_fewer_than_must_run_have_a_place() -> None:
-    """A pod that came for a seat which is in no plan was counted, and two of three started."""
+    """Otherwise a pod whose expected pod is in no plan would count, and two of three would start."""
     of = gang(pod("a", nominated="n1"), pod("x"), coming("b"))
     of = replace_gang(of, made_again=frozenset({seat("b")}), min_member=2)
     of = replace_gang(of, pod_sets=(replace_gang(of.pod_sets[0], min_count=2),))

@@ -1,4 +1,4 @@
-"""What the probe comes after, what its answer counts for, and how many rounds a gang takes.
+"""After which writes the probe is created, for which writes its answer counts, and how many rounds a gang takes.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -15,7 +15,7 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def done(scene: Scene, pattern: str) -> list[int]:
-    """The places in the order of requests of those that did what they were to do."""
+    """Return the positions of the successful requests that match the pattern."""
     asked = enumerate(scene.api.requests)
     return [at for at, each in asked if re.fullmatch(pattern, str(each)) and 200 <= each.code < 300]
 
@@ -41,7 +41,7 @@ def test_the_probe_comes_after_the_last_nomination_has_been_answered(scene: Scen
 
 @pytest.mark.usefixtures("leader")
 def test_where_a_pod_is_ending_on_a_planned_node_the_probe_comes_after_it_has_gone(scene: Scene) -> None:
-    """It is no victim of the plan, but the scheduler has to have seen it go, too: its room may be taken by others."""
+    """The pod is no victim of the plan. The scheduler must have seen its end, because others may take its capacity."""
     scene.run("old", "n1")
     scene.api.ask("DELETE", f"{PODS}/old", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 30})
     place(scene)

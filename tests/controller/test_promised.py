@@ -1,4 +1,4 @@
-"""Recorded plans that mean to evict: which of them may still, beside each other.
+"""Recorded plans that are about to evict: which of them still may when all plans are taken together.
 
 n1: web-1    n2: web-2    n3: web-3        each with 4 cpu, as much as a member wants
 """
@@ -54,7 +54,7 @@ def picture(allowed: int, minimum: int = 0) -> ClusterView:
 
 
 def evicting(name: str, victims: list[int], priority: int = 10) -> GangRound:
-    """A gang whose plan is about to evict these."""
+    """Return a gang whose plan is about to evict these pods."""
     member = pod(name, nominated=f"n{victims[0]}", priority=priority)
     plan = record([(name, f"n{victims[0]}")], [(f"web-{each}", f"n{each}") for each in victims])
     asked = replace(gang(member), key=GangKey("phalanx", "default", name))
@@ -72,7 +72,7 @@ def falls(step: Step) -> bool:
         (1, 0, {"a": [1, 2]}, ["a"]),
         (2, 0, {"a": [1], "b": [2]}, []),
         (1, 0, {"a": [1], "b": [2]}, ["b"]),  # b is of lower priority
-        (1, 0, {"a": [1], "b": [1]}, []),  # the same pod
+        (1, 0, {"a": [1], "b": [1]}, []),  # both plans take the same pod
         (3, 2, {"a": [1]}, []),
         (3, 3, {"a": [1]}, ["a"]),  # its gang needs more by now
         (3, 3, {"a": [1, 2, 3]}, []),

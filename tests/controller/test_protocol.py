@@ -1,4 +1,4 @@
-"""What comes next for a gang, situation by situation.
+"""The next step of the release protocol for a gang, situation by situation.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -139,11 +139,11 @@ def intruder(priority: int, *, bound: bool) -> Situation:
 @pytest.mark.parametrize(
     ("priority", "bound", "lost"),
     [
-        (1, True, True),  # whoever is bound is there
+        (1, True, True),  # a bound pod holds its node at any priority
         (100, True, True),
         (100, False, True),  # a nomination of higher priority takes the room
-        (10, False, True),  # one of equal priority holds it against us
-        (1, False, False),  # one of lower priority holds nothing
+        (10, False, True),  # a nomination of equal priority keeps the room
+        (1, False, False),  # a nomination of lower priority holds nothing
     ],
 )
 def test_a_plan_whose_room_is_gone_falls_and_nobody_is_let_go(priority: int, bound: bool, lost: bool) -> None:  # noqa: FBT001 - a table
@@ -192,7 +192,8 @@ STUCK = (
     [
         ("n2", TWO, None, ""),
         ("n2", TWO, {"bound": "n2"}, STUCK),
-        ("n2", None, {"bound": "n2"}, STUCK),  # the record is lost, the pod still says where it was let go to
+        # The record is lost, but the pod's own annotation still names the node of its release.
+        ("n2", None, {"bound": "n2"}, STUCK),
         ("n3", TWO, {"bound": "n2"}, ""),  # the scheduler has found it another node
         ("n2", TWO, {"bound": "n2", "terminating": True}, ""),  # its room is about to be free
         ("n2", TWO, {"nominated": "n2", "priority": 100}, STUCK),

@@ -1,5 +1,7 @@
-"""Whatever happens in whatever order, while leaders see late, fail in the middle and die: a gang ends whole, or back at
-the start, and nobody is let go or evicted before the whole gang has its room.
+"""State machine of the release protocol: leaders read late, fail between two writes and die, in every order.
+
+A gang ends whole or back at the start. No member is released, and no victim evicted, before the whole gang has its
+reserved capacity.
 """
 
 from dataclasses import replace
@@ -18,7 +20,7 @@ _CALM = 30
 
 
 class Releases(RuleBasedStateMachine):
-    """Two leaders, a scheduler, and others."""
+    """Two leaders, a scheduler, and other users."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,22 +37,22 @@ class Releases(RuleBasedStateMachine):
 
     @rule()
     def go_on(self) -> None:
-        """A leader looks, and all its writes arrive."""
+        """A leader reads the cluster, and all its writes arrive."""
         self.carry_out(self.world.look())
 
     @rule(mask=st.integers(0, 7))
     def go_on_in_part(self, mask: int) -> None:
-        """A leader looks, and some of its writes arrive; the others fail, or it dies between them."""
+        """A leader reads the cluster, and some of its writes arrive. Others fail, or the leader dies between them."""
         self.carry_out(self.world.look(), mask)
 
     @rule(who=LEADERS)
     def look(self, who: int) -> None:
-        """A leader looks; what it saw may be long ago when it writes."""
+        """A leader reads the cluster. Its writes may come much later."""
         self.looks[who] = self.world.look()
 
     @rule(who=LEADERS, mask=st.integers(0, 7))
     def write_late(self, who: int, mask: int) -> None:
-        """Some of the writes arrive that follow from what was seen then."""
+        """Carry out some of the writes that follow from the leader's earlier read."""
         look, self.looks[who] = self.looks[who], None
         if look is not None:
             self.carry_out(look, mask)
@@ -69,7 +71,7 @@ class Releases(RuleBasedStateMachine):
     @precondition(lambda self: len(self.world.members()) < SIZE)
     @rule()
     def come(self) -> None:
-        """A member comes, or one in the place of another."""
+        """A new member is created, or a replacement of a member."""
         self.world.add("m", gated=True)
 
     @precondition(lambda self: self.world.members())
@@ -91,7 +93,7 @@ class Releases(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES))
     def end_another(self, node: str) -> None:
-        """Somebody else's pod begins to end, or has ended."""
+        """A pod outside the gang begins to end, or has ended."""
         for each in self.world.on(node):
             if not each.ours and each.ending:
                 del self.world.things[each.name]
@@ -100,8 +102,9 @@ class Releases(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, SIZE - 1), found=st.booleans())
     def schedule(self, number: int, *, found: bool = True) -> None:
-        """The scheduler tries a member that was let go: it is bound, or, for lack of room or another reason, loses its
-        nomination.
+        """The scheduler tries a released member. It binds the member, or takes its nomination away.
+
+        It takes the nomination away for lack of capacity or for another reason.
         """
         free = [each for each in self.world.members() if each.let_go and not each.bound]
         if not free:
@@ -114,12 +117,12 @@ class Releases(RuleBasedStateMachine):
 
     @invariant()
     def no_node_is_given_twice(self) -> None:
-        """Members that were let go are pinned to nodes of their own."""
+        """Released members are pinned to nodes of their own."""
         nodes = [each.bound or each.let_go for each in self.world.members() if each.let_go]
         assert len(set(nodes)) == len(nodes)
 
     def teardown(self) -> None:
-        """Calm comes: the gang is whole, or back at the start. Once all others have left it is whole in any case."""
+        """After a calm period the gang is whole or at the start. Without other pods the gang is whole in any case."""
         self.calm()
         assert self.whole() or self.at_the_start() or (self.world.robbed and self.told())
         for each in [each for each in self.world.things.values() if not each.ours]:
@@ -128,7 +131,7 @@ class Releases(RuleBasedStateMachine):
         assert self.whole(), (self.world.things, self.world.record, self.world.look().step)
 
     def calm(self) -> None:
-        """One leader whose writes arrive, a scheduler that tries all, and what ends is gone."""
+        """Let one leader's writes arrive, let the scheduler try all pods, and let ending pods end."""
         for _ in range(_CALM):
             while len(self.world.members()) < SIZE:
                 self.world.add("m", gated=True)
@@ -140,7 +143,7 @@ class Releases(RuleBasedStateMachine):
                 self.schedule(number)
 
     def room_is_held_until_bound(self) -> None:
-        """A member that was let go and can be bound has its nomination, or gets it once its siblings are let go."""
+        """A released member that can be bound has its nomination, or gets it once its siblings are released."""
         for _ in range(2):
             look = self.world.look()
             self.carry_out(look)
@@ -155,14 +158,14 @@ class Releases(RuleBasedStateMachine):
         return len(self.world.members()) == SIZE and all(each.bound for each in self.world.members())
 
     def at_the_start(self) -> bool:
-        """Whether all are held back and hold no room; those that run have been lost for others only."""
+        """Return whether all members are gated without reserved capacity, except those lost to other pods."""
         waiting = [each for each in self.world.members() if not each.bound]
         return all(each.gated and not each.nominated for each in waiting) and (
             len(waiting) == SIZE or self.world.robbed
         )
 
     def told(self) -> bool:
-        """Whether members whose room was taken from them are told of."""
+        """Return whether the leader reports all members that have lost their reserved capacity."""
         look = self.world.look()
         stuck = [each for each in self.world.members() if each.let_go and not each.bound]
         gated: list[Thing] = [each for each in self.world.members() if each.gated]
@@ -185,6 +188,6 @@ class TestReleases(Releases.TestCase):
 
 @pytest.mark.thorough
 class TestManyReleases(Releases.TestCase):
-    """The same machine, taking its time."""
+    """The state machine of `Releases`, with more examples."""
 
     settings = settings(_FEW, max_examples=150)

@@ -1,4 +1,4 @@
-"""What ClusterQueues and LocalQueues show: counts of gangs, use of flavors, and whether they are open.
+"""The status of ClusterQueues and LocalQueues: counts of gangs, use of flavors, and the condition Active.
 
 One node b1 of flavor blue; pool has 4 cpu of blue and 8 of red, of the cohort c; each gang is one pod of 4 cpu.
 """
@@ -80,8 +80,11 @@ def pod(name: str, *, namespace: str = "default", on: str = "", nominated: str =
 
 
 def picture(*pods: Pod, without: str = "", beside: str = "", **changed: Any) -> ClusterView:
-    """The cluster with these pods and what is written `beside`; `without` an object's name; `changed`: fields of pool's
-    spec.
+    """Return a cluster view with these pods.
+
+    :param without: the name of an object that is left out.
+    :param beside: more objects, as YAML.
+    :param changed: fields of the spec of the ClusterQueue pool.
     """
     objects = [
         each for each in yaml.safe_load_all(f"{OBJECTS}---{beside}") if each and each["metadata"]["name"] != without
@@ -98,7 +101,7 @@ def shown(there: ClusterView, kind: str, name: str, namespace: str = "") -> dict
 
 
 def condition(status: dict[str, Any]) -> tuple[str, str]:
-    """What the condition Active says."""
+    """Return status and reason of the condition Active."""
     (active,) = status["conditions"]
     assert (active["type"], active["lastTransitionTime"]) == ("Active", NOW)
     return active["status"], active["reason"]

@@ -1,4 +1,4 @@
-"""The quota of pods that their operator deletes and makes again: nobody else is given it in between.
+"""The quota of pods that their operator deletes and recreates: no other gang gets it in between.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; the quota of queue q is 8 cpu
 """
@@ -22,7 +22,7 @@ QUEUE = {"kueue.x-k8s.io/queue-name": "q"}
 NAMES = ("w-master-0", "w-worker-0")
 _DEATH = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 30}
 MEANWHILE = 1.5
-"""Seconds between the old pods and the new ones, in which the quota could be taken."""
+"""Seconds between the old pods and the new ones, in which another gang could take the quota."""
 FULL = "waits for quota: the gang needs 4 cpu, and flavor any of ClusterQueue pool has 0 of 8 left"
 
 
@@ -38,7 +38,7 @@ def furnish(scene: Scene) -> None:
 
 
 class Training:
-    """A PyTorchJob of two pods in the queue, and what its operator makes."""
+    """A PyTorchJob of two pods in the queue, and the objects that its operator creates."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene, self._row = scene, ROWS["PyTorchJob"]
@@ -57,13 +57,13 @@ class Training:
                 self._scene.api.ask("POST", PODS, pod)
 
     def delete(self, *names: str) -> None:
-        """These pods are told to end."""
+        """Begin the deletion of these pods."""
         for name in names:
             self._scene.api.ask("DELETE", f"{PODS}/{name}", _DEATH)
 
 
 def rival() -> Object:
-    """A pod that is a gang of its own in the queue, and older than what is made again; n3 would hold it."""
+    """Return a pod that is a gang of its own in the queue, and older than the recreated pods; n3 could hold it."""
     found = member("z", "")
     found["metadata"]["labels"] = QUEUE | {DIALECT: "kueue"}
     return found

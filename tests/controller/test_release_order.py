@@ -1,4 +1,4 @@
-"""In which order members are let go: what is left of a release that ends half-way is the easiest to place again.
+"""The order in which members are released: the rest of an interrupted release must be the easiest to place again.
 
 r1: n1, n2      r2: n3      each node has 4 cpu
 """
@@ -17,7 +17,7 @@ from kube.objects import Pod
 
 
 def tied(name: str) -> Pod:
-    """One that may go to some nodes only."""
+    """Return a pod that fits on some nodes only."""
     made = pod(name, cpu="1")
     return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, node_selector={"disk": "fast"}))
 
@@ -28,7 +28,7 @@ def order(of: Gang) -> list[str]:
 
 
 def sets(of: Gang, *counts: tuple[str, int]) -> Gang:
-    """The members in sets of two, each with so many that must run."""
+    """Return the gang with its members in sets of two, each with this minimum."""
     names = [name for name, _ in counts for _ in range(2)]
     members = tuple(Member(each.pod, name, None) for each, name in zip(of.members, names, strict=True))
     pod_sets = tuple(PodSet(name, 2, least) for name, least in counts)

@@ -1,4 +1,6 @@
-"""Quotas that come, shrink or are used up while room is held for pods that do not exist yet: when the plan falls.
+"""ResourceQuotas that appear, shrink or fill up while capacity is reserved for expected pods.
+
+The tests check when the plan is invalidated.
 
 Members a (exists, on n1), b and c (to come, planned on n2 and n3)
 """
@@ -20,7 +22,7 @@ WHY = "waits for ResourceQuota few to have room for 2 more pods"
 
 
 def waiting() -> GangRound:
-    """The first pod runs, and room is held for the others."""
+    """Return the round of a gang whose first pod runs, with capacity reserved for the expected pods."""
     of = gang(pod("a", bound="n1"), coming("b"), coming("c"))
     places = zip((each.pod for each in of.members[1:]), ("n2", "n3"), HELD, strict=True)
     held = {member.pod.metadata.uid: each for member, each in zip(of.members[1:], HELD, strict=True)}
@@ -28,7 +30,7 @@ def waiting() -> GangRound:
 
 
 def found(shortages: QuotaShortages, hard: str, used: str = "1", gang_round: GangRound | None = None) -> object:
-    """What is due for the gang where the namespace may have so many pods."""
+    """Return the gang's step when the ResourceQuota of its namespace allows `hard` pods, of which `used` are used."""
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": hard}}}
     quota = msgspec.convert({**written, "status": {"used": {"pods": used}}}, ResourceQuota)
     gang_round = gang_round or waiting()
@@ -38,7 +40,7 @@ def found(shortages: QuotaShortages, hard: str, used: str = "1", gang_round: Gan
 
 @pytest.mark.parametrize("used", ["0", "1", "7"])
 def test_where_a_quota_is_too_small_for_the_gang_its_room_is_given_back_at_once(used: str) -> None:
-    """Even one so new that nobody has counted anything yet."""
+    """This holds also for a quota so new that its usage is not counted yet."""
     step = found(QuotaShortages(), "2", used)
     assert isinstance(step, NeedPlan)
     assert step.cause is Cause.QUOTA_SHORT
@@ -62,7 +64,7 @@ def test_where_it_has_room_all_stays_as_it_is() -> None:
 
 
 def test_what_others_use_for_a_while_takes_nothing_back() -> None:
-    """A burst of Jobs, or the charge for one of its own pods that nobody has seen yet."""
+    """The usage is a burst of Jobs, or the charge for a pod of the gang that the controller has not read yet."""
     clock = ManualClock()
     shortages = QuotaShortages(clock)
     assert isinstance(found(shortages, "3", "2"), AwaitPods)
@@ -78,7 +80,7 @@ def test_what_others_use_for_a_while_takes_nothing_back() -> None:
 
 
 def test_of_two_gangs_that_a_quota_has_no_room_for_together_the_younger_gives_its_room_back() -> None:
-    """They were planned at the same time, and neither saw the other's room."""
+    """Both gangs were planned at the same time, and neither plan saw the reserved capacity of the other."""
     older, younger = waiting(), waiting()
     key = younger.gang.key._replace(name="younger")
     younger.gang = replace(younger.gang, key=key, created="2026-02-01T00:00:00Z")
@@ -112,7 +114,7 @@ def test_of_several_whom_others_leave_too_little_one_after_the_other_gives_its_r
 
 
 def test_one_whose_charge_cannot_be_counted_keeps_its_plan_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    """No reader lets such a pod in: it would be an error of ours."""
+    """No reader accepts such a pod, so it would be an internal error."""
     broken, sound = waiting(), waiting()
     asking = Container(name="c", resources=ResourceRequirements(requests={"cpu": "abc"}))
     pods = [msgspec.structs.replace(each.pod.spec, containers=(asking,)) for each in broken.gang.members]

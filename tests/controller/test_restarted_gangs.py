@@ -1,4 +1,4 @@
-"""Which gangs are restarted as a whole that have lost a member, and why the others are not.
+"""Which gangs that have lost a member are restarted as a whole, and why the others are not.
 
 r1: n1 (a, and two cpu of others), n2 (full)      r2: n3      a and b take two of a node's four cpu, both in one rack
 """
@@ -66,7 +66,7 @@ DOMAINS: Mapping[str, tuple[tuple[str, str], ...]] = {"the exact node": (), "its
 
 
 def let_go(gated: Pod, to: str, *, domain: tuple[tuple[str, str], ...] = ()) -> Pod:
-    """The pod as it stands once it is released, and bound."""
+    """Return the pod as it is after its release, bound to its node."""
     patch = release_patch(gated, node(to), domain=domain, now=NOON)
     annotations = {**gated.metadata.annotations, **patch["metadata"]["annotations"]}
     builtin = msgspec.to_builtins(gated.spec)
@@ -327,7 +327,7 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
     node: str,
     restarted: bool,  # noqa: FBT001 -- one word in a table
 ) -> None:
-    """The picture shows nothing of a plan before its gang is nominated."""
+    """A cluster view shows nothing of a plan before its gang is nominated."""
     of, lane, told, there = asked(A, B), HeldLane(), Told(), picture(snapshot(A, B, *OTHERS))
     checks = RestartChecks(lane, Limits())
     restarter = Restarter(cast("Withdrawer", told), checks, Mishaps(cast("Writer", None), Metrics()), seconds=-1.0)

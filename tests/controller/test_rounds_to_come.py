@@ -24,7 +24,7 @@ ALL = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
 
 @pytest.fixture
 def bench() -> Bench:
-    """Its clock is the planner's, and that of what solves take."""
+    """A planner whose clock also counts the time of solves."""
     return Bench()
 
 
@@ -44,7 +44,7 @@ class EndingLane(HeldLane):
 
 
 def test_rounds_do_not_chase_each_other_while_the_lane_is_busy(bench: Bench) -> None:
-    """One that fits nowhere waits for a lane in which somebody else is planned."""
+    """A gang that fits nowhere waits for the lane, in which another gang is planned."""
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
     assert bench.planner.due > bench.clock.now
@@ -52,7 +52,7 @@ def test_rounds_do_not_chase_each_other_while_the_lane_is_busy(bench: Bench) -> 
 
 
 def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
-    """Room has come free for a gang that was told no. The round sees the lane busy, and reads the end of its work."""
+    """Capacity has become free for a rejected gang. The round finds the lane busy, and reads the end of its work."""
     bench, lane = Bench(), EndingLane()
     bench.planner = Planner(FULL, bench.metrics, Lanes(lane, bench.patient))
     old, young = named("old", *members("o", 2)), named("young", *members("y", 1), created=LATE)
@@ -70,7 +70,7 @@ def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
 
 
 def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though nothing has changed since, and the gang has been told that before."""
+    """It is tried again although nothing has changed since, and the gang has already got the message."""
 
     def fail(*_: object) -> None:
         raise RuntimeError
@@ -99,7 +99,7 @@ def test_an_error_in_counting_stops_no_other_gang(bench: Bench, monkeypatch: pyt
 
 
 def test_resources_that_no_node_has_are_not_looked_for_on_each_of_them() -> None:
-    """Anybody can make up their names: with 5,000 nodes each one would take a millisecond in every round."""
+    """Users can invent resource names: with 5,000 nodes each one would take a millisecond in every round."""
     room = Room().look(picture().snapshot, ())
     for number in range(3):
         asking = Container(name="c", resources=ResourceRequirements(requests={f"example.com/{number}": "1"}))

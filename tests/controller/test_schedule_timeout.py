@@ -1,4 +1,4 @@
-"""When a gang's time is over: counted from when it was complete, never once it was let go."""
+"""When a gang's schedule timeout ends: counted from the gang's completeness, and never after its release."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +11,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def status(*, complete_for: float | None, released: bool = False) -> dict[str, object]:
-    """A Gang's status whose members have been complete for so many seconds (None: are not)."""
+    """Return the status of a Gang whose members have been complete for so many seconds (None: not complete)."""
     since = NOW - timedelta(seconds=complete_for or 0)
     complete = {"type": "Complete", "status": "False" if complete_for is None else "True"}
     complete["lastTransitionTime"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""What one namespace asks for keeps no other one's gangs from being planned, and the order of who gets room holds.
+"""Requests of one namespace do not delay the planning of another's gangs, and the order of planning is kept.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -26,12 +26,12 @@ LATE = "2026-02-01T00:00:00Z"
 
 @pytest.fixture
 def bench() -> Bench:
-    """Its clock is the planner's, and that of what solves take."""
+    """A planner whose clock also counts the time of solves."""
     return Bench()
 
 
 def enormous(number: int, namespace: str = "greedy", count: int = 1_200) -> list[Gang]:
-    """Gangs that fit nowhere and take long to be told so; no two alike, which would be told the same at once."""
+    """Return gangs that fit nowhere and take long to reject. They differ, as equal ones would share a rejection."""
     gangs = []
     for each in range(number):
         name = f"{namespace}-{each}"
@@ -54,7 +54,7 @@ def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Ben
 
 
 def test_those_that_fit_nowhere_get_their_answers_namespace_by_namespace(bench: Bench) -> None:
-    """The many of one do not keep the other's from being told why it has no place, and all are told in the end."""
+    """The many gangs of one namespace do not delay the other's rejections, and every gang is answered in the end."""
     crowd = [*enormous(8), *enormous(2, "other")]
     told: list[str] = []
     for _ in range(30):
@@ -69,7 +69,7 @@ def test_those_that_fit_nowhere_get_their_answers_namespace_by_namespace(bench: 
 
 
 def test_when_room_comes_free_the_oldest_is_first_again(bench: Bench) -> None:
-    """Counting is for those alone who have no place: of two that have one, the older is asked with the younger."""
+    """Counting defers only gangs without a place. Of two gangs with a place, the older is planned with the younger."""
     full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2")]
     crowd, old = enormous(3), named("old", *members("o", 2), namespace="greedy")
     late = named("late", *members("l", 2), namespace="modest", created=LATE)
@@ -83,7 +83,7 @@ def test_when_room_comes_free_the_oldest_is_first_again(bench: Bench) -> None:
 
 
 def test_who_was_set_aside_and_may_fit_now_is_asked_anew_at_once(bench: Bench) -> None:
-    """Its answer from before is not waited for: somebody younger could get the room meanwhile."""
+    """The gang is planned without its earlier answer. Otherwise a younger gang could get the capacity meanwhile."""
     full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
     old = named("old", *members("o", 2), namespace="first")
     crowd = enormous(2, count=2_148)
@@ -138,7 +138,7 @@ def test_all_of_one_namespace_are_told_before_one_is_told_again(bench: Bench) ->
 
 
 def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_behind(bench: Bench) -> None:
-    """An answer to what was asked before is of no use; the next turn is not its own again."""
+    """The answer to an earlier request is useless. The next round-robin share does not go to the same gang."""
     crowd, turns = enormous(3), list[str]()
     for version in range(3):
         here = picture(version=str(version))
@@ -156,7 +156,7 @@ def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_be
 def test_who_is_overdue_for_being_told_why_it_fits_nowhere_goes_before_the_patient_ones(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The prompt lane is never idle, and of those who take long there are always more."""
+    """The fast lane is never idle, and there are always more gangs that take long."""
     crowd = [named(f"crowd-{each}", *members(f"c{each}", 1_200)) for each in range(2)]
     hard = [named(f"hard-{each}", *members(f"h{each}", 1)) for each in range(4)]
     slow = slowed(bench, monkeypatch)
@@ -188,7 +188,7 @@ def test_what_waits_for_pods_is_told_so_whether_it_would_fit_or_not(bench: Bench
 
 
 def test_nobody_is_planned_together_with_one_that_fits_nowhere(bench: Bench) -> None:
-    """Not even where they are few. The older one is told why as soon as the lane is idle again."""
+    """This holds even for few gangs. The older gang is rejected with a reason as soon as the lane is idle again."""
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
     assert asked(bench) == {"pair"}
@@ -203,7 +203,7 @@ def test_one_that_fits_nowhere_is_planned_at_once_if_nobody_else_is(bench: Bench
 
 
 def test_who_comes_waits_for_one_certain_no_at_most(bench: Bench) -> None:
-    """Those that fit nowhere are planned one at a time in the lane of the others."""
+    """Gangs that fit nowhere are planned one at a time in the fast lane."""
     crowd, late = enormous(9), named("late", *members("l", 2), created=LATE)
     bench.round(*crowd)
     assert asked(bench) == {"greedy-0"}
@@ -213,7 +213,7 @@ def test_who_comes_waits_for_one_certain_no_at_most(bench: Bench) -> None:
 
 
 def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: Bench) -> None:
-    """As long as anybody has been told nothing, only half of the time goes by between two turns."""
+    """Until every gang has its first answer, the pauses between two solves take only half of the time."""
     crowd = [named(f"crowd-{each}", *members(f"c{each}", 4 + each)) for each in range(2)]
     told: list[float] = []
     for number in range(200):
@@ -245,7 +245,7 @@ def test_a_round_comes_when_the_next_one_is_due(bench: Bench) -> None:
 
 
 COUNTED = [
-    # what, members, pods there, whether there may be a place
+    # the change, members, pods there, whether there may be a place
     ("as many as there are nodes", members("g", 3), [], True),
     ("one more", members("g", 4), [], False),
     ("one node is taken", members("g", 3), [pod("x", bound="n3")], False),
@@ -310,12 +310,12 @@ def test_nobody_saves_up_turns_and_nobody_is_behind_for_ever() -> None:
 
 
 def served(shares: Shares, *waiting: str, most: float = 1) -> str:
-    """Whose turn it is, each gang at a price of one."""
+    """Return the gangs that are served next, each at a price of one."""
     return " ".join(f"{key.namespace}/{key.name}" for key in shares.next_ones(keys(*waiting), lambda _: 1, most))
 
 
 def test_who_was_away_for_a_moment_has_had_what_he_has_had() -> None:
-    """The young one's gangs are answered at once and come again in every other call; the old one waits all the time."""
+    """A gang of young is answered at once and comes again in every other call. The gang of old waits all the time."""
     shares, told = Shares(), list[str]()
     for _ in range(4):
         told.append(served(shares, "young/1", "old/1"))
@@ -351,8 +351,9 @@ def test_namespaces_without_end_do_not_keep_one_from_its_turn_and_are_forgotten(
 
 
 def test_a_gang_that_is_read_again_and_asks_for_the_same_is_not_compared_in_every_round(bench: Bench) -> None:
-    """What is told on its first pod has it read again. Thousands of members were then compared, and counted anew, in
-    each round after that: 50 ms each time.
+    """A status change of its first pod has the gang read again.
+
+    Without the shortcut, each later round compared and counted thousands of members again: 50 ms each time.
     """
     (crowd,) = enormous(1, count=2_048)
     bench.round(crowd)

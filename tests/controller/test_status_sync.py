@@ -1,4 +1,4 @@
-"""Who is asked what objects show, and where that is written."""
+"""Which objects get a status, from which reporter, and where it is written."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -52,7 +52,7 @@ def group(api_version: str, name: str) -> dict[str, Any]:
 
 
 def crowd(sizes: Mapping[str, int]) -> tuple[ClusterView, frozenset[GangKey]]:
-    """So many PodGroups of Koordinator in each namespace, with a pod each, and their gangs."""
+    """Return so many PodGroups of Koordinator in each namespace, with a pod each, and their gangs."""
     groups, pods, keys = [], [], set()
     for namespace, size in sizes.items():
         for name in (f"g{number}" for number in range(size)):
@@ -100,7 +100,7 @@ def test_objects_of_a_system_that_runs_here_are_left_to_it(
 
 
 class SlowWriter(Writer):
-    """A writer that takes its time, and remembers what it wrote."""
+    """A slow writer that records its writes."""
 
     def __init__(self) -> None:
         super().__init__(Transport(ApiClient(Configuration())))

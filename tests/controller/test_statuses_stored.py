@@ -1,4 +1,4 @@
-"""What we write to the real API server comes back as it was: a status that lost a field would be written for ever."""
+"""Statuses written to the real API server are read back unchanged. A lost field would be written again for ever."""
 
 import json
 import uuid
@@ -55,11 +55,14 @@ def lone_mirror(name: str) -> dict[str, Any]:
 
 
 CONTROLLER = ("--as=system:serviceaccount:phalanx-system:phalanx-controller", "--as-group=system:masters")
-"""Whoever was here before may have left the policy by which nobody else writes the mark of a mirror."""
+"""An earlier test may have left the policy that lets only the controller write the mark of a mirror."""
 
 
 def made(api: ControlPlane, manifest: dict[str, Any], *by: str) -> dict[str, Any]:
-    """`by`: as whom, in kubectl's words."""
+    """Create the object, and return it as stored.
+
+    :param by: kubectl options that name the user.
+    """
     stored: dict[str, Any] = json.loads(api.kubectl("create", *by, "-o", "json", "-f", "-", stdin=json.dumps(manifest)))
     return stored
 

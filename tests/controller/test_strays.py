@@ -1,4 +1,4 @@
-"""Pods of no gang that wait for an absent scheduler are told of once each, a bounded number at a time."""
+"""Pods of no gang that wait for an absent scheduler: each gets one event, a bounded number at a time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Heard:
-    """Hears what is recorded."""
+    """A recorder that keeps the recorded events."""
 
     def __init__(self) -> None:
         self.notes: list[tuple[str, str]] = []
@@ -35,7 +35,7 @@ class Heard:
 
 
 class Scene:
-    """Pods that wait, a clock, and who is told."""
+    """Pods that wait, a clock, and the events about them."""
 
     def __init__(self) -> None:
         self.index, self.heard, self.clock = SchedulerIndex(), Heard(), ManualClock()
@@ -54,7 +54,7 @@ class Scene:
             self.index.put(msgspec.convert({"metadata": made, "spec": {"schedulerName": scheduler}}, Pod))
 
     def after(self, seconds: float) -> list[str]:
-        """Who is told in a round at that time."""
+        """Return the names of the pods that get an event in a round at that time (seconds)."""
         self.clock.now, self.heard.notes = seconds, []
         self.strays.tell(cast("ClusterView", type("Seen", (), {"sources": Sources(tried=self.index.tried())})))
         return [name for name, _ in self.heard.notes]

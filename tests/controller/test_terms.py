@@ -25,13 +25,13 @@ PATIENCE = 60.0
 
 
 class Clock:
-    """Seconds, as the test says."""
+    """A clock that the test sets (seconds)."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def __call__(self) -> float:
-        """What time it is."""
+        """Return the current time (seconds)."""
         return self.now
 
 
@@ -81,7 +81,7 @@ def test_one_that_is_only_to_stop_may_finish_what_it_has_begun(term: Term) -> No
 
 @contextmanager
 def serving(status: int = 200) -> Iterator[tuple[Transport, list[tuple[str, str]]]]:
-    """A server that answers everything so, and verb and path of what came."""
+    """Run a server that answers every request with this status; yield its client, and verb and path of the requests."""
     came: list[tuple[str, str]] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""What topology objects show.
+"""The status of topology objects.
 
 spine-1            spine-2
 ├── rack-1         └── rack-1      (another one: a domain is its whole path)
@@ -146,7 +146,7 @@ def test_the_page_shows_the_same_room() -> None:
 
 
 BOUNDS = [
-    # most domains, levels shown, what is said
+    # most domains, levels shown, message
     (7, {"spine", "rack", "node"}, None),
     (6, {"spine", "rack"}, "more than 6 domains: left out are node (3)"),
     (3, {"spine"}, "more than 3 domains: left out are rack (2), node (3)"),

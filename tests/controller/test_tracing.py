@@ -1,4 +1,4 @@
-"""What a trace shows of a gang's way, exported to memory."""
+"""The spans of a gang's trace, exported to memory."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""How soon a round is due for what has changed, by what gangs wait for.
+"""How soon a round is due after a change, depending on the things that gangs wait for.
 
 A gang of two, `llm`, on three nodes; `stranger` is a pod of no gang.
 """
@@ -32,7 +32,7 @@ PLAN = record([("a", "n1"), ("b", "n2")])
 
 
 def member(name: str, **fields: object) -> Pod:
-    """A member as it stands in the cluster, with the label that names its gang."""
+    """Return a member as it is stored in the cluster, with the label that names its gang."""
     made = pod(name, **fields)  # type: ignore[arg-type]
     return with_fields(made, metadata=with_fields(made.metadata, labels={GANG: "llm", DIALECT: "phalanx"}))
 
@@ -49,7 +49,7 @@ def gang_round(of: Gang, step: Step, plan: PlanRecord | None = None, outcome: Ou
 
 
 def probe(*, tried: bool) -> Pod:
-    """A probe of ours."""
+    """Return a probe."""
     said = (Condition(type="PodScheduled", status="False"),) if tried else ()
     meta = ObjectMeta(name="probe-1", namespace=SYSTEM_NAMESPACE, uid="uid-probe", labels={PROBE: "true"})
     return Pod(metadata=meta, status=PodStatus(conditions=said))
@@ -57,7 +57,7 @@ def probe(*, tried: bool) -> Pod:
 
 @dataclass(frozen=True)
 class Case:
-    """What the last round left, the pods there now, those of them that are news, and how soon a round is due."""
+    """The state that the last round left, the pods now, the pods that changed, and how soon a round is due."""
 
     left: GangRound | None
     there: tuple[Pod, ...]
@@ -120,7 +120,7 @@ def test_how_soon(case: Case) -> None:
 
 
 def test_what_is_not_told_by_name_is_looked_at_soon_whatever_comes_with_it() -> None:
-    """A node that comes beside a pod that only adds to what is gathered."""
+    """A node arrives together with a pod that alone would only be gathered."""
     cache = FedCache()
     urgencies = Urgencies(cache, Echo())
     urgencies.note([NO_ROOM], (), view(KeptReadings(Sources())))
@@ -155,7 +155,7 @@ def test_a_gang_that_is_gone_is_waited_for_no_more() -> None:
 
 
 def view(kept: KeptReadings) -> ClusterView:
-    """A picture of which only the readings matter."""
+    """Return a cluster view of which only the readings matter."""
     topologies: tuple[Topology, ...] = ()
     return ClusterView(Sources(), kept.reading(), topologies, (), Snapshot(), {}, kept=kept)
 

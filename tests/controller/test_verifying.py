@@ -1,4 +1,4 @@
-"""Before members are let go: those that want to be near each other are looked at together."""
+"""The check before a release: members with inter-pod affinity to each other are checked together."""
 
 from typing import Any
 

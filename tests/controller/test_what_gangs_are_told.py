@@ -1,4 +1,4 @@
-"""What people see of gangs that cannot start, on the local API server: statuses, conditions, events, group objects.
+"""The output for gangs that cannot start, on the local API server: statuses, conditions, events, group objects.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -52,7 +52,7 @@ def test_time_that_is_over_is_told_and_the_room_is_given_back(scene: Scene, tmp_
 def test_a_gang_of_which_one_runs_and_the_rest_cannot_is_withdrawn(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The room of b is taken after both were let go, and a runs already."""
+    """Another pod takes the capacity of b after both were released and a already runs."""
     monkeypatch.setattr(withdrawing, "SEEN_SECONDS", 0.05)
     with leading(scene, tmp_path):
         place(scene)
@@ -79,7 +79,7 @@ def test_members_that_the_stock_scheduler_does_not_try_are_told_of_and_keep_thei
 
 
 def lost_nominations(scene: Scene, *names: str) -> None:
-    """The scheduler found no room."""
+    """Take the pods' nominations away, as the scheduler does when it finds no capacity."""
     tried = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
     for name in names:
         path, status = f"{PODS}/{name}/status", {"nominatedNodeName": None, "conditions": [tried]}
@@ -129,7 +129,7 @@ def test_a_mirror_goes_with_the_gang_that_it_shows(scene: Scene, tmp_path: Path)
 
 
 def test_pods_that_name_the_mirror_of_another_gang_write_nothing_on_it(scene: Scene, tmp_path: Path) -> None:
-    """They wait for a Gang that somebody writes. Both gangs wrote on the one object by turns, for ever."""
+    """The pods wait for a Gang that a user writes. Otherwise both gangs would write one object in turn, for ever."""
     with leading(scene, tmp_path):
         scene.api.create(GROUPS, {"metadata": {"name": "team"}, "spec": {"minMember": 2}})
         scene.await_mirror("team")
@@ -146,8 +146,9 @@ def test_pods_that_name_the_mirror_of_another_gang_write_nothing_on_it(scene: Sc
 
 
 def test_gang_objects_that_nobody_takes_keep_no_other_from_being_written(scene: Scene, tmp_path: Path) -> None:
-    """A quota of Gang objects, or a gang that the API server finds too large: 100 of a namespace that comes first
-    were written again and again, and those behind them never.
+    """Writes fail for a quota of Gang objects, or for a gang that the API server finds too large.
+
+    Then 100 objects of a namespace that comes first must not be retried for ever before those behind them are written.
     """
     slow = Fault(before=lambda: time.sleep(0.05), refusal=RefusedError(403, "Forbidden", "exceeded quota"))
     scene.api.fault(f"POST {GANGS}$", *[slow] * 10_000)

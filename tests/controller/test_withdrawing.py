@@ -1,4 +1,4 @@
-"""Which gangs of which some run cannot become whole, and what says that one never was.
+"""Which partly running gangs cannot become whole, and which record shows that a gang was never whole.
 
 r1: n1, n2      r2: n3      each node has room for one of the gang llm: a runs on n1
 """
@@ -32,7 +32,7 @@ def let_go(made: Pod, time: str = NOON, **notes: str) -> Pod:
 
 
 def made(pod: Pod, time: str) -> Pod:
-    """The same, created then."""
+    """Return the pod with this creation time."""
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, creation_timestamp=time))
 
 

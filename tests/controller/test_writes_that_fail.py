@@ -1,4 +1,4 @@
-"""A gang goes its way on the local API server while writes fail, answers get lost, others write, and leaders die.
+"""The release of a gang on the local API server while writes fail, answers are lost, others write, and leaders die.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
@@ -33,7 +33,7 @@ FAULTS = {
 
 
 def ends_whole(scene: Scene) -> None:
-    """Both run where they were planned, each was let go once, and nothing is left of the way."""
+    """Check that both members run where they were planned, that each was released once, and that no probe is left."""
     scene.finish("a", "b")
     assert sorted(scene.nodes("a", "b")) == ["n1", "n2"]
     scene.await_phase("Placed")
@@ -55,7 +55,7 @@ def test_a_write_that_fails_is_made_up_for(scene: Scene, tmp_path: Path, write: 
 
 
 def touch(scene: Scene, name: str) -> Callable[[], Any]:
-    """Somebody else writes to a pod."""
+    """Return a function that writes to the pod as another client."""
     return lambda: scene.api.ask("PATCH", f"{PODS}/{name}", {"metadata": {"labels": {"touched": "1"}}}, _MERGE)
 
 
@@ -136,7 +136,7 @@ def test_a_probe_that_somebody_deletes_is_sent_again_and_strange_ones_are_swept_
 def test_rounds_wait_until_they_see_what_was_written(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The watch of pods brings nothing since the nominations: on what is seen, these would be written once more."""
+    """The watch of pods delivers nothing after the nominations. A round on that state would write them again."""
     monkeypatch.setattr(echo, "PATIENCE_SECONDS", 0.2)
     scene.api.fault(WRITES["first nomination"], Fault(before=lambda: scene.api.silence("pods")))
     with leading(scene, tmp_path):
@@ -152,7 +152,7 @@ def test_rounds_wait_until_they_see_what_was_written(
 
 
 def test_a_budget_for_requests_is_kept(scene: Scene, tmp_path: Path) -> None:
-    """Where the API server asks for a pause there is one, and the gang goes on after it."""
+    """If the API server asks for a pause, the controller pauses, and the gang continues after it."""
     scene.api.fault(WRITES["plan"], refused(429, "TooManyRequests", retryAfterSeconds=1))
     with leading(scene, tmp_path) as leader:
         place(scene)

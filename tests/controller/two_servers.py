@@ -1,4 +1,4 @@
-"""The same requests to the local API server and to a real one, each answer compared as it comes."""
+"""Send the same requests to the local API server and to a real one, and compare each answer."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _VERSION = re.compile(r"\b\d{2,}\b")
 _UNIQUE = {"uid": "<uid>", "resourceVersion": "<version>"}
 _LEFT_OUT = {"managedFields", "qosClass", "lastProbeTime"}
-"""What the local server never says, and nobody asks it for."""
+"""Fields that the local server never returns and no test needs."""
 
 _INVALID = 422
 
@@ -27,18 +27,18 @@ Body = Mapping[str, Any]
 
 
 def uid(name: str) -> str:
-    """Stands for the uid of an object, as each server has given it: "pods/a"."""
+    """Return a placeholder for the uid that each server has given to an object, named like "pods/a"."""
     return f"@uid:{name}"
 
 
 def version(name: str) -> str:
-    """Stands for the resource version that an object was last seen with."""
+    """Return a placeholder for the last resource version of an object on each server."""
     return f"@resourceVersion:{name}"
 
 
 @dataclass(slots=True)
 class _Server:
-    """One of the two, and what it has answered."""
+    """A server of the comparison, and the metadata of the objects that it has answered."""
 
     transport: Transport
     known: dict[str, Body] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class _Server:
 
 
 class TwoServers:
-    """Asks both; whoever differs fails the test."""
+    """Sends each request to both servers; the test fails if their answers differ."""
 
     def __init__(self, real: Transport, local: Transport) -> None:
         self._servers = _Server(real), _Server(local)
@@ -78,8 +78,9 @@ class TwoServers:
     def ask(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
     ) -> tuple[int, Any]:
-        """What both have answered: the code of a refusal, else 0, and the body. Of what is invalid (422) not every word
-        is compared.
+        """Return the answer of both servers: the code of a refusal, else 0, and the body.
+
+        The texts of errors about invalid objects (422) are not compared.
         """
         real, local = (each.ask(method, path, body, content_type, query) for each in self._servers)
         if real[0] == local[0] == _INVALID:
@@ -125,7 +126,7 @@ class TwoServers:
 
 
 def comparable(answer: Any, key: str = "") -> Any:
-    """Without what is different each time."""
+    """Return the answer without the values that differ each time."""
     if isinstance(answer, Mapping):
         kept = {name: each for name, each in answer.items() if name not in _LEFT_OUT}
         if "generateName" in kept:
@@ -141,7 +142,7 @@ def comparable(answer: Any, key: str = "") -> Any:
 
 
 def without_defaults(real: Any, local: Any, *, inside: bool = False) -> Any:
-    """What the real server says, without what it only adds to a spec that leaves it out."""
+    """Return the real server's answer without the defaults that it adds to a spec."""
     if isinstance(real, Mapping) and isinstance(local, Mapping):
         return {
             key: without_defaults(each, local.get(key), inside=inside or key == "spec")

@@ -87,7 +87,7 @@ class Wire:
 
 @contextmanager
 def wire_to(kubeconfig: Path, folder: Path) -> Iterator[tuple[Wire, str]]:
-    """A wire to the API server of `kubeconfig`, and a kubeconfig that goes through it."""
+    """Open a breakable connection to the API server of `kubeconfig`, and write a kubeconfig that leads through it."""
     settings = yaml.safe_load(kubeconfig.read_text())
     server = urlsplit(settings["clusters"][0]["cluster"]["server"])
     wire = Wire((server.hostname or "", server.port or 443))

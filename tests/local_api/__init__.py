@@ -1,8 +1,8 @@
 """A small API server in memory, for tests of the controller that take a moment each: `local_api.server.local_api`.
 
-In come real HTTP requests of the controller's own client; out come the answers that a kube-apiserver would give, or
-501 for whatever is not known here, so that no test rests on a guess. `tests/controller/test_local_api.py` puts the same
-table of requests to this one and to a real one and compares what they say.
+It receives real HTTP requests of the controller's own client and answers as a kube-apiserver would. A request that it
+does not know gets 501, so that no test rests on a guess. `tests/controller/test_local_api.py` sends the same table of
+requests to this server and to a real one, and compares the answers.
 
 - `resources`: what is served at all.
 - `store`: objects, versions, watches; what is the same for every kind.

@@ -7,11 +7,11 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 _KEYS = {"conditions": "type", "schedulingGates": "name", "containers": "name"}
-"""Lists of a pod that a strategic merge patch merges item by item, and by what (patchMergeKey of core/v1)."""
+"""Lists of a pod that a strategic merge patch merges item by item, with their key (patchMergeKey of core/v1)."""
 
 
 def patched(old: Any, patch: Any, content_type: str) -> Any:
-    """What becomes of `old`. Raises `NotImplementedError` for what is not known here."""
+    """Return `old` after the patch. Raises `NotImplementedError` for an unsupported patch type or list."""
     if content_type == MERGE:
         return merged(old, patch)
     if content_type == STRATEGIC:
@@ -33,7 +33,10 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def strategic(old: Any, patch: Any, name: str = "") -> Any:
-    """The same, but for lists that are merged by a key."""
+    """Return `old` after a strategic merge patch: as RFC 7386, but a list in `_KEYS` is merged by its key.
+
+    Raises `NotImplementedError` for other lists of objects.
+    """
     if isinstance(patch, list) and name in _KEYS:
         return _merged_list(old or [], patch, _KEYS[name])
     if isinstance(patch, list) and patch and isinstance(patch[0], Mapping):
@@ -52,7 +55,7 @@ def strategic(old: Any, patch: Any, name: str = "") -> Any:
 
 
 def _merged_list(old: list[Any], patch: list[Any], key: str) -> list[Any]:
-    """Items that are there keep their places, new ones come before them (apimachinery's `normalizeElementOrder`)."""
+    """Merge lists: existing items keep their order, new ones precede them (apimachinery's `normalizeElementOrder`)."""
     new = {each[key]: each for each in patch}
     kept = [strategic(each, new.pop(each[key], {})) for each in old]
     return [*new.values(), *kept]

@@ -1,4 +1,4 @@
-"""What the API server itself knows of pods: gates, pins, bindings, evictions, graceful ends."""
+"""The API server's own rules for pods: gates, pins, bindings, evictions, graceful deletion."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -25,11 +25,11 @@ _TARGET = {
     "message": "Eviction API: evicting",
 }
 NEW_BUDGET = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
-"""Its status, before anybody has counted."""
+"""Status of a new PodDisruptionBudget, before the disruption controller has counted its pods."""
 
 
 def prepared(store: Store, at: Address, given: Mapping[str, Any]) -> Object:
-    """A pod as it is stored when it is new."""
+    """Return a new pod as it is stored."""
     spec = {
         "schedulerName": "default-scheduler",
         "terminationGracePeriodSeconds": _DEFAULT_GRACE,
@@ -101,7 +101,7 @@ def told(pod: Object) -> Object:
 
 
 def bind(store: Store, at: Address, given: Mapping[str, Any]) -> Object:
-    """What the scheduler asks for."""
+    """Bind a pod to a node, as the scheduler requests through the `binding` subresource."""
 
     def bound(pod: Object) -> Object:
         if pod["spec"].get("schedulingGates"):
@@ -171,7 +171,7 @@ def _charge(store: Store, at: Address, pod: Object, *, dry_run: bool) -> None:
 
 
 def _left(store: Store, budget: Object, name: str) -> Object:
-    """What the budget's status says once that pod was taken from it."""
+    """Return the budget's status after the eviction of one of its pods."""
     allowed = budget["status"]["disruptionsAllowed"] - 1
     condition = {
         "type": "DisruptionAllowed",

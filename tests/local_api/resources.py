@@ -1,4 +1,4 @@
-"""What the local API server serves."""
+"""The resources that the local API server serves."""
 
 import re
 from collections.abc import Iterable
@@ -76,7 +76,7 @@ _PATH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What a path names. `name` "": the collection; `part`: a subresource."""
+    """A collection, object or subresource. `name` "": the collection; `part`: the subresource, "" for none."""
 
     resource: Resource
     namespace: str = ""
@@ -85,7 +85,7 @@ class Address:
 
 
 def address(path: str, served: Iterable[Resource] = RESOURCES) -> Address | None:
-    """What the path names; None where nothing of the kind is served."""
+    """Return the address that the path names; None if the path or its resource is not served."""
     found = _PATH.fullmatch(path)
     if found is None:
         return None

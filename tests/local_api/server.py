@@ -25,15 +25,15 @@ from local_api.store import Event, Object, RefusedError, Store, check, copied, n
 PATIENCE = 60.0
 """Seconds. Only a test that fails takes so long."""
 _LOOK_SECONDS = 0.1
-"""How often a condition is looked at that changes though nothing is stored."""
+"""How often a wait checks a condition that may change although nothing is stored."""
 _WATCH_SECONDS = 5.0
-"""How often a watch looks whether it is over."""
+"""How often a watch checks whether it has ended."""
 _VERSION = {"major": "1", "minor": "37", "gitVersion": "v1.37.0"}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request that came. `code`: what was answered; 0 where nothing was."""
+    """One received request. `code`: the status of the answer; 0 if there was none."""
 
     method: str
     path: str
@@ -49,10 +49,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens to a request.
+    """A fault that is injected into a request.
 
-    `before`: done first, as if somebody else had been faster. `refusal`: answered instead. `cut`: the connection ends
-    without an answer; `carried_out`: but the request was carried out.
+    `before`: called first, to simulate a faster client. `refusal`: the error that is answered instead. `cut`: the
+    connection ends without an answer. `carried_out`: whether a request that is cut was carried out.
     """
 
     before: Callable[[], object] | None = None
@@ -67,7 +67,7 @@ def refused(code: int, reason: str, message: str = "no", **details: Any) -> Faul
 
 
 LOST = Fault(cut=True)
-"""It is carried out, and the answer does not arrive."""
+"""The request is carried out, and the answer is lost."""
 UNREACHABLE = Fault(cut=True, carried_out=False)
 """It does not arrive."""
 
@@ -82,12 +82,12 @@ class LocalApi:
     closing: bool = False
     _faults: list[tuple[re.Pattern[str], list[Fault]]] = field(default_factory=list)
     held: set[str] = field(default_factory=set)
-    """Plurals of the resources whose watches bring nothing (`silence`)."""
+    """Plurals of the resources whose watches deliver nothing (`silence`)."""
 
     def ask(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
     ) -> Object:
-        """Ask as somebody else. Raises `RefusedError`."""
+        """Send a request as another client would. Raises `RefusedError`."""
         with self.store.lock:
             return copied(self._answer(Request(method, path, query, body, content_type)))
 
@@ -97,7 +97,7 @@ class LocalApi:
             self.ask("POST", path, each)
 
     def fault(self, pattern: str, *faults: Fault) -> None:
-        """Let these happen, one after another, to requests whose "METHOD path" matches from the beginning."""
+        """Inject these faults, one after another, into requests whose "METHOD path" matches from the beginning."""
         with self.store.lock:
             self._faults.append((re.compile(pattern), list(faults)))
 
@@ -107,13 +107,13 @@ class LocalApi:
             self._faults.clear()
 
     def silence(self, *plurals: str) -> None:
-        """No watch of these resources brings anything, until others (or none) are named."""
+        """Stop the watches of these resources from delivering events, until other resources (or none) are named."""
         with self.store.lock:
             self.held = set(plurals)
             self.store.wake_watches()
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until something holds, which is looked at after every change."""
+        """Wait until the condition holds. It is checked after every change."""
         end = monotonic() + PATIENCE
         with self.store.lock:
             while not condition():
@@ -121,7 +121,7 @@ class LocalApi:
                 self.store.lock.wait(_LOOK_SECONDS)
 
     def writes(self) -> list[str]:
-        """What has been asked so far that is no look: "METHOD path" each."""
+        """The requests so far other than GET, as "METHOD path"."""
         return [str(each) for each in self.requests if each.method != "GET"]
 
     def connect(self, folder: Path) -> Transport:
@@ -148,7 +148,7 @@ class LocalApi:
         fault = self._fault(request)
         if fault.before is not None:
             fault.before()
-        with self.store.lock:  # of what has been carried out `requests` knows at once: whoever sees it, sees it there
+        with self.store.lock:  # one lock for both: an object that is visible in the store is also in `requests`
             answer = self._served(request, fault)
             code = 0 if fault.cut else answer[0]
             whole = Request(request.method, request.path, request.query, request.body, request.content_type, code)
@@ -208,7 +208,7 @@ class LocalApi:
         raise NotImplementedError(str(request))
 
     def _prepared(self, at: Address, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a new object is before anybody has written its status."""
+        """Return a new object as it is stored, before any status is written."""
         if at.resource == PODS:
             return pods.prepared(self.store, at, given)
         if not (at.resource.counted and at.resource.status):
@@ -264,7 +264,7 @@ class LocalApi:
 
 
 def _concerns(event: Event, at: Address, only: str) -> bool:
-    """Whether a watch of this collection tells the event. `only`: of this name."""
+    """Return whether a watch of this collection delivers the event. `only`: the name that the watch selects."""
     meta = event.object["metadata"]
     return event.resource == at.resource and at.namespace in ("", meta.get("namespace")) and only in ("", meta["name"])
 
@@ -362,6 +362,6 @@ def _handler(api: LocalApi) -> type[BaseHTTPRequestHandler]:
                 return
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler

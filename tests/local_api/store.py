@@ -1,4 +1,4 @@
-"""Objects, their versions and what is told of them: what is the same for every kind."""
+"""Objects, resource versions and watch events: the part of the local API server that is the same for every kind."""
 
 import threading
 import uuid
@@ -41,7 +41,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change, as watches tell it."""
+    """A change, as watches deliver it."""
 
     version: int
     kind: str
@@ -78,7 +78,7 @@ class Store:
         return self.arrivals[resource]
 
     def wake_watches(self) -> None:
-        """Let every watch look again."""
+        """Let every watch check for events again."""
         with self.lock:
             for each in self.arrivals.values():
                 each.notify_all()
@@ -201,12 +201,12 @@ def conflict(at: Address, why: str) -> RefusedError:
 
 
 def not_found(at: Address) -> RefusedError:
-    """It is not there."""
+    """Return the error for an object that does not exist."""
     return RefusedError(404, "NotFound", f'{at.resource.qualified} "{at.name}" not found', **about(at))
 
 
 def about(at: Address, name: str = "") -> dict[str, str]:
-    """Of what an error speaks."""
+    """Return the fields of an error's `details` that name the object."""
     group = {"group": at.resource.group} if at.resource.group else {}
     return {"name": name or at.name, **group, "kind": at.resource.plural}
 

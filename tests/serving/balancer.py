@@ -1,8 +1,8 @@
 """A small TCP balancer that does what a Service does: new connections go to the backends that are ready, in turn.
 
-Readiness is asked of each backend's own `/readyz`, now and then, by a thread for each, like kubelets do: one that is
-slow to answer delays no word of the others. A connection stays with its backend until one side closes it; nothing is
-tried twice.
+A thread for each backend asks the backend's own `/readyz` now and then, as a kubelet does. A slow backend therefore
+does not delay the readiness of the others. A connection stays with its backend until one side closes it. The balancer
+retries nothing.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 
 class Backend(Protocol):
-    """Something that serves on a port of the loopback and says whether it is ready."""
+    """A server on a port of the loopback that reports whether it is ready."""
 
     @property
     def port(self) -> int:
@@ -65,11 +65,11 @@ class Balancer:
 
     @property
     def ready(self) -> tuple[Backend, ...]:
-        """Those that new connections go to."""
+        """The backends that new connections go to."""
         return self._ready
 
     def add(self, backend: Backend) -> None:
-        """Know another backend; it is used once it is ready."""
+        """Add a backend; it gets connections once it is ready."""
         self._backends = [*self._backends, backend]
         thread = threading.Thread(target=self._probe, args=(backend,), name=f"probes of {backend.port}", daemon=True)
         self._threads.append(thread)

@@ -3,8 +3,8 @@
 - `plane`: the session's control plane with the manifests applied, and the certificate's Secret mounted at `mount`.
 - `replica`: one webhook that is ready, trusted and called.
 
-They last for a file of tests. What pytest would keep for a folder, it keeps for the whole session where the folder
-is no package: the mount would ask, and the webhook follow the cluster, beside all system tests.
+Each fixture lasts for one file of tests. This folder is no package, so a fixture of package scope would last for the
+whole session. The mount would then poll, and the webhook would watch the cluster, during all system tests.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
-"""When the API server has learnt of a changed webhook configuration: asked of it, not guessed from the time.
+"""Detect when the API server has learnt a changed webhook configuration, by a request instead of a guessed delay.
 
-It watches all configurations of a kind on one connection, in their order. So once it calls a webhook that was asked for
-later, it knows everything before. The one that is asked for here answers to nobody but the question.
+The API server watches all configurations of a kind on one connection, in order. Once it calls a webhook that was
+registered later, it knows every earlier change. The webhook that is registered here selects only the object of that
+request.
 """
 
 from cluster.api.transport import APPLY_PATCH
@@ -22,7 +23,7 @@ class Learning:
         self._asked = 0
 
     def await_everything(self) -> None:
-        """Wait until all that has been written so far is known."""
+        """Wait until the API server knows everything that has been written so far."""
         self._asked += 1
         for kind in KINDS:
             mark = f"{kind}-{self._asked}"
@@ -46,7 +47,7 @@ class Learning:
 
 
 def _refusing(kind: str, mark: str) -> dict[str, object]:
-    """A configuration that sends whatever has this mark to where nobody answers."""
+    """Return a webhook configuration that sends each ConfigMap with this mark to an address without a server."""
     webhook = {
         "name": NAME,
         "admissionReviewVersions": ["v1"],

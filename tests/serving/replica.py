@@ -1,7 +1,7 @@
 """Replicas of the webhook as processes, asked by the real API server through the Service, as in a cluster.
 
-What a node would do is done here: the Secret's files are kept in a folder like a mounted volume (one symbolic link is
-exchanged), and the Service leads to this machine, because no pod really runs.
+The test does the work of a node, because no pod really runs. It keeps the Secret's files in a folder like a mounted
+volume, where an update exchanges one symbolic link. It also makes the Service lead to this machine.
 """
 
 import base64
@@ -31,7 +31,7 @@ MANIFESTS = Path(__file__).parents[2] / "manifests" / "default"
 PATIENCE = 180.0
 """Seconds; the API server, the replicas and their clients may have to share two slow cores. Only a failure takes it."""
 PAUSE_SECONDS = 0.02
-"""Between an answer and the next request of a client, which leave room for a replica that starts meanwhile."""
+"""Seconds between an answer and a client's next request. They leave capacity for a replica that starts meanwhile."""
 PATH = f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}"
 PODS = "/api/v1/namespaces/default/pods?dryRun=All"
 MEMBER = {
@@ -96,7 +96,7 @@ class Replica:
         self.program: Program = plane.run(name, [*command, "--certificate-poll-seconds=0.1"], environment)
 
     def readiness(self) -> tuple[int, str]:
-        """What `/readyz` answers; 0 where nobody does."""
+        """Return status and body of `/readyz`; 0 and "" if the replica does not answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=10)
         with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
             connection.request("GET", "/readyz")
@@ -122,7 +122,7 @@ class Replica:
         return ssl.get_server_certificate(("127.0.0.1", self.port), timeout=PATIENCE).encode()
 
     def connect(self) -> http.client.HTTPSConnection:
-        """A connection after its handshake, whoever signed the certificate."""
+        """Return a connection after its TLS handshake. The certificate is not verified."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=context)
@@ -136,7 +136,7 @@ class Replica:
 
 
 def secret(plane: ControlPlane) -> dict[str, bytes]:
-    """What the certificate's Secret holds; nothing while there is none."""
+    """Return the decoded data of the certificate's Secret; empty while the Secret does not exist."""
     return parts_of(plane.request("GET", PATH))
 
 
@@ -151,7 +151,7 @@ def as_controller(plane: ControlPlane) -> Transport:
 
 
 def certify(plane: ControlPlane) -> None:
-    """Have the certificate made and trusted by the controller's own code; again where somebody else wrote meanwhile."""
+    """Run the controller's own code that issues and trusts the certificate; retry after a conflicting write."""
 
     def certified() -> bool:
         try:
@@ -164,7 +164,7 @@ def certify(plane: ControlPlane) -> None:
 
 
 def lead_the_service_to(plane: ControlPlane, port: int) -> None:
-    """Have whoever asks the Service reach this machine."""
+    """Make the Service, and the entries of the webhook configurations, lead to `port` on this machine."""
     to_here = {"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": None, "selector": None}}
     names = (DEFAULT_PLACE.service, "-n", SYSTEM_NAMESPACE)
     plane.kubectl("patch", "service", *names, "--type=merge", "-p", json.dumps(to_here))
@@ -222,7 +222,7 @@ class Load:
             each.join(PATIENCE)
 
     def await_more(self, count: int = 20) -> None:
-        """Wait until so many more have been answered."""
+        """Wait until so many more requests have been answered."""
         wanted = self.answered + count
         wait_until(lambda: self.answered + len(self.failures) >= wanted, PATIENCE, "admissions")
 

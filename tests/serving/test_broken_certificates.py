@@ -1,4 +1,4 @@
-"""Somebody breaks the Secret or the caBundles while a controller leads: whole again within seconds, for everybody.
+"""Break the Secret or the caBundles while a controller leads: it repairs them within seconds, for every replica.
 
 The replica goes on with the pair that it holds, and its authority stays trusted beside a new one.
 """
@@ -67,7 +67,7 @@ def kept(transport: Transport, keeping: Keeping) -> Iterator[None]:
 
 @pytest.fixture
 def looks(plane: ControlPlane) -> Looks:
-    """What the leader asks, as the controller's service account."""
+    """The API client of the leader, as the controller's service account. It records the requests."""
     return Looks(as_controller(plane))
 
 
@@ -99,7 +99,7 @@ def bundles(plane: ControlPlane) -> set[bytes]:
 
 
 def configuration(plane: ControlPlane, kind: str, name: str) -> dict[str, Any]:
-    """A webhook configuration as it is."""
+    """Return a webhook configuration as stored."""
     found: dict[str, Any] = plane.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
     return found
 
@@ -128,7 +128,7 @@ def missing(plane: ControlPlane) -> None:
 
 
 def expired(plane: ControlPlane) -> None:
-    """Nobody led for a year: authority and leaf are over."""
+    """No controller led for a year: the authority and the leaf have expired."""
     then = datetime.now(UTC) - 2 * AUTHORITY_LIFETIME
     authority = new_authority(AUTHORITY_NAME, then)
     leaf = issue(authority, NAMES, then)
@@ -136,7 +136,7 @@ def expired(plane: ControlPlane) -> None:
 
 
 def expired_leaf(plane: ControlPlane) -> None:
-    """Nobody led for three months: the authority is still good."""
+    """No controller led for three months: the leaf has expired, the authority is still valid."""
     held = secret(plane)
     signer = Pair(held["ca.crt"], held["ca.key"])
     leaf = issue(signer, NAMES, datetime.now(UTC) - timedelta(days=2), timedelta(days=1))
@@ -160,7 +160,7 @@ def mismatched(plane: ControlPlane) -> None:
 
 
 def foreign(plane: ControlPlane) -> None:
-    """A good pair, of an authority that nobody trusts."""
+    """The Secret holds a valid pair of an authority that no webhook configuration trusts."""
     other = issue(new_authority("other", datetime.now(UTC)), NAMES, datetime.now(UTC))
     put(plane, tls_crt=other.certificate, tls_key=other.key)
 
@@ -175,7 +175,7 @@ def applied_again(plane: ControlPlane) -> None:
 
 
 def edited(plane: ControlPlane) -> None:
-    """Somebody has put another authority into one entry of each configuration."""
+    """A user has put another authority into one entry of each configuration."""
     other = base64.b64encode(new_authority("other", datetime.now(UTC)).certificate).decode()
     for kind, name in CONFIGURATIONS:
         patch = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other}]
@@ -228,7 +228,7 @@ def test_bundles_heal_within_seconds_and_nothing_else_changes(
 
 @pytest.mark.long
 def test_a_leader_follows_its_own_schedule(plane: ControlPlane, replica: Replica) -> None:
-    """With twelve seconds to live, a certificate is replaced within as many."""
+    """A certificate with a lifetime of twelve seconds is replaced within twelve seconds."""
     quick = Schedule(leaf_lifetime=timedelta(seconds=12), introduction=timedelta(), retirement=timedelta(seconds=1))
     put(plane, tls_crt=None)
     with kept(as_controller(plane), Keeping(quick)):
@@ -240,7 +240,7 @@ def test_a_leader_follows_its_own_schedule(plane: ControlPlane, replica: Replica
 
         wait_until(renewed, PATIENCE, "the certificate to be renewed")
     put(plane, tls_crt=None)
-    ensure_serving_certificate(as_controller(plane))  # one that lasts, for the others
+    ensure_serving_certificate(as_controller(plane))  # a certificate with the full lifetime, for the other tests
     held = secret(plane)["tls.crt"]
     wait_until(lambda: replica.shown() == held, PATIENCE, "the replica to show the one that lasts")
 
@@ -249,7 +249,10 @@ def test_a_leader_follows_its_own_schedule(plane: ControlPlane, replica: Replica
 def test_given_certificates_are_left_alone_and_trusted_by_the_given_bundle(
     plane: ControlPlane, replica: Replica, tmp_path: Path
 ) -> None:
-    """cert-manager writes the Secret; whoever gave it says whom to trust, and gets it back when it is edited."""
+    """cert-manager writes the Secret, and the controller reads the CA bundle from a file.
+
+    The controller restores the given bundle after an edit.
+    """
     held = secret(plane)
     bundle = tmp_path / "ca.crt"
     bundle.write_bytes(held["ca.crt"])

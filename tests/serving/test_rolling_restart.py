@@ -1,6 +1,6 @@
 """Three replicas behind a Service are exchanged one by one, as a Deployment does it, while members are created.
 
-old-0 old-1 old-2          new-0 starts, is ready; old-0 is told to end, says that it is not ready, ends
+old-0 old-1 old-2          new-0 starts and becomes ready. old-0 gets the signal to end, reports not ready, and ends.
 new-0 old-1 old-2          …
 new-0 new-1 new-2
 """

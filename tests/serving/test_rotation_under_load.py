@@ -52,6 +52,6 @@ def test_rotations_cost_no_admission(
 
 
 def newest_authority(plane: ControlPlane) -> bytes:
-    """The one that signs, where it is the only one that is trusted."""
+    """Return the authority that signs, if it is the only trusted one."""
     (only,) = x509.load_pem_x509_certificates(secret(plane)["ca.crt"])
     return only.fingerprint(only.signature_hash_algorithm or pytest.fail("unsigned"))

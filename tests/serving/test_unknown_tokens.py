@@ -1,5 +1,6 @@
-"""A flood of tokens that nobody knows, each another one, beside honest admissions: the API server is asked about each
-token, but in a pool of its own, and nothing of them is kept for long.
+"""A flood of unknown tokens, each a different one, runs beside honest admissions.
+
+The webhook asks the API server about each token, but in a separate pool. It keeps nothing of these tokens for long.
 """
 
 import contextlib
@@ -26,12 +27,12 @@ HONEST, EACH, PAUSE_SECONDS = 4, 100, 0.02
 ATTACKERS = 60
 """More than the pool of tokens has threads and places to wait."""
 TOKENS = 2000
-"""So many are shown before memory is looked at, and so many again after; twice as many as are remembered."""
+"""Tokens shown before the memory is measured, and again after: twice as many as the webhook remembers."""
 P99_SECONDS = 1.0
 SLOW_MACHINE = 5
 """How much longer than without the flood admissions may take, where the machine is too slow for the second."""
 MEGABYTES = 16
-"""What the allocator may keep of one flood more."""
+"""Memory (MB) that the allocator may keep after one more flood."""
 
 
 class Flood:
@@ -79,7 +80,7 @@ class Flood:
 
 
 def connected(replica: Replica, source: str) -> http.client.HTTPSConnection:
-    """A connection from an address of the loopback, whoever signed the certificate."""
+    """Return a connection from a loopback address. The certificate is not verified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return http.client.HTTPSConnection(
@@ -88,7 +89,7 @@ def connected(replica: Replica, source: str) -> http.client.HTTPSConnection:
 
 
 def admitted(replica: Replica) -> list[float]:
-    """How long each admission takes (seconds) that a few clients ask for, each anew in between; all are answered."""
+    """Return the duration (seconds) of each admission that a few clients request. All requests are answered."""
     seconds: list[float] = []
     wrong: list[str] = []
     body, headers = json.dumps(REVIEW), {"Content-Type": "application/json"}
@@ -121,7 +122,7 @@ def p99(seconds: list[float]) -> float:
 
 
 def memory(pid: int) -> float:
-    """What a process and its children hold (MB)."""
+    """Return the resident memory of a process and its children (MB)."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return pages * 4096 / 1e6 + sum(memory(int(each)) for each in children)

@@ -112,8 +112,8 @@ class Candidate:
     ) -> None:
         """Begin nothing yet.
 
-        :param on_round: called after each complete round with the time of its begin, and with the uids of the members
-            of each gang that its cache showed as running then.
+        :param on_round: called after each complete round. Its arguments are the time when the round began, and for each
+            gang the uids of the members that the candidate's cache showed as running then.
         """
         self._on_busy, self._on_round = on_busy, on_round
         self.process = Process(name, engine, on_crash=lambda: self._ended(on_end))

@@ -38,7 +38,7 @@ def planted(mutation: Mutation) -> Iterator[Path]:
 
 
 def found_by(copy: Path, seconds: float) -> str:
-    """What finds the fault within so many seconds: a test, or a seed; "" if nothing does."""
+    """Return the test or the seed that finds the fault within `seconds`; "" if none does."""
     until = time.monotonic() + seconds
     options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not controlplane and not thorough and not timed"]
     tests = _last_line(copy, [sys.executable, "-m", "pytest", *options, *_TESTS], "FAILED ", seconds)

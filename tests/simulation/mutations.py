@@ -1,6 +1,6 @@
 """Faults that `mutation_check` plants one at a time, and what each one breaks.
 
-`old` stands exactly once in the file; `test_mutations.py` checks that.
+`old` occurs exactly once in the file; `test_mutations.py` checks that.
 """
 
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ def gates_of(pod: Object) -> list[str]:
 
 
 def node_of(pod: Object) -> str:
-    """The node to which it is bound; "" if it is not."""
+    """Return the node to which the pod is bound; "" if it is not bound."""
     return str(pod["spec"].get("nodeName") or "")
 
 
@@ -38,7 +38,7 @@ def priority_of(pod: Object) -> int:
 
 
 def is_terminating(pod: Object) -> bool:
-    """Whether it is being deleted."""
+    """Return whether the pod is being deleted."""
     return "deletionTimestamp" in pod["metadata"]
 
 

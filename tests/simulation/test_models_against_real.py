@@ -87,7 +87,7 @@ class Simulated:
         self.world.ask(method, path, body, content_type)
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Let time go by until something holds."""
+        """Advance the simulated time until `holds` returns True, at most 60 s."""
         assert self.world.run_until(holds, 60.0)
 
     def settle(self) -> None:
@@ -128,7 +128,7 @@ class Real:
 
 
 def outcome(pods: Sequence[dict[str, Any]]) -> Outcome:
-    """What became of the pods."""
+    """Return for each pod its node ("" if unbound) and the reason of its condition PodScheduled ("" if absent)."""
     found: Outcome = {}
     for pod in pods:
         conditions = pod["status"].get("conditions") or ()

@@ -81,7 +81,7 @@ class Users:
             self.world.ask("DELETE", f"{JOBS_PATH}/{jobs[self.world.choices.number(f'{site}/which', len(jobs))]}")
 
     def recreate(self, site: str) -> None:
-        """Create the members that a gang lacks, as their user does who sees them gone."""
+        """Create the missing members of a gang, as a user does who sees that they are gone."""
         gangs = sorted({each for (resource, _, each) in self.world.api.store.objects if resource.plural == "gangs"})
         if not gangs:
             return
@@ -197,7 +197,7 @@ class Users:
             leader.process.end()
 
     def freeze_leader(self, site: str) -> None:
-        """Stop the controller that leads, and let it go on later."""
+        """Stop the leading controller, and resume it later."""
         if (leader := self.world.leader) is not None and not leader.process.frozen:
             leader.process.frozen = True
             seconds = self.world.choices.one_of(f"{site}/for", (6.0, 2.0, 12.0))

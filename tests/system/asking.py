@@ -1,4 +1,4 @@
-"""How a workload asks for one rack by an annotation of ours, and by other systems' keys: for tests of every kind."""
+"""How a workload asks for one rack, by an annotation of Phalanx and by other systems' keys: for tests of every kind."""
 
 from collections.abc import Callable, Mapping
 
@@ -33,7 +33,7 @@ def _runais(workload: Object) -> None:
 
 
 DIALECTS: Mapping[str, Callable[[Object], None]] = {"ours": _ours, "Kueue's": _kueues, "Run:ai's": _runais}
-"""Whose keys a workload has, and how they ask for one rack."""
+"""By the system whose keys a workload carries, the function that makes it ask for one rack."""
 _OURS, *_OTHERS = DIALECTS
 dialects = pytest.mark.parametrize(
     "dialect", [_OURS, *(pytest.param(each, marks=pytest.mark.long) for each in _OTHERS)]
@@ -53,6 +53,6 @@ def topology(dialect: str) -> Object:
 
 
 def too_many(dialect: str) -> str:
-    """What is said of five pods that each fill a node, where four nodes are in a rack and three in another."""
+    """Return the message about five pods that each fill a node, if one rack has four nodes and another has three."""
     level = RACK if dialect == "Kueue's" else "rack"
     return f"needs 5 pods in one {level}: r1 fits 4 of 5; r2 fits 3 of 5"

@@ -19,7 +19,7 @@ _COMMAND = [sys.executable, "-c", "from cli.main import main; main()", "controll
 
 
 class Candidate:
-    """One more controller, begun at once. `lease`: seconds; None: as long as it is by default."""
+    """One more controller, started at once. `lease`: seconds; None: the default."""
 
     def __init__(
         self, phalanx: Phalanx, identity: str, kubeconfig: Path | None = None, lease: float | None = None
@@ -47,7 +47,7 @@ class Candidate:
 def candidate(
     phalanx: Phalanx, identity: str, kubeconfig: Path | None = None, lease: float | None = None
 ) -> Iterator[Program]:
-    """A controller that is ready to lead. It is killed in the end."""
+    """Start a controller that is ready to lead; kill it at the end."""
     one = Candidate(phalanx, identity, kubeconfig, lease)
     try:
         phalanx.wait(lambda: one.ready, f"{identity} to be ready")
@@ -58,6 +58,6 @@ def candidate(
 
 
 def leader(phalanx: Phalanx) -> str:
-    """Who holds the Lease; "" where nobody does."""
+    """Return the identity of the Lease's holder; "" if it has none."""
     spec = phalanx.cluster.request("GET", LEASE).get("spec") or {}
     return str(spec.get("holderIdentity") or "")

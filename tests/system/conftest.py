@@ -44,13 +44,13 @@ def deployment(control_plane: ControlPlane) -> Deployment:
 
 @pytest.fixture
 def controller_options() -> tuple[object, ...]:
-    """With what the controller is started; a file of tests may say it otherwise."""
+    """Command-line options of the controller; a file of tests may override them."""
     return ()
 
 
 @pytest.fixture(scope="session")
 def registration(deployment: Deployment, control_plane: ControlPlane) -> Registration:
-    """What the API server was told of the deployment's webhook."""
+    """The webhook configurations of the session's deployment at the API server."""
     return Registration(deployment, control_plane)
 
 

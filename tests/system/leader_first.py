@@ -1,4 +1,4 @@
-"""A StatefulSet that makes its pods one after the other, and the room that is held for them meanwhile."""
+"""A StatefulSet that creates its pods one after the other, while capacity is reserved for the expected ones."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ NAMES = numbered("w", 3)
 
 
 def stateful_set(name: str, **spec: Any) -> Object:
-    """Three pods that come one after the other, all of one gang in one rack; `spec`: of the pods."""
+    """Return a StatefulSet of three pods that start one after the other, one gang in one rack; `spec`: of the pods."""
     container = {"name": "c", "image": "b", "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}
     said = {"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"}
     template = {
@@ -34,7 +34,7 @@ def stateful_set(name: str, **spec: Any) -> Object:
 
 
 def make_ready(phalanx: Phalanx, name: str) -> None:
-    """Let the pod be ready, so that the next one is made."""
+    """Make the pod ready, so that the controller creates the next one."""
     phalanx.wait(lambda: phalanx.pod(name)["status"]["phase"] == "Running", f"{name} to run")
     conditions = [{"type": each, "status": "True"} for each in ("Ready", "ContainersReady")]
     patch = json.dumps({"status": {"conditions": conditions}})
@@ -42,7 +42,7 @@ def make_ready(phalanx: Phalanx, name: str) -> None:
 
 
 def placeholders(phalanx: Phalanx) -> dict[str, Object]:
-    """The placeholders by the names of the pods that they hold room for."""
+    """Return the placeholders by the names of their expected pods."""
     items = phalanx.cluster.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")["items"]
     held = ((each["metadata"].get("annotations", {}).get(HELD_FOR, ""), each) for each in items)
     return {name.removeprefix("default/"): each for name, each in held if name}
@@ -59,7 +59,7 @@ def rival(number: int, **spec: Any) -> Object:
 
 
 def await_held(phalanx: Phalanx) -> dict[str, str]:
-    """Wait until the first pod runs and room is held for the others; the plan."""
+    """Wait until the first pod runs and capacity is reserved for the others; return the plan."""
     phalanx.await_bound(NAMES[:1])
     planned = {each["pod"]: each["node"] for each in phalanx.status("w")["assignments"]}
     held_for = {name: planned[name] for name in NAMES[1:]}

@@ -1,4 +1,4 @@
-"""Many gangs at once on a control plane, and what the controller spends on them."""
+"""Many gangs at once on a control plane, and the resources that the controller uses for them."""
 
 import os
 import ssl
@@ -37,7 +37,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How many gangs run and wait, and for how many seconds they are looked at."""
+    """The numbers of gangs that run and wait, and the seconds for which they are observed."""
 
     waiting: int
     running: int
@@ -45,17 +45,17 @@ class Crowd:
 
     @property
     def starts(self) -> int:
-        """How many new gangs are started beside them, one after the other."""
+        """The number of new gangs that are started beside them, one after the other."""
         return 10 if self.running >= 1000 else 4
 
     @property
     def patience(self) -> float:
-        """Seconds within which a busy machine has made them all and looked at them so long."""
+        """Seconds within which a busy machine has created and observed them all."""
         return 300 + self.seconds + 0.4 * (self.waiting + self.running)
 
 
 def crowd() -> Crowd:
-    """As many as the environment says (`make test-long`), else few enough for every run of the tests."""
+    """Return the numbers from the environment (`make test-long`), else few enough for every run of the tests."""
     waiting, running, seconds = os.environ.get("PHALANX_MANY_GANGS", "40,160,10").split(",")
     return Crowd(int(waiting), int(running), float(seconds))
 
@@ -78,7 +78,7 @@ def fill(cluster: ControlPlane, of: Crowd) -> None:
 
 
 def gang(name: str, minimum: int) -> Object:
-    """A Gang object of our own that prefers one rack."""
+    """Return a Gang object that prefers one rack."""
     named = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": name, "namespace": "default"}}
     return {**named, "spec": {"minMember": minimum, "preferred": "rack"}}
 
@@ -109,7 +109,7 @@ def _asks(kind: int, name: str, total: int) -> Object:
 
 
 def asks_own(name: str) -> Object:
-    """What the pods of a Gang object carry."""
+    """Return the metadata that the pods of a Gang object carry."""
     return _asks(0, name, 0)
 
 
@@ -146,7 +146,7 @@ def _waiting_pods(of: Crowd) -> Iterator[Object]:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a controller has spent so far: rounds and their seconds, processor seconds, and its memory in MiB now."""
+    """The resources that a controller has used: rounds, their seconds, processor seconds, and its memory now (MiB)."""
 
     rounds: float
     round_seconds: float

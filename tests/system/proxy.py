@@ -33,7 +33,7 @@ class Request:
 
 
 class _Server(ThreadingHTTPServer):
-    """Clients of a crash test go away in the middle of anything: nothing to tell about."""
+    """A server that logs no error when a client disconnects: crash tests kill their clients."""
 
     daemon_threads = True
 
@@ -56,7 +56,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def chunks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """What comes, as it comes."""
+    """Yield the parts of an answer as they arrive."""
     while chunk := answer.read1(65536):
         yield chunk
 
@@ -99,7 +99,7 @@ class Proxy:
         self._server.cut()
 
     def kubeconfig(self) -> Path:
-        """The same identity, by way of this proxy."""
+        """Write a kubeconfig with the same identity that leads through this proxy; return its path."""
         cluster = self._settings["clusters"][0]["cluster"]
         cluster["server"] = f"https://127.0.0.1:{self._server.server_address[1]}"
         cluster["certificate-authority"] = str(self.directory / "ca.crt")
@@ -108,7 +108,7 @@ class Proxy:
         return path
 
     def late(self, answer: http.client.HTTPResponse) -> Iterator[bytes]:
-        """What comes, each part by `lag` later than it came."""
+        """Yield the parts of an answer, each part `lag` seconds after its arrival."""
         came: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
 
         def read() -> None:

@@ -1,6 +1,6 @@
-"""The registration of the session's webhook, kept from test to test while nobody touches it.
+"""The registration of the session's webhook, kept from test to test as long as it is unchanged.
 
-To make it anew takes a moment each time, until the API server asks the webhook again.
+After each new registration it takes a moment until the API server calls the webhook again.
 """
 
 from certs.cluster_edge import CONFIGURATIONS
@@ -11,7 +11,7 @@ NAMES = tuple(name for _, name in CONFIGURATIONS)
 
 
 class Registration:
-    """What the API server was told last, and of which process."""
+    """The last registration: the webhook's process id, and the resource versions of its configurations."""
 
     def __init__(self, deployment: Deployment, control_plane: ControlPlane) -> None:
         self._deployment, self._control_plane = deployment, control_plane
@@ -19,7 +19,7 @@ class Registration:
 
     @property
     def holds(self) -> bool:
-        """Whether the API server still asks the process that it was told of, about what it was told."""
+        """Whether the API server still calls the registered process, with unchanged configurations."""
         return self._registered[0] != 0 and self._registered == self._now()
 
     def renew(self) -> None:

@@ -1,4 +1,4 @@
-"""What watch streams show of a gang one of whose pods is deleted, and of one that goes: for workloads of every kind."""
+"""Watch recordings of a gang with one deleted pod, and of a gang that is deleted, for workloads of every kind."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -15,7 +15,7 @@ Kept = Callable[[Object], bool]
 
 
 def any_pod(pod: Object) -> bool:
-    """Whether it is in the tests' namespace."""
+    """Return whether the pod is in the tests' namespace."""
     return bool(pod["metadata"]["namespace"] == "default")
 
 
@@ -36,7 +36,7 @@ def delete_and_await_successor(phalanx: Phalanx, gone: Object, nodes: Collection
 
 
 def delete_and_await_nothing(phalanx: Phalanx, delete: Callable[[], object], member: Kept = any_pod) -> None:
-    """Delete the workload: its pods go, what shows its gang, and what holds room for it; none starts meanwhile."""
+    """Delete the workload. Its pods, its mirror and its placeholders are deleted, and no pod starts meanwhile."""
 
     def ours(pod: Object) -> bool:
         return member(pod) or PLACEHOLDER in pod["metadata"].get("labels", {})
@@ -53,7 +53,7 @@ def delete_and_await_nothing(phalanx: Phalanx, delete: Callable[[], object], mem
 
 
 def _after(events: Iterable[WatchEvent], there: Iterable[Object], kept: Kept = bool) -> dict[str, Object]:
-    """The objects, by uid, that there are after these events. `there`: those before."""
+    """Return by uid the objects that exist after these events. `there`: the objects before."""
     now = {each["metadata"]["uid"]: each for each in there}
     for event in (each for each in events if kept(each.object)):
         now[event.object["metadata"]["uid"]] = event.object

@@ -16,7 +16,7 @@ PATIENCE = 300.0
 
 
 class Replay:
-    """Asks again what the accounts asked before, in dry runs and with empty bodies: only access is of interest."""
+    """Repeats the accounts' recorded requests as dry runs with empty bodies: only the authorization matters."""
 
     def __init__(self, installation: Installation) -> None:
         self._plane = installation.plane
@@ -24,7 +24,7 @@ class Replay:
         self._servers = {each: installation.account(each) for each in ACCOUNTS}
 
     def allowed(self, request: Request) -> bool:
-        """Whether the request is let through to whatever comes of it."""
+        """Return whether the request is authorized, whatever its result is."""
         return self._status(request) != FORBIDDEN
 
     def await_refusal_without(self, right: Right, request: Request) -> None:

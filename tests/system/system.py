@@ -1,4 +1,4 @@
-"""What system tests do to a cluster, in the words of the tests."""
+"""Operations of system tests on a cluster, in the words of the tests."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,16 +28,16 @@ SPINE = "network.topology.nvidia.com/spine"
 BLOCK = "network.topology.nvidia.com/block"
 
 SLOW = "test.phalanx.dev/slow"
-"""A finalizer that nobody takes away but the test."""
+"""A finalizer that only the test removes."""
 
 _NO_CLASS = "no PriorityClass with name"
-"""What the API server says for a moment of a class that has just been made."""
+"""The API server's message for a moment about a PriorityClass that has just been created."""
 
 Object = dict[str, Any]
 
 
 def ready(port: int) -> bool:
-    """Whether the server at this port says that it is ready."""
+    """Return whether the server at this port reports ready."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -80,8 +80,9 @@ class Phalanx:
         return answer.stdout + answer.stderr
 
     def submit(self, *objects: Mapping[str, Any]) -> None:
-        """Have these objects: the same requests as `kubectl apply`, which takes a hundred times as long to make them.
-        It is asked itself where an object is there already, and is to be changed.
+        """Create or update these objects by the same requests as `kubectl apply`, which takes a hundred times as long.
+
+        If an object already exists and is to be changed, `kubectl apply` itself is called.
         """
         for number, each in enumerate(objects):
             answer = self._created(each)
@@ -97,15 +98,16 @@ class Phalanx:
         return _NO_CLASS not in str(self._created(manifest, dry_run=True))
 
     def _created(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> Answer | None:
-        """None: there is no such kind, which kubectl may say."""
+        """Create the object; return None if its kind is not served, which kubectl then reports."""
         try:
             return self.cluster.applier.create(manifest, dry_run=dry_run)
         except UnknownKindError:
             return None
 
     def apply_once_told(self, text: str, *objects: Mapping[str, Any]) -> None:
-        """`kubectl apply` of objects as soon as the answer says this: the webhook sees a moment later what was applied
-        before.
+        """`kubectl apply` the objects as soon as a dry run reports this text.
+
+        The webhook reads earlier objects a moment after they were applied.
         """
         self.wait(lambda: text in self._told(*objects)[1], f"kubectl to say {text!r}")
         assert text in one_line(self.apply(*objects))
@@ -120,7 +122,7 @@ class Phalanx:
         self.wait(refused, f"a refusal that says {text!r}")
 
     def _told(self, *objects: Mapping[str, Any]) -> tuple[bool, str]:
-        """Whether all objects would be accepted, and what would be said of them. Nothing is stored."""
+        """Dry-run the creation; return whether all objects are accepted, and the messages. Nothing is stored."""
         accepted, said = True, list[str]()
         for each in objects:
             answer = self._created(each, dry_run=True)
@@ -159,7 +161,7 @@ class Phalanx:
         self.wait(there, f"namespace {name}")
 
     def pod(self, name: str) -> Object:
-        """One pod of the default namespace as it is now."""
+        """Return a pod of the default namespace as stored now."""
         found: Object = self.cluster.request("GET", f"/api/v1/namespaces/default/pods/{name}")
         return found
 
@@ -169,7 +171,7 @@ class Phalanx:
         return items
 
     def nodes_of(self, names: Iterable[str]) -> dict[str, str]:
-        """Where the pods run; "" for one that has no node."""
+        """Return the nodes of the pods by name; "" for a pod that has none."""
         found = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in self.pods()}
         return {name: found.get(name, "") for name in names}
 
@@ -185,7 +187,7 @@ class Phalanx:
         return status
 
     def await_phase(self, name: str, phase: str) -> Object:
-        """Wait until the gang stands there, and return its status."""
+        """Wait until the gang has this phase, and return its status."""
         self.wait(lambda: self.status(name).get("phase") == phase, f"gang {name} to be {phase}")
         return self.status(name)
 
@@ -208,12 +210,12 @@ def _text(objects: Iterable[Mapping[str, Any]]) -> str:
 
 
 def one_line(text: str) -> str:
-    """What kubectl printed, warnings put together again."""
+    """Return kubectl's output as one line, with the prefixes of warnings removed."""
     return " ".join(line.removeprefix("Warning: ") for line in text.splitlines())
 
 
 def numbered(stem: str, count: int) -> list[str]:
-    """`stem-0` … as many as asked for."""
+    """Return the names `stem-0`, `stem-1`, …, `count` in all."""
     return [f"{stem}-{index}" for index in range(count)]
 
 
@@ -236,7 +238,7 @@ def pod_group(name: str, minimum: int, *strategy: tuple[str, str]) -> Object:
 
 
 def pod(name: str, group: str = "", *, cpu: int = 8, **spec: Any) -> Object:
-    """A pod of so many cpus, a member of the group where one is given."""
+    """Return a pod of so many cpus, a member of the group unless that is ""."""
     labels = {"pod-group.scheduling.sigs.k8s.io": group} if group else {}
     resources = {"requests": {"cpu": str(cpu)}}
     container = {"name": "main", "image": "busybox", "resources": resources}
@@ -254,13 +256,13 @@ def priority_class(name: str, value: int) -> Object:
 
 
 def scheduled_message(pod: Object) -> str:
-    """What the pod's PodScheduled condition says."""
+    """Return the message of the pod's condition PodScheduled; "" if it has none."""
     conditions = pod.get("status", {}).get("conditions", ())
     return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
 
 
 def unschedulable(pod: Object) -> bool:
-    """Whether the scheduler has tried the pod and found no room."""
+    """Return whether the scheduler has tried the pod and found no node for it."""
     conditions = pod["status"].get("conditions", ())
     return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
 

@@ -1,4 +1,7 @@
-"""Gangs whose pods name a scheduler that is not there: they start all the same; one that falls silent is found out."""
+"""Gangs whose pods name a scheduler that does not run start all the same.
+
+A scheduler that stops scheduling is detected.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +27,7 @@ GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
 
 @pytest.fixture(scope="module")
 def impatient(deployment: Deployment, control_plane: ControlPlane) -> Iterator[Phalanx]:
-    """Phalanx, whose controller waits for a scheduler three seconds only, and knows of none yet."""
+    """Phalanx with a controller that waits only three seconds for a scheduler, and has observed none yet."""
     running = Phalanx(deployment, control_plane)
     begin_anew(running)
     yield running
@@ -34,7 +37,7 @@ def impatient(deployment: Deployment, control_plane: ControlPlane) -> Iterator[P
 
 @pytest.fixture
 def soon(impatient: Phalanx, cluster: ControlPlane) -> Iterator[Phalanx]:
-    """The same on a clean cluster of eight nodes; what an earlier test has taught it of schedulers is forgotten."""
+    """Phalanx on a clean cluster of eight nodes, without memory of the schedulers of an earlier test."""
     running = impatient
     if noted(running) or not cluster.program("controller").running:
         begin_anew(running)
@@ -67,7 +70,7 @@ def config(**data: str) -> Object:
 
 
 def noted(phalanx: Phalanx) -> dict[str, str]:
-    """What is known of schedulers."""
+    """Return the data of the ConfigMap with the observed schedulers; empty if there is none."""
     data: dict[str, str] = phalanx.cluster.request("GET", CONFIG).get("data") or {}
     return data
 
@@ -93,14 +96,14 @@ def pod(name: str, scheduler: str, **spec: Any) -> Object:
 
 
 def member(name: str, gang: str, scheduler: str) -> Object:
-    """The same, a member of a gang."""
+    """Return a pod of this scheduler that is a member of a gang."""
     made = pod(name, scheduler)
     made["metadata"]["labels"] = {"phalanx.dev/gang": gang}
     return made
 
 
 def gang(name: str, minimum: int) -> Object:
-    """A Gang of our own."""
+    """Return a Gang object."""
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": {"minMember": minimum}}
 
@@ -306,7 +309,7 @@ def test_what_a_person_has_said_of_a_scheduler_holds(soon: Phalanx) -> None:
 
 
 def unscheduled(phalanx: Phalanx) -> list[str]:
-    """Of which pods it is told that their scheduler is not there."""
+    """Return the names of the pods with an event SchedulerAbsent."""
     lines = phalanx.cluster.kubectl("get", "events", "-o", "custom-columns=R:.reason,O:.involvedObject.name").split(
         "\n"
     )

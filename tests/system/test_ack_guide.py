@@ -62,7 +62,7 @@ def await_placed(phalanx: Phalanx, nodes: list[str]) -> None:
 
 
 def solved(scenario: str) -> dict[str, object]:
-    """What `phalanx solve` says of the same files, without a cluster."""
+    """Return the gang that `phalanx solve` plans from the same files, without a cluster."""
     files = [GUIDE / name for name in ("nodes.yaml", "cluster-network-topology.yaml")]
     files += [GUIDE / scenario / name for name in ("sample-network-topology.yaml", "pi.yaml")]
     arguments = [part for file in files for part in ("-f", str(file))]

@@ -1,4 +1,4 @@
-"""The overlay without a webhook: policies in the API server gate members, and gangs run to their end all the same."""
+"""The overlay without a webhook: policies in the API server gate members, and gangs still run to their end."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -27,7 +27,7 @@ MAKERS = (
     ("example.com/v1", "StatefulSet", {}),
     ("v1", "Node", {}),
 )
-"""Whose pods are one gang, and whose are not."""
+"""Owners whose pods are one gang, and owners whose pods are not."""
 PATHS = {"Pod": "/api/v1/namespaces/{}/pods", "Job": "/apis/batch/v1/namespaces/{}/jobs"}
 
 
@@ -43,7 +43,7 @@ def by_policy(deployment: Deployment, cluster: ControlPlane) -> Iterator[Phalanx
 
 
 def apply_policies(phalanx: Phalanx) -> None:
-    """Apply them, and wait until the API server goes by them."""
+    """Apply the policies, and wait until the API server enforces them."""
     arguments = [part for file in POLICIES for part in ("-f", file)]
     phalanx.cluster.kubectl("apply", "--server-side", "--validate=strict", *arguments)
     probe = pod("probe", "some-group", schedulerName="nobody")
@@ -52,14 +52,14 @@ def apply_policies(phalanx: Phalanx) -> None:
 
 
 def tried(phalanx: Phalanx, manifest: Object) -> Object:
-    """What the API server would store, or its refusal."""
+    """Return the object as the API server would store it, or its refusal."""
     path = PATHS[manifest["kind"]].format(manifest["metadata"].get("namespace", "default"))
     answer: Object = phalanx.cluster.request("POST", f"{path}?dryRun=All", manifest)
     return answer
 
 
 def marks(stored: Object) -> dict[str, Any]:
-    """All that admission may have changed."""
+    """Return all fields that admission may have changed."""
     spec = stored.get("spec", {})
     return {
         "labels": _written(stored.get("metadata", {})),
@@ -88,14 +88,14 @@ def of_examples() -> Iterator[Object]:
 
 
 def annotated(manifest: Object, **annotations: str) -> Object:
-    """The same with annotations."""
+    """Return a copy of the manifest with more annotations."""
     made = deepcopy(manifest)
     made["metadata"].setdefault("annotations", {}).update(annotations)
     return made
 
 
 def of_our_own() -> Iterator[Object]:
-    """Pods and Jobs at the edges of what each dialect takes for a member."""
+    """Yield pods and Jobs at the borders of what each dialect treats as a member."""
     yield pod("stranger")
     yield pod("empty", "")
     yield annotated(pod("both", "group"), **{"scheduling.run.ai/pod-group": "other"})
@@ -177,7 +177,7 @@ def test_policies_do_what_the_webhook_does(phalanx: Phalanx) -> None:
     for wanted, webhooks, policies in zip(everything, by_webhook, by_policy, strict=True):
         if "would bind this pod without its gang" in str(policies.get("message")):
             assert marks(webhooks)["scheduler"] == keys.STOCK_SCHEDULER  # which policies cannot know to be right
-        elif webhooks["kind"] != "Status":  # what the webhook refuses shows on the Gang here
+        elif webhooks["kind"] != "Status":  # with policies alone, a fault that the webhook refuses shows on the Gang
             assert marks(policies) == marks(webhooks), wanted["metadata"]["name"]
             compared += 1
     assert compared > len(everything) * 2 // 3

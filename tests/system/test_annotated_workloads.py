@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds"
 
 R1 = {"n0", "n1", "n2", "n3"}
 OPERATED = {name: ROWS[name] for name in ("Volcano's Job",)}
-"""Kinds whose operator is not here, and whose pods are made by it."""
+"""Kinds whose operator does not run here; the test creates their pods."""
 
 as_a_whole = pytest.mark.parametrize("dialect", ["ours", "Run:ai's"])
 """Kueue takes the pods of these kinds one by one, or does not know them."""
@@ -33,12 +33,12 @@ MARKED = {
     "Kueue's": {"kueue.x-k8s.io/queue-name": "q"},
     "Run:ai's": {"phalanx.dev/workload": "runai.StatefulSet"},
 }
-"""What admission writes on the pod template, by whose keys the workload has."""
+"""The labels or annotations that admission writes on the pod template, by the system whose keys the workload has."""
 
 
 @pytest.fixture(scope="module")
 def operated_kinds(control_plane: ControlPlane) -> Iterator[None]:
-    """The kinds of other projects, gone when the module's tests are over."""
+    """Serve the kinds of other projects until the module's tests are over."""
     with served(control_plane, {(row.group, row.kind): row.version for row in OPERATED.values()}):
         yield
 

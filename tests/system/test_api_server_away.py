@@ -26,8 +26,10 @@ MEMBERS = numbered("member", 6)
 
 @pytest.fixture
 def whoever_binds_starts_anew(phalanx: Phalanx) -> Iterator[None]:
-    """For the tests after this one: a stock scheduler that was binding when the API server died may bind a pod for ever
-    that is bound, or gone, and count it on its node.
+    """Restart the stock scheduler after a test, for the sake of later tests.
+
+    If the scheduler was binding when the API server died, it may try for ever to bind a pod that is bound or gone. It
+    then counts that pod on its node.
     """
     yield
     scheduler = phalanx.cluster.program("kube-scheduler")

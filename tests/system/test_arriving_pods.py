@@ -1,4 +1,4 @@
-"""What a pod gets at its CREATE on the real API server: a word about its gang's plan, and its siblings' domain."""
+"""The CREATE of a pod on the real API server: a warning about its gang's plan, and a pin to its siblings' domain."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def dry_run(phalanx: Phalanx, manifest: dict[str, Any]) -> str:
-    """What kubectl prints for a pod that is only tried."""
+    """Return the warnings that kubectl prints for a dry run of the pod."""
     answer = phalanx.cluster.kubectl_result("apply", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(manifest))
     assert answer.returncode == 0, answer.stderr
     return answer.stderr
@@ -31,7 +31,7 @@ def tried(phalanx: Phalanx, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def gated(event: WatchEvent) -> bool:
-    """Whether the pod is still held."""
+    """Return whether the pod still has its gate."""
     return any(each["name"] == "phalanx.dev/gang" for each in event.object["spec"].get("schedulingGates", ()))
 
 

@@ -1,7 +1,7 @@
-"""Another system comes into the cluster, and goes: whose pods are gated, and who is told.
+"""Another system arrives in the cluster and leaves: whose pods are gated, and who is warned.
 
-The system is there as soon as its admission webhook is registered; nothing of it has to answer, because its webhook is
-asked about a kind that nobody uses here.
+A system counts as present as soon as its admission webhook is registered. No process needs to answer, because the
+webhook is registered for a kind that these tests do not use.
 """
 
 import pytest

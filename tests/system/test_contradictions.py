@@ -1,4 +1,4 @@
-"""Requests that contradict each other and got past admission, because it was not there when they came."""
+"""Contradictory requests that passed admission because the webhook was down when they were created."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The controller is killed (SIGKILL) before and after every kind of write; a new one reaches the same end."""
+"""The controller is killed (SIGKILL) before and after every kind of write. A new controller reaches the same result."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Gangs that run or wait cost nothing as long as nothing changes for them, however many they are.
 
-1,000 waiting and 5,000 running for ten minutes in `make test-long`, which alone measures those that are left alone.
-Every run has fewer, which change, come and go beside others.
+In `make test-long`, 1,000 gangs wait and 5,000 run for ten minutes. Only there is the cost of unchanged gangs measured.
+In every other run there are fewer gangs, and some change, come and go.
 """
 
 import itertools
@@ -20,9 +20,9 @@ from controlplane.control_plane import wait_until
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(crowd().patience), pytest.mark.timed]
 
 ROUND_SECONDS = 0.1
-"""What a round without work may take on a machine that has a core for it."""
+"""The most that a round without work may take on a machine with a free core."""
 START_SECONDS = 1.0
-"""From the last pod created to both bound, likewise; a shared machine gets more."""
+"""The most from the last created pod until both are bound, on a machine with a free core."""
 PATIENCE = 10.0
 """How many times slower than that a machine under other load may be before a test fails."""
 
@@ -34,8 +34,9 @@ CHANGES, _WRITERS = 100, 8
 
 @pytest.fixture
 def steady(phalanx: Phalanx) -> Iterator[Phalanx]:
-    """Phalanx on nodes of its own, whose controller leads, and keeps its lease on a busy machine, too: what is measured
-    is not who leads.
+    """Phalanx on nodes of its own. Its controller leads and keeps its lease on a busy machine, too.
+
+    The tests do not measure elections.
     """
     phalanx.cluster.program("controller").kill()
     phalanx.cluster.request("DELETE", LEASE)
@@ -48,7 +49,7 @@ def steady(phalanx: Phalanx) -> Iterator[Phalanx]:
 
 
 class Watched:
-    """A controller, and what it spends."""
+    """A controller, and the resources that it has used."""
 
     def __init__(self, phalanx: Phalanx) -> None:
         self._phalanx = phalanx
@@ -70,7 +71,7 @@ class Watched:
 
 
 def told(phalanx: Phalanx) -> bool:
-    """Whether every gang has a Gang object that says how it stands."""
+    """Return whether every gang has a Gang object with a phase."""
     gangs = phalanx.cluster.request("GET", GANGS)["items"]
     of = crowd()
     return len(gangs) >= of.waiting + of.running and all((each.get("status") or {}).get("phase") for each in gangs)
@@ -124,7 +125,7 @@ def test_gangs_for_which_nothing_changes_cost_nothing(phalanx: Phalanx) -> None:
 
 @contextmanager
 def changing(phalanx: Phalanx, names: list[str]) -> Iterator[list[float]]:
-    """Change what these Gang objects ask for, one after the other, so many a second; yields when each was changed."""
+    """Change the specs of these Gang objects one after the other, so many a second; yield the times of the changes."""
     over, changed, turns = (
         threading.Event(),
         list[float](),
@@ -135,7 +136,7 @@ def changing(phalanx: Phalanx, names: list[str]) -> Iterator[list[float]]:
     def write() -> None:
         due = time.monotonic()
         while not over.wait(max(0.0, due - time.monotonic())):
-            due = max(due + _WRITERS / CHANGES, time.monotonic() - 1.0)  # what is late is made up for, within limits
+            due = max(due + _WRITERS / CHANGES, time.monotonic() - 1.0)  # catch up on late writes, of at most 1 s
             with lock:
                 name, number = next(turns)
             change = {"spec": {"minMember": 2 + number % 7}}
@@ -155,7 +156,7 @@ def changing(phalanx: Phalanx, names: list[str]) -> Iterator[list[float]]:
 
 
 def test_gang_objects_that_change_all_the_time_hold_no_other_gang_up(steady: Phalanx) -> None:
-    """5,000 Gang objects without pods, of which 100 change a second, are what any tenant can make."""
+    """Any tenant can create 5,000 Gang objects without pods, of which 100 change a second."""
     of = crowd()
     names = [f"empty-{number}" for number in range(of.running)]
     steady.cluster.create(GANGS, [gang(name, 2) for name in names])
@@ -179,7 +180,10 @@ def pod_group(name: str) -> Object:
 
 
 def test_empty_pod_groups_and_their_mirrors_hold_no_other_gang_up(steady: Phalanx) -> None:
-    """Being mirrored, mirrored, and deleted: of 600 each once took every other gang 12 to 16 s to start."""
+    """PodGroups that are about to be mirrored, are mirrored, or are deleted must not delay other gangs.
+
+    600 of each once delayed the start of every other gang by 12 to 16 s.
+    """
     names = [f"empty-{number}" for number in range(EMPTY)]
     watched = Watched(steady)
 
@@ -206,13 +210,13 @@ def test_empty_pod_groups_and_their_mirrors_hold_no_other_gang_up(steady: Phalan
 
 
 def there(phalanx: Phalanx, names: list[str]) -> set[str]:
-    """Those of these Gang objects that there are."""
+    """Return the names of these Gang objects that exist."""
     gangs = phalanx.cluster.request("GET", GANGS)["items"]
     return {each["metadata"]["name"] for each in gangs} & set(names)
 
 
 def told_of(phalanx: Phalanx, names: list[str]) -> bool:
-    """Whether each of these Gang objects says how it stands."""
+    """Return whether each of these Gang objects has a phase."""
     gangs = phalanx.cluster.request("GET", GANGS)["items"]
     said = {each["metadata"]["name"] for each in gangs if (each.get("status") or {}).get("phase")}
     return said >= set(names)

@@ -1,4 +1,4 @@
-"""A PyTorchJob whose number of workers may vary, and one whose pod fails: Kubeflow's training operator makes the pods.
+"""A PyTorchJob with a variable number of workers, and one whose pod fails: Kubeflow's operator creates the pods.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node. A master and three workers fit in r1 alone.
 """
@@ -31,7 +31,7 @@ def racks(training_operator: Running, phalanx: Phalanx) -> Phalanx:
 
 
 def job(**spec: Object) -> Object:
-    """A PyTorchJob of a master and three workers in one rack; each pod fills a node. `spec`: what more it says."""
+    """Return a PyTorchJob of a master and three workers in one rack; each pod fills a node. `spec`: more fields."""
     manifest = ROWS["PyTorchJob"].manifest(required="rack")
     found: Object = yaml.safe_load(yaml.safe_dump(manifest, sort_keys=False).replace("cpu: '1'", "cpu: '6'"))
     found["spec"] |= spec
@@ -39,7 +39,7 @@ def job(**spec: Object) -> Object:
 
 
 def places(phalanx: Phalanx) -> dict[str, str]:
-    """The nodes of the job's pods by their names, "" for one that waits; without those that end."""
+    """Return the nodes of the job's pods by name, "" for a waiting pod; ending pods are left out."""
     of = [each for each in phalanx.pods() if each["metadata"]["name"].startswith("w-")]
     there = [each for each in of if "deletionTimestamp" not in each["metadata"]]
     return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in there}
@@ -52,7 +52,7 @@ def have_workers(phalanx: Phalanx, number: int) -> None:
 
 
 def test_an_elastic_job_starts_with_fewer_and_takes_up_more_beside_them(racks: Phalanx) -> None:
-    """Two workers are enough to start. The third waits for room in the rack of the others, though r2 has some."""
+    """Two workers are enough to start. The third waits for capacity in the rack of the others, though r2 has some."""
     for number in (3, 4, 5):
         racks.submit(pod(f"other-{number}", cpu=6, nodeSelector={"kubernetes.io/hostname": f"n{number}"}))
     racks.await_bound([f"other-{number}" for number in (3, 4, 5)])
@@ -96,8 +96,9 @@ def test_a_worker_more_waits_for_the_rack_and_one_less_gives_its_room_back(racks
 
 @pytest.mark.long
 def test_a_pod_that_fails_is_made_again_in_its_place(racks: Phalanx) -> None:
-    """The operator deletes a pod that ends by a signal and makes another; a rival of equal priority waits for the node
-    from before, and does not get it.
+    """The operator deletes a pod that ends by a signal, and creates another one in its place.
+
+    A rival gang of equal priority waits for the node of the deleted pod and does not get it.
     """
     made = job()
     for role in made["spec"]["pytorchReplicaSpecs"].values():

@@ -1,4 +1,4 @@
-"""A namespace that is deleted under its gangs, and gangs whose members come and go: neither floods anything."""
+"""A namespace is deleted with its gangs, and members of gangs come and go: neither causes a flood of writes."""
 
 import json
 import uuid

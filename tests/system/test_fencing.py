@@ -4,8 +4,8 @@ old  leads ── a write is on its way │ SIGSTOP ··············
 new           waits ──────────────────── leads ─ its own plan ──────────┘
              node-6 is cordoned meanwhile, so that the old plan would be wrong
 
-The write that was on its way reaches the API server only when all is over: no check in the old leader can stop it any
-more, only that what it was meant for has changed.
+The write that was on its way reaches the API server only at the end. No check in the old leader can stop it any more.
+Only the version of the changed object can.
 """
 
 import threading
@@ -30,11 +30,11 @@ OLD_PLAN = {name: f"node-{5 + index}" for index, name in enumerate(MEMBERS)}
 CORDONED = "node-6"
 OLD, NEW = "old-leader", "new-leader"
 REFUSED = (404, 409)
-"""What it was meant for is gone, or has changed."""
+"""The object of the write is gone, or has changed."""
 
 
 class Late:
-    """Holds the first writes that match, so many, and their sender, until `deliver`; notes what comes afterwards."""
+    """Holds the first `number` matching writes and their sender until `deliver`; records the later writes."""
 
     def __init__(self, proxy: Proxy, matches: Callable[[Request], bool], number: int) -> None:
         self.sender: Program | None = None
@@ -72,7 +72,7 @@ class Late:
     def _answered(self, request: Request, status: int) -> None:
         with self._choosing:
             if any(request is each for each in self.afterwards) and status not in REFUSED:
-                self.written.append(request)  # one that was sent in time and read late is refused by its version
+                self.written.append(request)  # a write that was sent in time and read late is refused by its version
             if any(request is each for each in self._held):
                 self.answers.append(status)
             if len(self.answers) == self._number:
@@ -151,14 +151,15 @@ def test_a_leader_that_stood_still_writes_nothing_of_its_old_plan(
     assert CORDONED not in placed.values()
     assert all(never_comes_back(plans_of(seen, member)) for member in MEMBERS)
     assert never_comes_back(changes([e.object.get("status", {}).get("planId", "") for e in told]))
-    in_vain = OLD_PLAN.values() if step == "all releases" else ()  # its victims went before anybody was let go
+    in_vain = OLD_PLAN.values() if step == "all releases" else ()  # its victims went before the release
     assert_gone_only_for([*placed.values(), *in_vain], seen, busy)
 
 
 def planned_anew(events: list[WatchEvent]) -> bool:
-    """Whether every member has been nominated by one plan that puts somebody elsewhere: the new leader has been at all.
+    """Whether every member has been nominated by one plan that differs from the old one.
 
-    A late write on a member that it has not come to yet would be as if it had been in time.
+    Then the new leader has written all its nominations. A late write on a member that it has not written yet would look
+    like a write in time.
     """
     places: dict[str, dict[str, str]] = {}
     for each in events:
@@ -169,7 +170,7 @@ def planned_anew(events: list[WatchEvent]) -> bool:
 
 
 def not_an_event(request: Request) -> bool:
-    """Events tell what has happened; whoever did it may still say so."""
+    """Return whether the request writes anything but an event. A late event is permitted: it reports what happened."""
     return request.verb in WRITES and "/events" not in request.path
 
 

@@ -1,4 +1,4 @@
-"""Gangs of all five systems, and one of our own, compete for one cluster that holds two of them at a time.
+"""Gangs of all five systems, and a Gang of Phalanx, compete for one cluster that holds two of them at a time.
 
 zone z ─ spine s1 / rack r1: n0 n1 n2 n3 n4 n5      8 cpu each; a gang is two pods of 8 cpu, one whole node each,
 spine s2 / rack r2: n6                     but n6 is a stranger's
@@ -23,14 +23,14 @@ Object = dict[str, Any]
 
 
 def node(number: int) -> Object:
-    """A node that lies somewhere in everybody's topology."""
+    """Return a node with a place in the topology of every dialect."""
     place = "1" if number < 6 else "2"
     labels = {SPINE: f"s{place}", ASW: f"a{place}", POD: f"p{place}", RACK: f"r{place}"}
     return node_manifest(f"n{number}", labels)
 
 
 def cluster_objects() -> list[Object]:
-    """Everybody's topologies and queues."""
+    """Return the cluster-wide topologies and queues of all dialects."""
     layers = [
         {"labelKey": [POD], "topologyLayer": "PoDTopologyLayer"},
         {"labelKey": [ASW], "parentTopologyLayer": "PoDTopologyLayer", "topologyLayer": "ASWTopologyLayer"},
@@ -109,7 +109,7 @@ def requests() -> list[Object]:
 
 
 def system_of(event: WatchEvent) -> str:
-    """Whose pod an event is about."""
+    """Return the system of the pod that the event is about."""
     return event.name.split("-")[0]
 
 
@@ -145,12 +145,12 @@ def test_gangs_of_all_systems_share_a_cluster_and_none_starts_in_part(phalanx: P
 
 
 def whole(phalanx: Phalanx) -> list[str]:
-    """The gangs that run now; none of the others has more than none of its pods running for longer than a moment."""
+    """Return the gangs that run now. No pod of another gang runs for longer than a moment."""
     return [name for name, pods in running(phalanx).items() if len(pods) == SIZE]
 
 
 def _end(phalanx: Phalanx, name: str) -> None:
-    """The gang's work is done: whatever made it is deleted."""
+    """End the gang: delete the object that created it."""
     if name in ("kueue", "runai", "ack"):
         phalanx.cluster.kubectl("delete", "job", name, "--wait=false")
     phalanx.wait(lambda: not _delete_pods(phalanx, name), f"the pods of {name} to go")

@@ -41,7 +41,7 @@ KUEUE: Object = {
         }
     ],
 }
-"""What shows that Kueue runs here. Nothing of it answers: it is asked about a kind that nobody uses."""
+"""The webhook configuration by which Kueue is detected. No process answers it: its kind is not used here."""
 
 
 def gang(name: str, size: int, **spec: object) -> Object:
@@ -60,7 +60,7 @@ def template(gang: str = "", queue: str = "") -> Object:
 
 
 def job(name: str, size: int, gang: str = "", queue: str = "") -> Object:
-    """A Job of such pods; with a queue and no gang it is a gang of Kueue's."""
+    """Return a Job of such pods. With a queue and no gang it is a gang of Kueue's dialect."""
     own = {QUEUE_NAME: queue} if queue else {}
     spec = {"parallelism": size, "completions": size, "completionMode": "Indexed", "template": template(gang)}
     metadata = {"name": name, "namespace": "default", "labels": own}
@@ -68,7 +68,7 @@ def job(name: str, size: int, gang: str = "", queue: str = "") -> Object:
 
 
 def start(phalanx: Phalanx) -> None:
-    """The guide's nodes, and what makes the pool but for the queue."""
+    """Create the guide's nodes, and the pool without its queue."""
     phalanx.apply_files(GUIDE / "nodes.yaml")
     phalanx.cluster.await_nodes(f"node-{index}" for index in range(11))
     phalanx.apply_files(GUIDE / "topology-and-flavor.yaml")
@@ -92,12 +92,12 @@ def await_nodes(phalanx: Phalanx, job: str, count: int) -> list[str]:
 
 
 def await_message(phalanx: Phalanx, gang: str, message: str) -> None:
-    """Wait until what the Gang says begins like this."""
+    """Wait until the Gang's message begins with this text."""
     phalanx.wait(lambda: phalanx.status(gang).get("message", "").startswith(message), f"{gang} to say {message}")
 
 
 def await_counts(phalanx: Phalanx, waiting: str, running: str) -> None:
-    """Wait until kubectl shows so many of the LocalQueue."""
+    """Wait until kubectl shows these numbers for the LocalQueue."""
 
     def shown() -> list[str]:
         lines: str = phalanx.cluster.kubectl("get", "localqueue", "training", "--no-headers")
@@ -132,7 +132,7 @@ def test_gangs_and_jobs_share_one_quota_and_give_it_back(phalanx: Phalanx) -> No
 
 
 def test_a_gang_waits_for_its_queue_and_for_its_turn_in_it(phalanx: Phalanx) -> None:
-    """Of a strict queue: an older Gang has no quota, and nobody goes before it, though another would fit."""
+    """In a strict queue an older Gang waits for quota. No younger gang passes it, even if that gang would fit."""
     start(phalanx)
     phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
     queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/metax-pool"
@@ -156,7 +156,7 @@ def test_a_gang_waits_for_its_queue_and_for_its_turn_in_it(phalanx: Phalanx) -> 
 
 
 def test_where_kueue_itself_runs_a_gang_waits_until_its_queues_are_adopted(phalanx: Phalanx) -> None:
-    """One that has started is ours to its end, with the member that replaces another."""
+    """A gang that has started stays with Phalanx to its end, including the replacement of a member."""
     start(phalanx)
     phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
     phalanx.apply_once_told("waits for 2 more pods", gang("begun", 2))

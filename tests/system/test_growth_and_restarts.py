@@ -1,4 +1,4 @@
-"""Gangs that grow, shrink and are made anew by whatever makes their pods: real controllers and operators.
+"""Gangs that real controllers and operators scale up, scale down and recreate.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that r1 has room for one more than a gang of three.
 """
@@ -34,7 +34,7 @@ KUEUE_RACKS: Object = {
 
 @dataclass(frozen=True, slots=True)
 class Growing:
-    """A kind whose number of pods is changed. `at`: the fields that say it; `others`: pods that are always there."""
+    """A kind whose number of pods is changed. `at`: the fields with that number; `others`: pods that always exist."""
 
     kind: str
     at: tuple[str, ...]
@@ -78,7 +78,7 @@ def of(growing: Growing) -> Object:
 
 
 def resize(phalanx: Phalanx, growing: Growing, pods: int) -> None:
-    """Have the workload be of so many pods."""
+    """Scale the workload to so many pods."""
     patch = [{"op": "add", "path": path, "value": pods - growing.others} for path in growing.at]
     phalanx.cluster.kubectl("patch", growing.kind.lower(), "w", "--type=json", "-p", json.dumps(patch))
 
@@ -140,7 +140,7 @@ def test_more_pods_come_beside_their_siblings_or_wait_and_fewer_give_room_back(
     assert len(full) == len(rack)
     resize(racks, growing, 3)
     racks.wait(lambda: len(racks.pods()) == 3, "the others to go")
-    # Whom the operator takes away may have been bound: then who waited has that place.
+    # The operator may have deleted a bound pod: then the waiting pod has that place.
     stayed = {name: node for name, node in placed(racks).items() if name in full}
     assert stayed.items() <= full.items()
     assert set(placed(racks).values()) <= rack
@@ -168,7 +168,7 @@ def test_a_group_more_is_a_gang_more_and_moves_nobody(racks: Phalanx, lws: Runni
 
 
 def slow_to_end(part: Any) -> Any:
-    """The manifest, or a part of it, with pods that take seconds to end once they are told to, as on real nodes."""
+    """Return the manifest, or a part of it, with pods that take 15 s to end after their deletion, as on real nodes."""
     if isinstance(part, list):
         return [slow_to_end(each) for each in part]
     if not isinstance(part, dict):
@@ -179,8 +179,9 @@ def slow_to_end(part: Any) -> Any:
 
 @contextmanager
 def besieged(phalanx: Phalanx, *nodes: str) -> Iterator[None]:
-    """For each of these nodes a pod of no gang waits, of the same priority, that the scheduler tries whenever a pod
-    there is gone. In the end none has got in.
+    """Create for each of these nodes a pod of no gang and of the same priority that waits for the node.
+
+    The scheduler tries such a pod whenever a pod on the node is gone. At the end none of them has been bound.
     """
     rivals = [rival(number_of(each)) for each in nodes]
     names = [each["metadata"]["name"] for each in rivals]

@@ -1,4 +1,4 @@
-"""Workloads of which another object is made that is the gang: what their annotations become on a real control plane.
+"""Workloads whose child workload is the gang: how their annotations are propagated on a real control plane.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone.
 """
@@ -26,7 +26,7 @@ CRON_JOB = "/apis/batch/v1/namespaces/default/cronjobs/w"
 
 @pytest.fixture(scope="module")
 def definitions(control_plane: ControlPlane) -> Iterator[None]:
-    """The kinds of other projects, gone when the module's tests are over."""
+    """Serve the kinds of other projects until the module's tests are over."""
     with served(control_plane, VERSIONS):
         yield
 
@@ -38,7 +38,7 @@ def racks(phalanx: Phalanx) -> Phalanx:
 
 
 def job() -> Object:
-    """What a Job of four pods says, of which each fills a node and goes on."""
+    """Return the spec of a Job of four long-running pods, of which each fills a node."""
     container = {"name": "c", "image": "b", "resources": {"requests": {"cpu": "6"}}}
     pod = {"restartPolicy": "Never", "containers": [container]}
     template = {"metadata": {"annotations": {GOES_ON: "true"}}, "spec": pod}
@@ -96,7 +96,7 @@ def test_what_an_operator_hands_on_is_written_where_it_looks(racks: Phalanx) -> 
 
 
 def by_keys_of(dialect: str, job_template: Object) -> Object:
-    """Have Jobs of a template ask for one rack by other systems' keys; what the workload around them says itself."""
+    """Make the Jobs of a template ask for one rack by other systems' keys; return the parent's own annotations."""
     if dialect == "Kueue's":
         job_template["metadata"] = {**job_template.get("metadata", {}), "labels": {"kueue.x-k8s.io/queue-name": "q"}}
         annotations = job_template["spec"]["template"]["metadata"]["annotations"]
@@ -123,7 +123,7 @@ def test_every_job_of_a_cron_job_is_a_gang_by_other_systems_keys(phalanx: Phalan
 @others
 @pytest.mark.usefixtures("definitions")
 def test_what_an_app_wrapper_holds_is_a_gang_by_other_systems_keys(phalanx: Phalanx, dialect: str) -> None:
-    """What its operator makes is made by the test."""
+    """The test creates the objects that the AppWrapper's operator would create."""
     apply_two_racks(phalanx, 7, dialect)
 
     def make(name: str) -> None:
@@ -141,7 +141,7 @@ def test_what_an_app_wrapper_holds_is_a_gang_by_other_systems_keys(phalanx: Phal
 
 
 def starts_once_and_not_twice(phalanx: Phalanx, make: Callable[[str], object]) -> None:
-    """Of two Jobs of four pods in one rack the first starts as a whole, and the other has no room."""
+    """Check that of two Jobs of four pods in one rack the first starts as a whole, and the other finds no capacity."""
     with phalanx.record() as recorder:
         make("first")
         phalanx.await_phase("first", "Placed")

@@ -1,7 +1,7 @@
 """Leadership passes to and fro between two controllers that both live, while gangs come: nothing is lost or doubled.
 
 one     leads ─ stands still ············ goes on │ waits          leads ─
-other   waits ──────────── leads ─────────────────┴─ is told off ─ waits ─
+other   waits ──────────── leads ─────────────────┴─ is deposed  ─ waits ─
 gangs     ●  ●●   ●  ●   ●   ●●  ●    ●    ●  ●   ●●    ●   ●   ●    ●
 
 50 times in `make test-long`; fewer in every run.
@@ -31,11 +31,11 @@ MERGE = "application/merge-patch+json"
 BUSY = numbered("busy", 30)
 PAUSE_SECONDS = 0.5
 EVICTING = 4
-"""Each fourth gang has to evict somebody for each of its members."""
+"""Each fourth gang has to evict one pod for each of its members."""
 
 
 class Load:
-    """Gangs that come one after the other: of three members where there is room, or of two that need victims."""
+    """Gangs that are created one after the other, of three members on free nodes or of two that need victims."""
 
     def __init__(self, phalanx: Phalanx) -> None:
         self.members: list[str] = []
@@ -85,7 +85,7 @@ def pooled(name: str, pool: str, cpu: int) -> Object:
 
 
 def pass_on(phalanx: Phalanx, candidates: dict[str, object], number: int) -> None:
-    """Have the other one lead: who leads stands still for longer than the Lease, or it is taken from him."""
+    """Make the other controller lead: the leader stands still for longer than the Lease, or loses the Lease."""
     phalanx.wait(lambda: leader(phalanx) in candidates, "somebody to lead")
     before = leader(phalanx)
     if number % 2:

@@ -1,4 +1,4 @@
-"""A gang one of whose members could never bind is held whole; one whose request goes away gives its room back."""
+"""A gang with a member that can never bind stays gated. A gang whose request goes away gives its capacity back."""
 
 import pytest
 from system import Object, Phalanx, numbered, pod, scheduled_message
@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 
 def gang(name: str, minimum: int) -> Object:
-    """A Gang of our own."""
+    """Return a Gang object."""
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": {"minMember": minimum}}
 

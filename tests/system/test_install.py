@@ -40,14 +40,14 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 @pytest.fixture(scope="module")
 def installation() -> Iterator[Installation]:
-    """A control plane of this module's own, with a strict admission and a log of what the two accounts do."""
+    """A control plane of this module's own, with strict admission and an audit log of both accounts' requests."""
     with Installation() as installed:
         yield installed
 
 
 @pytest.fixture
 def phalanx(installation: Installation) -> Iterator[Phalanx]:
-    """The words of the other system tests, on this installation."""
+    """The helpers of the other system tests, for this installation."""
     running = Phalanx(installation, installation.plane)
     yield running
     running.show_logs()
@@ -70,7 +70,7 @@ def test_the_example_happens_as_documented(installation: Installation, folder: P
 def test_a_gang_that_changes_its_mind_is_shown_as_it_is_and_said_once(
     phalanx: Phalanx, installation: Installation
 ) -> None:
-    """A member of 9 cpu fits on no node of 8: it makes the gang hopeless, and waiting again once it is gone, twice."""
+    """A member of 9 cpu fits on no node of 8. Twice it makes its gang Unplaceable, until it is deleted."""
     empty(installation.plane, webhooks=False)
     phalanx.guide_nodes()
     phalanx.submit(pod_group("changing", 2), pod("changing-0", "changing"))
@@ -83,7 +83,7 @@ def test_a_gang_that_changes_its_mind_is_shown_as_it_is_and_said_once(
     phalanx.submit(pod_group("changing", 3))
     phalanx.wait(lambda: phalanx.gang("changing")["spec"]["minMember"] == 3, "the Gang to show the new minimum")
     with installation.stopped("controller"):
-        pass  # what was said again is counted at the end, if not before
+        pass  # the recorder writes the counts of repeated events at the end, if not before
     counted = phalanx.cluster.request("GET", EVENTS)["items"]
     assert [each for each in counted if (each.get("series") or {}).get("count", 0) > 1]
 
@@ -232,7 +232,7 @@ def test_present_tls_is_spoken(installation: Installation, version: ssl.TLSVersi
 
 
 def describe_a_kind(installation: Installation) -> None:
-    """A WorkloadKind, which is told that nobody has its kind, and whose objects both servers may read."""
+    """Create a WorkloadKind whose kind is not installed, and let both servers read its objects."""
     installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(ACCESS))
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/phalanx-workload-kinds"
     wait_until(lambda: installation.plane.request("GET", role).get("rules"), PATIENCE, "the right to be handed on")
@@ -252,7 +252,7 @@ def test_every_right_is_granted_once_and_used(installation: Installation) -> Non
 
 
 def test_nothing_was_asked_for_that_is_not_granted(installation: Installation) -> None:
-    """Nothing can be made in a namespace that ends, whoever may: that is answered with the same status."""
+    """In a terminating namespace no user may create objects. The API server refuses that with the same status."""
     refused = [
         (str(right_of(each)), each["responseStatus"].get("message", ""))
         for each in installation.requests()
@@ -279,7 +279,7 @@ OUTAGES = [
     {"key": f"node.kubernetes.io/{each}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for each in ("not-ready", "unreachable")
 ]
-"""What the API server lets every pod tolerate; nobody may take it away."""
+"""The tolerations that the API server adds to every pod. No change may remove them."""
 EVERYTHING = {"spec": {"tolerations": [*OUTAGES, {"operator": "Exists"}]}}
 IMAGE = {"spec": {"containers": [{"name": "main", "image": "of-somebody-else"}]}}
 
@@ -346,7 +346,7 @@ def test_the_controllers_account_leaves_a_running_pod_as_it_is(
 
 
 def test_the_controllers_account_writes_no_gang_of_a_user(installation: Installation) -> None:
-    """Only the status of it. What shows a gang of another dialect is its own."""
+    """The account may write only the status of a user's Gang. Mirrors are its own objects."""
     controller, path = installation.account("phalanx-controller"), "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"
     own = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "own"}, "spec": {"minMember": 2}}
     installation.plane.request("POST", path, own)
@@ -365,7 +365,7 @@ def test_the_controllers_account_writes_no_gang_of_a_user(installation: Installa
 
 
 def test_nobody_else_has_the_priority_of_the_probes(installation: Installation) -> None:
-    """Anybody's pods of it would take the room that is held for gangs, and their victims would go in vain."""
+    """Users' pods with this priority would take the reserved capacity, and gangs would evict victims in vain."""
     of_the_class = restricted("thief", priorityClassName="phalanx-probe")
     path = "/api/v1/namespaces/{}/pods?dryRun=All"
     for namespace in ("default", SYSTEM_NAMESPACE):
@@ -375,7 +375,7 @@ def test_nobody_else_has_the_priority_of_the_probes(installation: Installation) 
 
 
 def test_a_cluster_that_rations_critical_priorities_lets_the_servers_in(installation: Installation) -> None:
-    """Its API server is told so by `limitedResources` of the admission plugin ResourceQuota."""
+    """`limitedResources` of the admission plugin ResourceQuota restricts these priorities at the API server."""
     installation.plane.apply(each for each in system_objects() if each["kind"] == "ResourceQuota")  # emptied away
     server = restricted("server", priorityClassName="system-cluster-critical")
 
@@ -399,9 +399,9 @@ def test_the_controllers_account_creates_probes_alone(installation: Installation
 
 
 def test_each_right_is_needed_taken_away_one_at_a_time(installation: Installation) -> None:
-    """The very requests that were made before are forbidden without the one right; `docs/security.md` says what breaks.
+    """Each recorded request is forbidden without the one right that it needs. `docs/security.md` says what breaks.
 
-    Both servers are stopped first: the requests are made once more in their names, without any effect.
+    Both servers are stopped first: the requests are repeated in their names, without any effect.
     """
     for name in ("webhook", "controller"):
         program = installation.plane.program(name)

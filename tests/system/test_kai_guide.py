@@ -24,7 +24,7 @@ PATIENCE = 300.0
 
 
 class Guide:
-    """The guide's cluster, and what its reader asks of it."""
+    """The guide's cluster, and the steps of its reader."""
 
     def __init__(self, phalanx: Phalanx) -> None:
         self.phalanx = phalanx
@@ -54,7 +54,7 @@ class Guide:
         return [pod["spec"].get("nodeName", "") for pod in mine]
 
     def await_nodes(self, namespace: str, group: str, count: int) -> list[str]:
-        """Wait until so many pods of the gang have nodes, and return these in order."""
+        """Wait until so many pods of the gang have nodes, and return the nodes in order."""
 
         def bound() -> bool:
             found = self.nodes(namespace, group)
@@ -64,7 +64,7 @@ class Guide:
         return sorted(self.nodes(namespace, group))
 
     def await_message(self, namespace: str, pod: str, text: str) -> None:
-        """Wait until the pod, which is still gated, says so."""
+        """Wait until the pod, which is still gated, has this message."""
 
         def said() -> bool:
             found = self.phalanx.cluster.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")
@@ -112,7 +112,7 @@ def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
     guide.apply("node-labels/topology-labels.yaml")
     labels = ("nvidia.com/nvswitch.present=true", "gpu.topology/interconnect=nvswitch")
     phalanx.cluster.kubectl("label", "node", "dgx-h100-01", *labels)
-    # Step 4: no restart is needed; what admission cannot place is said
+    # Step 4: no restart is needed; admission warns about levels that it cannot place by
     told = guide.apply("tas-config.yaml")
     for level in ("gpu", "numa-node"):
         assert f'"{level}" lies below the node: pods are placed on nodes, and the node chooses inside' in told

@@ -1,7 +1,7 @@
 """The leader is killed in the middle of a release, again and again, while others wait to lead.
 
 leader   ── release ● ● ● │ SIGKILL
-next           waits for the Lease ·········· leads ── release ● ● ●      or, where somebody of higher priority has
+next           waits for the Lease ·········· leads ── release ● ● ●      or, if pods of higher priority have
 gang          1 2 3 ······························ 3 4 5 6 whole           taken the rest: evicts the first three
 
 200 times in `make test-long`; fewer in every run, which shares its machine, and is given more time.
@@ -38,14 +38,14 @@ NODES = numbered("node", 12)
 PODS = "/api/v1/namespaces/default/pods"
 GANGS = "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"
 IN_FLIGHT_SECONDS = 0.5
-"""What the dead one has sent comes within this time; what the next one sends comes later."""
+"""Writes of the killed leader arrive within this time; writes of the next leader come later."""
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
 class Doom:
-    """Kills the leader at one of the writes that let a gang's members go.
+    """Kills the leader at one of the writes that release a gang's members.
 
-    Either this and those after it never arrive, or it is answered, and what was sent beside it arrives, too.
+    Either this write and the later ones never arrive, or it is answered, and the writes sent beside it arrive, too.
     """
 
     def __init__(self, proxy: Proxy) -> None:
@@ -80,7 +80,7 @@ def releases(request: Request) -> bool:
 
 
 class Candidates:
-    """So many that wait to lead, by way of the proxy; who is killed is replaced."""
+    """So many controllers that wait to lead, each behind the proxy. A killed one is replaced."""
 
     def __init__(self, phalanx: Phalanx, kubeconfig: Path, number: int) -> None:
         self._phalanx, self._kubeconfig, self._numbers = phalanx, kubeconfig, count()
@@ -90,7 +90,7 @@ class Candidates:
         return Candidate(self._phalanx, f"candidate-{next(self._numbers)}", self._kubeconfig)
 
     def leading(self) -> Candidate:
-        """The one that leads, once another could."""
+        """Return the leader, once another controller could take over."""
         self.all = [each if each.program.running else self._new() for each in self.all]
         self._phalanx.wait(lambda: sum(each.ready for each in self.all) > 1, "somebody to be ready to follow")
         self._phalanx.wait(lambda: self._leader() is not None, "one to lead")
@@ -111,7 +111,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one gang. `partly`: seconds between its first member bound and all bound, or none left to run."""
+    """The result for one gang. `partly`: seconds from its first bound member until all are bound or none is left."""
 
     size: int
     torn: bool
@@ -122,7 +122,7 @@ class Outcome:
 
 @contextmanager
 def candidates(phalanx: Phalanx, folder: Path) -> Iterator[tuple[Doom, Candidates]]:
-    """Three candidates with the default lease, and who kills them. The installation's own controller is away."""
+    """Run three candidates with the default lease, and the object that kills them; kill the installed controller."""
     phalanx.cluster.program("controller").kill()
     with ExitStack() as stack:
         config = phalanx.cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller")
@@ -133,7 +133,7 @@ def candidates(phalanx: Phalanx, folder: Path) -> Iterator[tuple[Doom, Candidate
 
 
 def gang(name: str, size: int) -> tuple[Object, list[Object]]:
-    """A Gang of as many pods as it takes whole nodes."""
+    """Return a Gang of as many pods, each of which takes a whole node."""
     meta = {"name": name, "namespace": "default"}
     made = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": meta, "spec": {"minMember": size}}
     members = [pod(each, cpu=8, priorityClassName="middle") for each in numbered(name, size)]
@@ -143,7 +143,7 @@ def gang(name: str, size: int) -> tuple[Object, list[Object]]:
 
 
 def ended(events: Sequence[WatchEvent], names: Sequence[str]) -> tuple[float, float, bool] | None:
-    """When the first was bound, when all were or none was left, and whether all were; None: it is not over."""
+    """Return when the first pod was bound, when all were or none was left, and whether all were; None: not over yet."""
     running: set[str] = set()
     first = 0.0
     for each in events:
@@ -160,7 +160,7 @@ def ended(events: Sequence[WatchEvent], names: Sequence[str]) -> tuple[float, fl
 
 
 def over(recorder: Recorder, names: Sequence[str]) -> tuple[float, float, bool]:
-    """Wait until the gang is whole or gone; when that began, when it was over, and which it is."""
+    """Wait until the gang is whole or gone; return when that began, when it was over, and whether it is whole."""
     events = recorder.wait_for(lambda so_far: ended(so_far, names) is not None)
     found = ended(events, names)
     assert found is not None
@@ -168,14 +168,14 @@ def over(recorder: Recorder, names: Sequence[str]) -> tuple[float, float, bool]:
 
 
 def held_back(events: Sequence[WatchEvent], names: Sequence[str]) -> Mapping[str, str]:
-    """The members that are still held back, with the nodes that are held for them."""
+    """Return the members that are still gated, with the nodes that are reserved for them."""
     last = {each.name: each.object for each in events if each.name in names}
     gated = [name for name, it in last.items() if {"name": GATE} in it["spec"].get("schedulingGates", ())]
     return {name: last[name]["status"].get("nominatedNodeName", "") for name in gated}
 
 
 def one_kill(phalanx: Phalanx, doom: Doom, candidates: Candidates, number: int, dice: random.Random) -> Outcome:
-    """Let a gang come, kill the leader while it lets it go, and see what becomes of it."""
+    """Create a gang, kill the leader during its release, and return the outcome."""
     size, taking = dice.randint(4, 12), dice.random() < 0.5
     made, members = gang(f"gang-{number}", size)
     names = [each["metadata"]["name"] for each in members]
@@ -186,7 +186,7 @@ def one_kill(phalanx: Phalanx, doom: Doom, candidates: Candidates, number: int, 
         phalanx.wait(lambda: bool(doom.killed_at), "the leader to be killed")
         time.sleep(IN_FLIGHT_SECONDS / 2)
         left = held_back(recorder.events, names)
-        taking &= len(left) < size  # else nobody was let go, and somebody else has the room
+        taking &= len(left) < size  # otherwise no member was released, and another pod has the capacity
         takers = [at_node(f"taker-{number}-{place}", node) for place, node in enumerate(left.values()) if node]
         if taking:
             phalanx.cluster.create(PODS, takers)

@@ -65,7 +65,7 @@ def filling(**annotations: str) -> Object:
 
 
 def ready(phalanx: Phalanx) -> Object:
-    """What the WorkloadKind says of itself."""
+    """Return the condition of the WorkloadKind; empty if it has none."""
     found = phalanx.cluster.request("GET", f"/apis/phalanx.dev/v1alpha1/workloadkinds/{NAME}")
     conditions: list[Object] = found.get("status", {}).get("conditions", [])
     return conditions[0] if conditions else {}
@@ -78,20 +78,22 @@ def running(phalanx: Phalanx) -> dict[str, str]:
 
 
 def expected(phalanx: Phalanx) -> int:
-    """How many pods the gang says that it has."""
+    """Return the number of pods that the gang's status expects."""
     return int(phalanx.status("w").get("members", {}).get("expected", 0))
 
 
 def make(phalanx: Phalanx, *pods: Object) -> None:
-    """Create what the operator creates."""
+    """Create the pods that the operator creates."""
     for each in pods:
         answer = phalanx.cluster.request("POST", "/api/v1/namespaces/default/pods", each)
         assert answer["kind"] == "Pod", answer
 
 
 def install(phalanx: Phalanx) -> None:
-    """Have the kind served. A watch that is opened before may hear nothing until it counts as dead: the API server
-    makes the store of a definition anew when its names are accepted.
+    """Install the definition, and wait until the API server serves the kind.
+
+    The API server recreates the store of a definition when its names are accepted. A watch that was opened before may
+    receive nothing until it counts as dead.
     """
     phalanx.submit(definition())
     phalanx.cluster.kubectl("wait", "--for=condition=established", f"crd/{NAME}")

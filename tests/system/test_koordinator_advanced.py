@@ -1,4 +1,4 @@
-"""What Koordinator's manuals promise beside the guide's examples: edits, times, groups, policies, switches.
+"""Features of Koordinator's manuals beyond the guide's examples: edits, times, groups, policies, switches.
 
 ClusterTopologyLayer
 ├── spine-0: block-0 (node-0, node-1, node-2), block-1 (node-3, node-4)
@@ -68,7 +68,7 @@ def test_an_edit_while_victims_leave_lets_the_plan_fall_and_gives_back_its_room(
 
 
 def nominations(phalanx: Phalanx, names: list[str]) -> list[str]:
-    """The nodes where room is held for the pods."""
+    """Return the nominated nodes of the pods."""
     return [phalanx.pod(name)["status"].get("nominatedNodeName", "") for name in names]
 
 

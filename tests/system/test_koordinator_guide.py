@@ -110,7 +110,7 @@ def nodes_seen(events: list[WatchEvent], name: str) -> list[str]:
 
 
 def held_before_release(events: list[WatchEvent], name: str) -> None:
-    """The pod was nominated while it was gated, and let go only after that."""
+    """Check that the pod was nominated while it was gated, and released only after that."""
     own = [event for event in events if event.name == name]
     held = next(i for i, e in enumerate(own) if e.object["status"].get("nominatedNodeName"))
     released = next(i for i, e in enumerate(own) if not e.object["spec"].get("schedulingGates"))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.controlplane
 GUIDE = EXAMPLES / "kueue"
 POOL = ("nodes.yaml", "topology-and-flavor.yaml", "pool-and-queue.yaml")
 GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
-"""A Job's pod that carries this runs until it is deleted; others have done their work at once."""
+"""A Job's pod with this annotation runs until it is deleted; other pods end at once."""
 GPU = "metax-tech.com/gpu"
 QUOTA = (
     "waits for quota: the gang needs 8 metax-tech.com/gpu, and flavor tas-flavor of ClusterQueue metax-pool has 0 of "
@@ -24,12 +24,12 @@ QUOTA = (
 
 
 def waits_for_quota(phalanx: Phalanx, gang: str) -> bool:
-    """Whether the Gang says so."""
+    """Return whether the Gang waits for quota."""
     return str(phalanx.status(gang).get("message", "")).startswith(QUOTA)
 
 
 def start(phalanx: Phalanx) -> None:
-    """Apply the nodes, then what makes the pool."""
+    """Apply the nodes, then the objects of the pool."""
     phalanx.apply_files(GUIDE / POOL[0])
     phalanx.cluster.await_nodes(f"node-{index}" for index in range(11))
     phalanx.apply_files(*(GUIDE / name for name in POOL[1:]))
@@ -63,7 +63,7 @@ def await_job(phalanx: Phalanx, job: str, count: int) -> list[str]:
 
 
 def await_queue(phalanx: Phalanx, columns: list[str]) -> None:
-    """Wait until kubectl shows this of the LocalQueue: name, ClusterQueue, gangs that wait, gangs that were let go."""
+    """Wait until kubectl shows these columns of the LocalQueue: name, ClusterQueue, waiting gangs, released gangs."""
 
     def shown() -> list[str]:
         lines: str = phalanx.cluster.kubectl("get", "localqueue", "training", "--no-headers")

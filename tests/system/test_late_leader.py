@@ -1,4 +1,4 @@
-"""Gangs that are there before anybody leads: the first leader shows each by one Gang object, with its status.
+"""Gangs that exist before any controller leads: the first leader shows each by one Gang object, with its status.
 
 objects  ● nodes ● PodGroup ● Job ● pods
 leader                                   ● starts: makes the mirror, plans, marks the mirror, sees its own mirror
@@ -26,7 +26,7 @@ def phases(phalanx: Phalanx) -> dict[str, str]:
 
 
 def test_a_gang_that_was_there_before_its_leader_is_shown_once(phalanx: Phalanx) -> None:
-    """KAI's, whose mirror names node affinity, and one of Koordinator's that gets a member in the same moment."""
+    """A gang of KAI, whose mirror names node affinity, and one of Koordinator that gets a member at the same moment."""
     phalanx.make_namespace("kai-scheduler")
     phalanx.cluster.program("controller").kill()
     standing = [*read("nodes-racks"), *read("tas-config")]

@@ -41,7 +41,7 @@ def apply_quota(phalanx: Phalanx, pods: int) -> None:
 
 
 def await_known(phalanx: Phalanx) -> None:
-    """Wait until the controller minds the quota: with another gang that is too large for it. Its watch may be late."""
+    """Wait until the controller has read the quota, by another gang that is too large for it. Its watch may be late."""
     early = stateful_set("early")
     early["spec"]["replicas"] = 4
     phalanx.submit(early)
@@ -72,7 +72,7 @@ def test_no_room_is_held_for_pods_that_a_quota_of_their_namespace_would_refuse(r
 
 @pytest.mark.long
 def test_gangs_of_one_namespace_hold_no_more_room_together_than_its_quota_has(racks: Phalanx) -> None:
-    """Three first pods are there: of a quota of five, two are left, which are what each of the three gangs needs."""
+    """Three first pods exist. Of a quota of five pods two are left, which is what each of the three gangs needs."""
     apply_quota(racks, 5)
     names = ("v", "w", "x")
     for each in names:
@@ -87,7 +87,7 @@ def test_gangs_of_one_namespace_hold_no_more_room_together_than_its_quota_has(ra
 
 @pytest.mark.long
 def test_room_is_given_back_when_a_quota_comes_that_refuses_the_pods_for_which_it_is_held(racks: Phalanx) -> None:
-    """The first pod runs; it was promised to run with the others or not at all."""
+    """The first pod runs; its gang had the guarantee all-or-none."""
     racks.submit(stateful_set("w"))
     await_held(racks)
     apply_quota(racks, 2)
@@ -108,7 +108,7 @@ BY_SETTING = UNWANTED.format("the controller's --no-placeholders says", "have th
 
 
 def await_unwanted(phalanx: Phalanx, told: str) -> None:
-    """Wait until the gang says that no room is held and what to do. Nothing of it was let go."""
+    """Wait until the gang reports that no capacity is reserved and what to do. None of its pods is released."""
     phalanx.wait(lambda: phalanx.status("w").get("message") == told, "the gang to say what to do")
     assert phalanx.status("w")["reason"] == "MembersMissing"
     assert phalanx.pod("w-0")["spec"]["schedulingGates"]
@@ -117,7 +117,7 @@ def await_unwanted(phalanx: Phalanx, told: str) -> None:
 
 @pytest.mark.long
 def test_where_a_workload_wants_no_placeholders_its_gang_waits_and_is_told_what_to_do(racks: Phalanx) -> None:
-    """At `kubectl apply` already. Without the annotation it goes on."""
+    """`kubectl apply` already warns. Without the annotation the gang continues."""
     unwanted = stateful_set("w")
     unwanted["metadata"]["annotations"]["phalanx.dev/placeholders"] = "off"
     wrong = 'metadata.annotations[phalanx.dev/placeholders]: "off" is neither "true" nor "false"'
@@ -202,7 +202,7 @@ def test_a_gang_whose_room_is_taken_for_good_is_taken_back_as_a_whole(racks: Pha
 
 
 def test_the_room_goes_with_the_workload_and_is_charged_to_no_quota(racks: Phalanx) -> None:
-    """A quota of three is enough for three pods: those that hold their room are not charged beside them."""
+    """A quota of three is enough for three pods: their placeholders are not charged beside them."""
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -237,7 +237,7 @@ def kueues(kind: str, name: str, spec: Object, **metadata: str) -> Object:
 
 
 def apply_queue(phalanx: Phalanx, cpu: int) -> None:
-    """LocalQueue q, which leads to so many cpu on any node of the racks, and their Topology of Kueue's."""
+    """Create LocalQueue q with a quota of so many cpu on any node of the racks, and the racks' Topology of Kueue."""
     phalanx.cluster.kubectl("label", "nodes", "--all", "pool=any")
     levels = [{"nodeLabel": "example.com/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
     quotas = [{"name": "cpu", "nominalQuota": cpu}, {"name": "memory", "nominalQuota": "1Ti"}]

@@ -1,4 +1,4 @@
-"""Real operators that make the other pods when the leader is ready, which is when the test says so.
+"""Real operators that create the other pods when the leader is ready; the test decides when that is.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone.
 """
@@ -24,7 +24,7 @@ LEADERS = {
     "JobSet": ("replicatedJobs", 0, "template", "spec", "template"),
     "RayCluster": ("headGroupSpec", "template"),
 }
-"""Where the template of the pod stands that comes first."""
+"""The path to the template of the pod that starts first."""
 
 
 @pytest.fixture(scope="module", params=("LeaderWorkerSet", "JobSet"))
@@ -44,7 +44,7 @@ def case(operated: tuple[Case, Running], phalanx: Phalanx) -> Case:
 
 
 def in_order(case: Case, pods: int) -> Object:
-    """A workload of so many pods, of which the first is not ready until the test says so."""
+    """Return a workload of so many pods, of which the first is not ready until the test makes it ready."""
     made = manifest(case, "ours", pods=pods)
     made["spec"] |= case.in_order
     template = made["spec"]
@@ -55,7 +55,7 @@ def in_order(case: Case, pods: int) -> Object:
 
 
 def await_leader(phalanx: Phalanx, gang: str) -> tuple[str, dict[str, str]]:
-    """Wait until the leader alone runs and room is held for the others: its name, and their nodes."""
+    """Wait until only the leader runs and capacity is reserved for the others; return its name and their nodes."""
     phalanx.wait(lambda: len(nodes(phalanx)) == 1, "the leader to run")
     phalanx.wait(lambda: phalanx.status(gang).get("reason") == "PodsToCome", "the gang to say so")
     (leader,) = nodes(phalanx)
@@ -66,7 +66,7 @@ def await_leader(phalanx: Phalanx, gang: str) -> tuple[str, dict[str, str]]:
 
 
 def workers(phalanx: Phalanx, leader: str, planned: dict[str, str]) -> dict[str, str]:
-    """The nodes of the others, by the names that were planned: the pods of Jobs have some letters more."""
+    """Return the nodes of the other pods by their planned names. Names of pods of Jobs have more letters."""
     found = {name: node for name, node in nodes(phalanx).items() if name != leader and not name.startswith("rival-")}
     return {name if name in planned else name.rpartition("-")[0]: node for name, node in found.items()}
 
@@ -110,7 +110,7 @@ def test_one_of_higher_priority_gets_it_and_the_gang_is_told_and_planned_again(p
 
 @pytest.mark.parametrize("operated", ["RayCluster"], indirect=True)
 def test_workers_of_a_ray_cluster_have_their_nodes_before_its_head_is_ready(phalanx: Phalanx, case: Case) -> None:
-    """KubeRay makes all pods at once, and a container of each worker waits for the head: there is no room to hold."""
+    """KubeRay creates all pods at once, and a container of each worker waits for the head. So nothing is reserved."""
     phalanx.apply_once_told("gang default/w: 4 pods fit in r1: n0..3, proven optimal", in_order(case, 4))
     phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
     (head,) = (name for name in nodes(phalanx) if "-head-" in name)

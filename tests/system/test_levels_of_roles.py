@@ -27,14 +27,14 @@ def racks(phalanx: Phalanx) -> Phalanx:
 
 
 def filling(kind: str) -> Object:
-    """A workload of the kind that says no more than which topology it means; each pod fills a node."""
+    """Return a workload of the kind that only names its topology; each pod fills a node."""
     found: Object = yaml.safe_load(yaml.safe_dump(ROWS[kind].manifest()).replace("cpu: '1'", "cpu: '6'"))
     found["metadata"]["annotations"] = dict(TOPOLOGY)
     return found
 
 
 def nodes_by(phalanx: Phalanx, *labels: str) -> Mapping[str, set[str]]:
-    """The nodes of the pods, by what these labels say."""
+    """Return the nodes of the pods, grouped by the values of these labels."""
     found: dict[str, set[str]] = {}
     for pod in phalanx.pods():
         by = "-".join(pod["metadata"]["labels"].get(label, "") for label in labels)

@@ -1,4 +1,7 @@
-"""What the live cluster says of a no, and what `phalanx solve` says of the same files, line by line: one text each."""
+"""The explanation of a rejection in a live cluster equals that of `phalanx solve` for the same files.
+
+The texts are compared line by line.
+"""
 
 from pathlib import Path
 
@@ -26,7 +29,7 @@ SCENES = {
 
 
 def answer(*arguments: str) -> list[str]:
-    """What a command prints, without the headline and what only a live cluster knows."""
+    """Return the lines that a command prints after the headline, with runs of blanks reduced to one."""
     text = CliRunner().invoke(group, list(arguments), catch_exceptions=False).stdout
     return [" ".join(line.split()) for line in text.splitlines()[1:]]
 

@@ -1,4 +1,4 @@
-"""Gangs of no number, and the names by which kubectl tells the kinds of several systems apart."""
+"""Gangs with invalid numbers, and the names by which kubectl distinguishes the kinds of several systems."""
 
 import pytest
 from system import Object, Phalanx
@@ -26,7 +26,7 @@ def test_a_gang_of_no_number_is_refused_and_one_that_exists_is_told_how_to_be_me
 ) -> None:
     phalanx = Phalanx(deployment, cluster)
     phalanx.ensure_servers()
-    phalanx.submit(gang("before"))  # nobody is asked yet
+    phalanx.submit(gang("before"))  # the webhook is not registered yet
     assert phalanx.await_phase("before", "Invalid")["message"] == REFUSAL.format("before")
     deployment.register_webhook()
     phalanx.await_refusal(REFUSAL.format("after"), gang("after", required="rack"))

@@ -1,4 +1,4 @@
-"""One replicated job of a JobSet is the gang, by a Gang object that its template's pods name; the others start as ever.
+"""One replicated job of a JobSet is a gang, by a Gang object that its pod template names. Others start as usual.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod of the gang fills most of a node, the driver asks for little. The JobSet
 controller is the real one.
@@ -28,7 +28,7 @@ def racks(jobset: Running, phalanx: Phalanx) -> Phalanx:
 
 
 def gang(pods: int) -> Object:
-    """So many in one rack."""
+    """Return a Gang of so many pods in one rack."""
     metadata = {"name": "trainers", "namespace": "default"}
     return {
         "apiVersion": "phalanx.dev/v1alpha1",
@@ -39,7 +39,7 @@ def gang(pods: int) -> Object:
 
 
 def job_set(trainers: int) -> Object:
-    """A driver of no gang, and so many pods of the gang."""
+    """Return a JobSet with a driver of no gang, and so many pods of the gang."""
     found: Object = yaml.safe_load(yaml.safe_dump(ROWS["JobSet"].manifest(), sort_keys=False))
     found["metadata"].pop("annotations", None)
     _, nodes = found["spec"]["replicatedJobs"]
@@ -52,7 +52,7 @@ def job_set(trainers: int) -> Object:
 
 
 def of_job_set(phalanx: Phalanx) -> dict[str, Object]:
-    """Its pods, by their names without what makes those unique."""
+    """Return the JobSet's pods by name, without the random ends of the names."""
     return {each["metadata"]["name"].rpartition("-")[0]: each for each in phalanx.pods()}
 
 

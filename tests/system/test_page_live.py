@@ -37,7 +37,7 @@ DRAINED = f"n{NODES - 1:04}"
 MEMBERS = 24
 FRESH_SECONDS = 2.0
 BUSY = 2
-"""By how much a machine that tests other things beside, and draws without a graphics card, is slower."""
+"""Factor by which a machine is slower that runs other tests, too, and draws without a graphics card."""
 PATIENCE = 300.0
 VIEWERS = 20
 BATCHES = 15
@@ -48,7 +48,7 @@ MOST_SHARE = 0.01
 
 @pytest.fixture(scope="module")
 def installation() -> Iterator[Installation]:
-    """A control plane of this module's own, with nodes in racks of ten and somebody who may look."""
+    """A control plane of this module's own, with nodes in racks of ten and a user who may view the page."""
     with Installation(LONG_LEASES) as installed:
         plane = installed.plane
         plane.add_nodes(node_manifest(f"n{at:04}", {RACK: f"r{at // 10:03}"}, 16) for at in range(NODES))
@@ -122,7 +122,7 @@ class Viewer(Thread):
         """When it heard of the first pod on a node, by node."""
 
     def nodes(self) -> int:
-        """How many nodes there are for who has just come."""
+        """Return the number of nodes that a new viewer sees."""
         return len(self._asked("").json()["nodes"])
 
     def _asked(self, since: str) -> urllib3.BaseHTTPResponse:

@@ -1,4 +1,4 @@
-"""A RayJob and a RayService by our keys and others': KubeRay's own operator makes the cluster that is the gang.
+"""A RayJob and a RayService by Phalanx's keys and others': KubeRay's own operator creates the cluster, the gang.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a cluster of four fits in r1 alone.
 """
@@ -27,7 +27,7 @@ def racks(phalanx: Phalanx, dialect: str) -> Phalanx:
 
 
 def workload(kind: str, dialect: str, workers: int) -> Object:
-    """One with a cluster of a head and so many workers in one rack."""
+    """Return a workload with a cluster of a head and so many workers in one rack."""
     cluster = yaml.safe_load(yaml.safe_dump(ROWS["RayCluster"].spec()).replace("cpu: '1'", "cpu: '6'"))
     cluster["workerGroupSpecs"][0] |= {"replicas": workers, "maxReplicas": workers}
     more = {"entrypoint": "python x.py"} if kind == "RayJob" else {}

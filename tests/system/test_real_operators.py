@@ -28,9 +28,11 @@ R1 = ["n0", "n1", "n2", "n3"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kind and its operator. `rank`: the pod labels of its rank, if any; `count`: the fields of how many pods there
-    are, besides those that are always there (`others`); `in_order`: what its spec says for some pods to come first,
-    if it can; `first`: how many those are.
+    """A kind and its operator.
+
+    `rank`: the pod labels of its rank, if any. `count`: the fields for the number of pods, besides those that always
+    exist (`others`). `in_order`: the spec by which some pods come first, if the kind can do that. `first`: the number
+    of those pods.
     """
 
     operator: str
@@ -110,7 +112,7 @@ def case(operated: tuple[Case, Running], phalanx: Phalanx) -> Case:
 
 
 def manifest(case: Case, dialect: str, *, pods: int) -> Object:
-    """The workload, of so many pods of which each fills a node, all in one rack."""
+    """Return the workload with so many pods, of which each fills a node, all in one rack."""
     text = yaml.safe_dump(ROWS[case.kind].manifest(), sort_keys=False)
     found: Object = yaml.safe_load(text.replace("cpu: '1'", "cpu: '6'"))
     for *way, last in case.count:

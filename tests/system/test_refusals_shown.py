@@ -16,9 +16,9 @@ from system import Phalanx
 pytestmark = pytest.mark.controlplane
 
 SECONDS = 300.0
-"""Till the webhook has seen what was applied before."""
+"""The time until the webhook has read the objects that were applied before."""
 NAMESPACES = {"ack": ("net",), "kai": ("kai-scheduler",), "koordinator": ("koordinator-system",)}
-"""Those that the documents name."""
+"""The namespaces that the documents name."""
 DENIED = re.compile(
     r'^(?:Error from server(?: \(\w+\))?|The request is invalid): (?:error when creating "STDIN": )?'
     r'(?:admission webhook "[^"]+" denied the request: )?'
@@ -31,7 +31,7 @@ def written(case: Case) -> str:
 
 
 def shown(phalanx: Phalanx, *requests: Case) -> tuple[list[str], str]:
-    """What kubectl shows: the errors, one a request that is refused, and all warnings as one text."""
+    """Return kubectl's output: the errors, one for each refused request, and all warnings as one text."""
     answer = phalanx.cluster.kubectl_result(
         "create", "--dry-run=server", "-f", "-", stdin="---\n".join(map(written, requests))
     )
@@ -41,14 +41,17 @@ def shown(phalanx: Phalanx, *requests: Case) -> tuple[list[str], str]:
 
 
 def scenes(dialect: str) -> Iterator[list[Case]]:
-    """The requests of a dialect, those together that stand beside the same objects."""
+    """Yield the requests of a dialect, grouped by the objects that must exist beside them."""
     requests = sorted((each for each in cases() if each.dialect == dialect), key=lambda each: each.beside)
     for _, found in groupby(requests, lambda each: each.beside):
         yield list(found)
 
 
 def answers(phalanx: Phalanx, requests: list[Case]) -> dict[str, str]:
-    """The answer to each request. One that is admitted is asked alone: kubectl shows no warning twice."""
+    """Return the answer to each request.
+
+    An admitted request is sent alone, because kubectl shows no warning twice.
+    """
     batch = [each for each in requests if each.refused]
     errors = shown(phalanx, *batch)[0] if batch else []
     errors += [f"nothing: {len(errors)} answers to {len(batch)} requests"] * (len(batch) - len(errors))

@@ -1,4 +1,6 @@
-"""A gang with `onFailure: Restart` that loses a member: it starts anew where all of it has a place, or is told why not.
+"""A gang with `onFailure: Restart` that loses a member.
+
+It restarts where there is capacity for the whole gang, or reports why it does not.
 
 r1: n1 n2 n3 (n0 is full)      r2: n4 n5 n6      a member fills a node, and all must be in one rack
 """
@@ -51,14 +53,14 @@ def gang(**spec: Any) -> Object:
 
 
 def template(**spec: Any) -> Object:
-    """Pods of the gang that fill a node each, and whose work has no end."""
+    """Return the template of the gang's pods, which fill a node each and run without end."""
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": {"cpu": "6"}}}
     metadata = {"labels": {"app": "w", "phalanx.dev/gang": "w"}, "annotations": {GOES_ON: "true"}}
     return {"metadata": metadata, "spec": {"containers": [container], **spec}}
 
 
 def stateful_set() -> Object:
-    """Its pods are made at once, and made again under their names."""
+    """Return a StatefulSet that creates its pods all at once, and recreates them under their names."""
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -112,14 +114,14 @@ def bound_of(phalanx: Phalanx, names: Sequence[str]) -> dict[str, str]:
 
 
 def lose_one(phalanx: Phalanx) -> None:
-    """The node of one member is cordoned, and it goes."""
+    """Cordon the node of one member, and delete the member."""
     name, node = next(iter(placed(phalanx).items()))
     phalanx.cluster.kubectl("cordon", node)
     phalanx.cluster.kubectl("delete", "pod", name, "--force", "--grace-period=0")
 
 
 def fill(phalanx: Phalanx, rack: str) -> None:
-    """Nobody has room there any more."""
+    """Fill all nodes of the rack but n0, so that it has no free capacity."""
     phalanx.submit(
         *(pod(f"full-{node}", cpu=6, nodeName=node) for node in RACKS if RACKS[node] == rack and node != "n0")
     )
@@ -199,7 +201,7 @@ def test_a_gang_stays_as_it_is_where_it_may_not_be_restarted(racks: Phalanx, obj
 
 @pytest.mark.long
 def test_a_gang_that_can_be_mended_soon_is_not_restarted(racks: Phalanx) -> None:
-    """The node of the lost member comes back before the gang has waited long enough."""
+    """The node of the lost member becomes schedulable before the gang has waited long enough."""
     racks.cluster.program("controller").kill()
     racks.deployment.start_controller(options=("--restart-seconds", 600))
     racks.submit(gang(), stateful_set())
@@ -253,7 +255,7 @@ def test_a_job_that_bears_so_many_failed_pods_starts_anew(racks: Phalanx) -> Non
 
 @contextlib.contextmanager
 def controller_dies_at(phalanx: Phalanx, number: int, folder: Path) -> Iterator[None]:
-    """At that eviction, which still comes about; another one goes on."""
+    """Kill the controller at this eviction, which still takes effect; another controller continues."""
     phalanx.cluster.program("controller").kill()
     seen: list[str] = []
     with Proxy(phalanx.cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), folder) as proxy:

@@ -1,7 +1,7 @@
 """The scenarios of `make examples`, each on the session's control plane.
 
-Left to `make test-long`: those that need no operator are played by `test_install.py`, too, where the servers have their
-own rights and no others; the kinds of the others by `test_real_operators.py` and those beside it.
+They run in `make test-long` only. `test_install.py` also plays the scenarios that need no operator, with servers that
+have their own rights and no others. `test_real_operators.py` and its neighbours cover the kinds of the other ones.
 """
 
 from pathlib import Path

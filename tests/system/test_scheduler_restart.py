@@ -1,9 +1,10 @@
-"""The scheduler restarts while a gang's room is held, and another pod asks for a part of it.
+"""The scheduler restarts while a gang's capacity is reserved, and another pod requests a part of it.
 
     held-0..3 gated, nominated to spine-1   ── scheduler restarts ──►   intruder wants node-5, all of it
 
-1.37: the new scheduler counts the nominations, the intruder waits. Before: it does not, the intruder gets the node, and
-the gang, of which nothing was let go yet, is planned again and starts whole elsewhere.
+From Kubernetes 1.37 on, the new scheduler counts the nominations, and the intruder waits. Before, it does not count
+them, and the intruder gets the node. No member of the gang is released by then: it is planned again and starts whole
+elsewhere.
 """
 
 import threading
@@ -23,7 +24,7 @@ SPINE_1 = [f"node-{index}" for index in range(5, 9)]
 
 
 def probes(request: Request) -> bool:
-    """The probe, after which the room is counted for the last time."""
+    """Return whether the request creates the probe, after which capacity is counted for the last time."""
     return request.verb == "POST" and request.path.split("?")[0].endswith(f"{SYSTEM_NAMESPACE}/pods")
 
 

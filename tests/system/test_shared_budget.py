@@ -1,4 +1,4 @@
-"""Two gangs and one disruption budget on a real control plane: one eviction, whoever asks first or loudest."""
+"""Two gangs and one disruption budget on a real control plane: one eviction, whatever the gangs' priorities."""
 
 import pytest
 from system import Object, Phalanx, node, pod, pod_group, priority_class
@@ -16,7 +16,7 @@ def evicted(phalanx: Phalanx) -> list[str]:
 
 
 def victims(status: Object) -> set[str]:
-    """Who is told to have gone for a gang."""
+    """Return the pods that the status names as victims."""
     return {each["pod"] for each in status.get("victims", [])}
 
 

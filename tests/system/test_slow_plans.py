@@ -1,4 +1,4 @@
-"""A gang whose answer takes long, on a real control plane: nobody else waits for it, and it gets its place in the end.
+"""A gang that is slow to plan, on a real control plane: no other gang waits for it, and it is placed in the end.
 
 hog   asked ── 3 s, nothing found ──┬────────── 36 s more ──────────┤ placed
 team              runs              ├ loses a member, gets another  ┤
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 MUST_SPINE = ("SpineLayer", "MustGather")
 HOG = 5
-"""Members of the gang that is hard to place; no other has so many."""
+"""The number of members of the gang that is hard to place; no other gang has as many."""
 TAKES = 36.0
 
 SLOW_SOLVER = f"""

@@ -1,7 +1,7 @@
-"""A SparkApplication on a real control plane: the driver starts, and room is held for the executors that it makes.
+"""A SparkApplication on a real control plane: the driver starts, and capacity is reserved for its executors.
 
-Spark and its operator are not here: the test makes what they make, in their order (`workload_operators`), the driver as
-the operator does, and the executors as the driver does, whose pod is their owner. Racks r1: n0 … n3, r2: n4 … n6.
+Spark and its operator do not run here. The test creates their objects in their order (`workload_operators`): the driver
+as the operator does, and the executors as the driver does, whose pod is their owner. Racks r1: n0 … n3, r2: n4 … n6.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def running(phalanx: Phalanx) -> dict[str, str]:
 
 
 def held(phalanx: Phalanx) -> list[Object]:
-    """The pods that hold room for others."""
+    """Return the placeholders."""
     items = phalanx.cluster.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")["items"]
     return [each for each in items if PLACEHOLDER in each["metadata"].get("labels", {})]
 

@@ -1,4 +1,4 @@
-"""Three replicas of the webhook, asked in turn, that see the cluster up to four seconds late: nothing lost or doubled.
+"""Three webhook replicas, called in turn, that see the cluster up to four seconds late: nothing is lost or doubled.
 
 API server ──► replica 1: as it is      ──► replica 2: two seconds ago      ──► replica 3: four seconds ago
 """
@@ -32,7 +32,7 @@ _COMMAND = [sys.executable, "-c", "from cli.main import main; main()", "webhook"
 
 
 class InTurn:
-    """Serves where the API server looks for the webhook, and asks one replica after the other."""
+    """A server at the webhook's address that calls one replica after the other."""
 
     def __init__(self, port: int, certificates: Path, replicas: list[int]) -> None:
         self.asked = dict.fromkeys(replicas, 0)
@@ -123,7 +123,7 @@ def test_replicas_that_see_the_cluster_late_lose_and_double_nothing(phalanx: Pha
                 phalanx.await_bound(numbered(name, SIZE))
                 phalanx.cluster.kubectl("delete", "pod", f"{name}-1", "--force", "--grace-period=0")
                 phalanx.submit(pod(f"{name}-1", name))
-            elif number % 4:  # all do, before or after they are let go
+            elif number % 4:  # all pods are replaced, before or after their release
                 phalanx.cluster.kubectl("delete", "pod", *numbered(name, SIZE), "--force", "--grace-period=0")
                 phalanx.submit(*(pod(each, name) for each in numbered(name, SIZE)))
         for number in range(GANGS):

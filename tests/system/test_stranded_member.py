@@ -1,8 +1,8 @@
-"""A member is let go, and before the scheduler binds it its node fills up.
+"""A member is released, and its node fills up before the scheduler binds it.
 
-team-0, team-1 let go   ── scheduler killed ──►   filler takes the node of team-1   ── scheduler back ──►
+team-0, team-1 released   ── scheduler killed ──►   filler takes the node of team-1   ── scheduler back ──►
 
-A gang that was promised all or nothing is withdrawn then; one that was not stays as it is until there is room.
+A gang with the guarantee all-or-none is withdrawn then. Another gang stays as it is until there is capacity.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def releases(request: Request) -> bool:
 
 @contextmanager
 def scheduler_dies_at_release(phalanx: Phalanx, folder: Path) -> Iterator[None]:
-    """Whoever is let go meanwhile waits for a scheduler."""
+    """Members that are released during this context wait for a scheduler."""
     scheduler = phalanx.cluster.program("kube-scheduler")
     phalanx.cluster.program("controller").kill()
 
@@ -52,7 +52,7 @@ def gated(phalanx: Phalanx, name: str) -> bool:
 
 
 def let_go(phalanx: Phalanx, mode: str) -> str:
-    """Make the gang, and wait until its members are let go; the node of team-1."""
+    """Create the gang, and wait until its members are released; return the node of team-1."""
     group = pod_group("team", 2, MUST_SPINE)
     group["metadata"]["annotations"]["gang.scheduling.koordinator.sh/mode"] = mode
     phalanx.submit(group, *(pod(each, "team") for each in MEMBERS))

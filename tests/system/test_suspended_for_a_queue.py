@@ -33,7 +33,7 @@ R1 = ["n0", "n1", "n2", "n3"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kind, its operators, and what its gang says that waits; "": it has none while it is suspended."""
+    """A kind, its operators, and the message of its waiting gang; "": it has no gang while it is suspended."""
 
     kind: str
     operators: tuple[str, ...]
@@ -99,7 +99,7 @@ def file(case: Case, tmp_path: Path) -> str:
 
 
 def row_path(case: Case) -> tuple[str, str]:
-    """Where the API server keeps it, and the field by which it is suspended."""
+    """Return the path of the workload at the API server, and the field that suspends it."""
     (at,) = (each for each in WORKLOADS if each[1] == case.kind)
     group, row = at[0], WORKLOADS[at]
     version = {"TrainJob": "v1alpha1"}.get(case.kind) or ROWS[case.kind].version
@@ -107,7 +107,7 @@ def row_path(case: Case) -> tuple[str, str]:
 
 
 def field_of(manifest: Object, case: Case) -> tuple[str, Object]:
-    """The field by which it is suspended, and what that stands in."""
+    """Return the field that suspends the workload, and the object that contains the field."""
     field, part = row_path(case)[1], manifest
     for step in field.split(".")[:-1]:
         part = part.setdefault(step, {})
@@ -115,25 +115,25 @@ def field_of(manifest: Object, case: Case) -> tuple[str, Object]:
 
 
 def suspended(phalanx: Phalanx, case: Case) -> bool:
-    """What it says."""
+    """Return the value of the workload's field `suspend`."""
     return bool(field_of(phalanx.cluster.request("GET", row_path(case)[0]), case)[1].get("suspend"))
 
 
 def kubectl(phalanx: Phalanx, *arguments: str) -> str:
-    """What a user types, and what he reads."""
+    """Run kubectl as a user does; return its output and warnings as one line."""
     answer = phalanx.cluster.kubectl_result(*arguments)
     assert answer.returncode == 0, answer.stderr
     return one_line(answer.stdout + answer.stderr)
 
 
 def command(told: str) -> list[str]:
-    """The arguments of the command that a warning tells of."""
+    """Return the arguments of the command that a warning names."""
     (found,) = re.findall(r"kubectl (-n .*?-p '[^']*')", told)
     return shlex.split(found)
 
 
 def uids(phalanx: Phalanx) -> set[str]:
-    """The pods that there are."""
+    """Return the uids of the pods."""
     return {each["metadata"]["uid"] for each in phalanx.pods()}
 
 

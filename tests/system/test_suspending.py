@@ -46,19 +46,19 @@ def running(phalanx: Phalanx) -> int:
 
 
 def suspended(phalanx: Phalanx) -> bool:
-    """What the Job says."""
+    """Return whether the Job is suspended."""
     return bool(phalanx.cluster.request("GET", JOB)["spec"]["suspend"])
 
 
 def patch(phalanx: Phalanx, value: str) -> str:
-    """`kubectl patch` as a user types it; returns what he reads."""
+    """Run `kubectl patch` as a user does; return its output."""
     answer = phalanx.cluster.kubectl_result("patch", "job", "j4", "-p", f'{{"spec":{{"suspend":{value}}}}}')
     assert answer.returncode == 0, answer.stderr
     return one_line(answer.stdout + answer.stderr)
 
 
 def apply_again(phalanx: Phalanx, *how: str) -> str:
-    """`kubectl apply` of the same file; returns what he reads."""
+    """`kubectl apply` the same file; return its output."""
     answer = phalanx.cluster.kubectl_result("apply", *how, "-f", str(FILES / "job.yaml"))
     assert answer.returncode == 0, answer.stderr
     return one_line(answer.stdout + answer.stderr)

@@ -1,4 +1,4 @@
-"""What people look at in a terminal, on a real cluster: lists, trees, stories, as texts and while things happen."""
+"""Output of the commands in a terminal, on a real cluster: lists, trees and stories, printed once or watched."""
 
 import json
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.controlplane
 
 PROGRAM = [sys.executable, "-c", "from cli.main import main; main()"]
 WIDTH = 80
-"""Columns of a terminal that nobody has made wider."""
+"""Columns of a terminal of the default width."""
 TRAINING = "high-priority-training"
 
 
@@ -32,21 +32,21 @@ def run(phalanx: Phalanx, *arguments: str) -> Result:
 
 
 def said(phalanx: Phalanx, *arguments: str) -> str:
-    """What a command says that ends well, with times taken out."""
+    """Run a command that succeeds; return its output with durations replaced by TIME."""
     answer = run(phalanx, *arguments)
     assert answer.exit_code == 0, answer.output
     return re.sub(r" \d+[smh](?=\s)", " TIME", answer.stdout)
 
 
 class Watch:
-    """A command that goes on, line by line."""
+    """A running command, read line by line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._lines: SimpleQueue[str] = SimpleQueue()
         Thread(target=lambda: [self._lines.put(each) for each in process.stdout or ()], daemon=True).start()
 
     def until(self, text: str) -> list[str]:
-        """The lines up to the one that says this."""
+        """Return the lines up to the first one that contains this text."""
         seen: list[str] = []
         until = time.monotonic() + PATIENCE
         while not seen or text not in seen[-1]:
@@ -121,7 +121,7 @@ default         12      48         48     default/high-priority-training (4)
 
 
 def assert_everywhere(phalanx: Phalanx) -> None:
-    """What else shows the gang: data, kubectl's own columns, condition, category and short name."""
+    """Check the other outputs that show the gang: data, kubectl's columns, condition, category and short name."""
     data = json.loads(said(phalanx, "topology", "--level", "SpineLayer", "-o", "json"))
     (spine,) = (each for each in data["topologies"][0]["domains"] if each["path"] == ["spine-1"])
     assert spine["gangs"] == [{"namespace": "default", "name": TRAINING, "pods": 4}]
@@ -188,7 +188,7 @@ def test_a_gang_that_waits_its_place_in_line_and_what_if(phalanx: Phalanx) -> No
 
 
 def place(phalanx: Phalanx, gang: str) -> str:
-    """What `why` says of the place in line."""
+    """Return the gang's place in the queue as `why` prints it."""
     lines = run(phalanx, "why", f"default/{gang}").stdout.splitlines()
     (line,) = (line.split(maxsplit=2)[2] for line in lines if line.strip().startswith("in line"))
     return line
@@ -229,12 +229,12 @@ def test_what_happens_is_told_while_it_does_and_a_shell_completes_names(phalanx:
 
 
 def environment(phalanx: Phalanx) -> dict[str, str]:
-    """Ours, with the administrator's kubeconfig: a completion knows of no other."""
+    """Return this process's environment with the administrator's kubeconfig: completion has no option for it."""
     return {**os.environ, "KUBECONFIG": str(phalanx.cluster.kubeconfig)}
 
 
 def completed(phalanx: Phalanx, shell: str, *words: str) -> str:
-    """What the program tells a shell that asks."""
+    """Return the completions that the program prints for a shell."""
     line = " ".join(["phalanx", *words])
     position = words[-1] if shell == "fish" else str(len(words))
     asked = {"_PHALANX_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": position}

@@ -1,4 +1,4 @@
-"""A TrainJob by our keys and others': Kubeflow's Trainer makes a JobSet of it and of its runtime, and that is the gang.
+"""A TrainJob by Phalanx's keys and others': Kubeflow's Trainer makes a JobSet of it and of its runtime, the gang.
 
 Both are the real ones, and so is the runtime, from the Trainer's module. Racks r1: n0 … n3, r2: n4 … n6. A pod fills a
 node, so that a gang of four fits in r1 alone.
@@ -39,7 +39,7 @@ def both(control_plane: ControlPlane) -> Iterator[tuple[Running, Running]]:
 
 @pytest.fixture
 def dialect() -> str:
-    """Whose keys are used where a test does not say."""
+    """The system whose keys are used, unless a test sets another one."""
     return "ours"
 
 
@@ -60,7 +60,7 @@ def racks(both: tuple[Running, Running], phalanx: Phalanx, dialect: str) -> Phal
 
 
 def train_job(nodes: int, dialect: str = "ours") -> Object:
-    """One of so many pods in one rack, of which each fills a node."""
+    """Return a TrainJob of this number of pods in one rack, of which each fills a node."""
     found: Object = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
@@ -93,7 +93,7 @@ def with_initializer() -> Object:
 
 
 def placeholders(phalanx: Phalanx) -> list[str]:
-    """The nodes on which room is held for pods to come."""
+    """Return the nodes on which capacity is reserved for expected pods."""
     path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?labelSelector={PLACEHOLDER}"
     return sorted(each["status"].get("nominatedNodeName", "") for each in phalanx.cluster.request("GET", path)["items"])
 
@@ -148,7 +148,7 @@ def test_a_queue_for_its_job_set_is_none_but_that_on_itself(racks: Phalanx) -> N
 
 
 def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phalanx) -> None:
-    """One gang of both steps: the initializer's pod runs beside a node's, in the same rack."""
+    """Both steps are one gang: the initializer's pod runs beside a node's pod, in the same rack."""
     racks.submit(with_initializer())
     wanted = train_job(4)
     wanted["spec"] |= {

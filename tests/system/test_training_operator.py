@@ -1,8 +1,8 @@
-"""The other kinds of Kubeflow's training operator, asked for by our keys and others': the real one makes their pods.
+"""The other kinds of Kubeflow's training operator, by Phalanx's keys and others': the real operator creates the pods.
 
-Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone. `test_real_operators` shows
-more of its PyTorchJob. For the operator a pod that it sees while it ends has failed, and with it the workload, unless
-its role says `restartPolicy: OnFailure`; a TFJob and an XGBoostJob have failed then whatever it says.
+Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone. `test_real_operators` has
+more tests of its PyTorchJob. If the operator sees a pod while it ends, the pod has failed for the operator, and with it
+the workload, unless the role has `restartPolicy: OnFailure`. A TFJob and an XGBoostJob fail then in any case.
 """
 
 import pytest
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.controlplane
 
 R1 = ["n0", "n1", "n2", "n3"]
 MENDED = ("PaddleJob", "JAXJob", "MPIJob")
-"""Of which the operator makes a pod again that was deleted."""
+"""The kinds of which the operator recreates a deleted pod."""
 KINDS = ("TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
 SHORT = ("TFJob", "MPIJob")
 """For `make test`: one operator makes the pods of all kinds but MPIJob's."""
@@ -32,15 +32,18 @@ ROLE, INDEX = (f"training.kubeflow.org/replica-{each}" for each in ("type", "ind
 def racks(training_operator: Running, phalanx: Phalanx, dialect: str) -> Phalanx:
     """Seven nodes in two racks, a topology over them, and the operator's webhooks.
 
-    What waits in the operator's launchers of MPIJobs for their workers asks for ephemeral storage, and nobody reads it
-    in a manifest.
+    The launchers of MPIJobs have a container that waits for the workers. It requests ephemeral storage, which the
+    manifest does not show.
     """
     training_operator.register()
     return apply_two_racks(phalanx, 7, dialect, ephemeral_storage="64Gi")
 
 
 def workload(kind: str, dialect: str, *, pods: int = 4) -> Object:
-    """One of so many in one rack, of which each fills a node; of an MPIJob in the version of this operator."""
+    """Return a workload of this number of pods in one rack, of which each fills a node.
+
+    An MPIJob has the version of this operator.
+    """
     text = yaml.safe_dump(ROWS[kind].manifest(), sort_keys=False)
     found: Object = yaml.safe_load(text.replace("cpu: '1'", "cpu: '6'"))
     found["apiVersion"] = "kubeflow.org/v1"

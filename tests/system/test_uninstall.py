@@ -41,7 +41,7 @@ def phalanx() -> Iterator[Phalanx]:
 
 
 def uninstall(phalanx: Phalanx, *options: str, stdin: str = "") -> str:
-    """Run the command as the administrator; what it prints."""
+    """Run the command as the administrator; return its output."""
     program = [sys.executable, "-c", "from cli.main import main; main()", "uninstall", *options]
     command = [*program, "--kubeconfig", str(phalanx.cluster.kubeconfig)]
     answer = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
@@ -56,13 +56,13 @@ def gated(phalanx: Phalanx) -> set[str]:
 
 
 def planned(phalanx: Phalanx) -> dict[str, str]:
-    """The nodes that are held for members of the gang `high`."""
+    """Return the nodes that are reserved for members of the gang `high`."""
     pods = [phalanx.pod(name) for name in numbered("high", 2)]
     return {each["metadata"]["name"]: each["status"].get("nominatedNodeName", "") for each in pods}
 
 
 def some_run(phalanx: Phalanx) -> None:
-    """n0, n1: a pod each, to become victims      n2: `steady`, and room for more."""
+    """Create the pods that become victims on n0 and n1, and `steady` on n2, which has more free capacity."""
     phalanx.cluster.add_nodes(node(f"n{index}", "s0", "b0") for index in range(3))
     phalanx.submit(priority_class("important", 1000))
     victims = [pod(name, nodeName=f"n{index}") for index, name in enumerate(VICTIMS)]
@@ -71,7 +71,7 @@ def some_run(phalanx: Phalanx) -> None:
 
 
 def others_wait(phalanx: Phalanx) -> None:
-    """A gang whose victims do not end, one that is not complete, and a pod with a gate of its own."""
+    """Create a gang whose victims do not end, one that is not complete, and a pod with a gate of its own."""
     high = [pod(name, "high", cpu=7, priorityClassName="important") for name in numbered("high", 2)]
     phalanx.submit(pod_group("high", 2), *high)
     phalanx.wait(lambda: all(planned(phalanx).values()), "the room to be held")
@@ -113,7 +113,7 @@ def test_all_gates_are_opened_everything_of_ours_goes_and_what_runs_stays(phalan
 
 
 def definitions(phalanx: Phalanx) -> set[str]:
-    """Those of ours that are there."""
+    """Return the names of the product's own CustomResourceDefinitions that exist."""
     ours = {each["metadata"]["name"] for each in custom_resource_definitions()}
     found = phalanx.cluster.request("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
     return ours & {each["metadata"]["name"] for each in found}

@@ -1,4 +1,4 @@
-"""Who asked for nothing is never touched; who asked once may ask again."""
+"""A pod of no gang is never touched. Applying the same objects again changes nothing."""
 
 import re
 
@@ -11,7 +11,7 @@ TRAINING = numbered("training-pod", 4)
 
 
 def calls(phalanx: Phalanx) -> float:
-    """How often the API server has called any webhook of ours, by its own count."""
+    """Return the API server's own count of its calls to Phalanx's webhooks."""
     metrics = str(phalanx.cluster.request("GET", "/metrics"))
     found = re.findall(r"^apiserver_admission_webhook_request_total\{[^}]*phalanx[^}]*\} (\S+)$", metrics, re.MULTILINE)
     return sum(float(each) for each in found)

@@ -1,4 +1,4 @@
-"""`docs/security.md` says what each account is answered to `kubectl auth can-i`; the API server is asked."""
+"""`docs/security.md` states the answer of `kubectl auth can-i` for each account. The API server must agree."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ USERS = {
     "`phalanx-metrics`": "a-scraper",
     "`edit` in `default`": "an-editor",
 }
-"""By the heading of a column: who is asked about."""
+"""The user of each column, by the column's heading."""
 _QUESTION = re.compile(
     r"(?P<verb>\w+) (?P<what>\S+)(?: --subresource=(?P<below>\w+))?(?: -n (?P<where>\S+)| (?P<all>-A))?"
 )
@@ -39,7 +39,7 @@ def table() -> Iterator[tuple[str, dict[str, bool]]]:
 
 
 def attributes(question: str) -> dict[str, Any]:
-    """What a SubjectAccessReview asks for this question."""
+    """Return the attributes of a SubjectAccessReview for this question."""
     found = _QUESTION.fullmatch(question)
     assert found is not None, question
     if found["what"].startswith("/"):
@@ -52,7 +52,7 @@ def attributes(question: str) -> dict[str, Any]:
 
 @pytest.fixture
 def installed(control_plane: ControlPlane) -> ControlPlane:
-    """With our roles, and somebody bound to each of those that are for people."""
+    """A control plane with the product's roles, and a user bound to each role that is meant for people."""
     control_plane.apply(custom_resource_definitions("phalanx"))
     control_plane.apply(system_objects())
     group = "rbac.authorization.k8s.io"
@@ -75,7 +75,7 @@ def installed(control_plane: ControlPlane) -> ControlPlane:
 
 
 def may(plane: ControlPlane, question: str, user: str) -> bool:
-    """What the API server answers."""
+    """Return whether the API server allows the user what the question asks."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",

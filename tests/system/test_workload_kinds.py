@@ -35,19 +35,19 @@ DEFINED = {
     ("serving.knative.dev", "Service"): "v1",
     ("batch.volcano.sh", "Job"): "v1alpha1",
 }
-"""Kinds of other projects, here with nothing behind them, and their versions."""
+"""Kinds of other projects, without their operators, and their versions."""
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/phalanx"
 
 
 def document(name: str) -> Object:
-    """One of the files."""
+    """Return the content of one of the example files."""
     found: Object = yaml.safe_load((FILES / f"{name}.yaml").read_text())
     return found
 
 
 @pytest.fixture(scope="module")
 def definitions(control_plane: ControlPlane) -> Iterator[None]:
-    """The kinds of other projects, gone when the module's tests are over."""
+    """Serve the kinds of other projects until the module's tests are over."""
     with served(control_plane, DEFINED):
         yield
 
@@ -68,20 +68,20 @@ def kinds(phalanx: Phalanx) -> Phalanx:
 
 
 def created(phalanx: Phalanx, manifest: Object, *, dry: bool = True) -> str:
-    """What kubectl says of an object that is applied."""
+    """Apply the object (a dry run if `dry`), and return the warnings and errors that kubectl prints."""
     options = ["--dry-run=server"] if dry else []
     answer = phalanx.cluster.kubectl_result("apply", *options, "-f", "-", stdin=yaml.safe_dump(manifest))
     return one_line(answer.stderr)
 
 
 def spread(phalanx: Phalanx, start: str) -> list[str]:
-    """The nodes of the pods whose names begin so."""
+    """Return the nodes of the pods whose names begin with `start`."""
     pods = [each for each in phalanx.pods() if each["metadata"]["name"].startswith(start)]
     return sorted(each["spec"].get("nodeName", "") for each in pods)
 
 
 def await_spread(phalanx: Phalanx, start: str, count: int) -> list[str]:
-    """Wait until so many of them run."""
+    """Wait until so many of these pods run."""
     phalanx.wait(lambda: len(list(filter(None, spread(phalanx, start)))) == count, f"{count} pods {start}… to run")
     return spread(phalanx, start)
 

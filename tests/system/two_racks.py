@@ -8,7 +8,7 @@ from system import Phalanx
 def apply_two_racks(phalanx: Phalanx, count: int, dialect: str = "ours", **room: str) -> Phalanx:
     """Nodes n0 to n3 in rack r1, so many in all, others in r2, with this room as well; returns when they are ready.
 
-    :param dialect: the system whose topology tells of the racks.
+    :param dialect: the system whose topology describes the racks.
     """
     phalanx.submit(
         *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}, **room) for number in range(count)),

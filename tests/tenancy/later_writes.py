@@ -1,6 +1,7 @@
-"""What tenant a does with objects of her own after they were made: she changes them, whole or in part, until they name
-tenant b's gangs; she scales, evicts and deletes them. And what makes pods for her, whose template names them from the
-beginning.
+"""Writes of tenant a to her own objects after their creation.
+
+She changes objects, in part or as a whole, until they name tenant b's gangs. She scales, evicts and deletes them. She
+also creates controllers whose pod templates name tenant b's gangs from the beginning.
 """
 
 import json
@@ -19,7 +20,7 @@ EVIL = "x\n2026-11-22 WARNING FORGED \x1b[31m"
 
 @dataclass
 class Later:
-    """Tenant a at work; what she was answered, each with what she wrote."""
+    """Writes objects as tenant a, and keeps each written object with the answer."""
 
     tenant: Tenant
     answers: list[Object] = field(default_factory=list)
@@ -40,7 +41,7 @@ class Later:
         self.ask("PATCH", f"{path_of(manifest)}/{manifest['metadata']['name']}{subresource}", change, MERGE)
 
     def replace(self, manifest: Object, change: Callable[[Object], None]) -> None:
-        """Write the object as a whole, changed, as it stands in the cluster."""
+        """Replace the stored object as a whole, after the change."""
         path = f"{path_of(manifest)}/{manifest['metadata']['name']}"
         stands = deepcopy(self.tenant.api.request("GET", path))
         change(stands)
@@ -70,7 +71,7 @@ def members(dialect: str, name: str) -> Object:
 
 
 def makers(dialect: str, name: str) -> Iterator[Object]:
-    """What makes pods, each of which names tenant b's gang."""
+    """Yield objects whose controllers create pods that each name tenant b's gang."""
     template = {"metadata": members(dialect, name), "spec": pod(name, A)["spec"]}
     for kind, version, selector in (
         ("ReplicaSet", "apps/v1", {"matchLabels": {OF: name}}),
@@ -108,7 +109,7 @@ def _work_against(tenant: Tenant, dialect: str, name: str) -> list[Object]:
 
 
 def _change_groups(later: Later, name: str) -> None:
-    """Groups and gangs that were nobody's business when they were made, and one that is made anew."""
+    """Change groups and gangs that named no other gang at their creation; delete and recreate one of them."""
     group = made("scheduling.sigs.k8s.io/v1alpha1", "PodGroup", f"plain-{name}", A, minMember=1)
     own = made("phalanx.dev/v1alpha1", "Gang", f"plain-{name}", A, minMember=1, topology="own")
     network = made("scheduling.koordinator.sh/v1alpha1", "JobNetworkTopology", f"plain-{name}", A)

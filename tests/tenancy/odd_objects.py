@@ -1,6 +1,7 @@
-"""Objects of which hardly a field is what it should be, as somebody with `edit` may write them in his own namespace.
+"""Objects with wrong values in almost every field, as a user with the role `edit` may write them in his own namespace.
 
-None may stop anything of anybody else: it is refused, or told about to its author, or nobody's business.
+No such object may disturb another user's gangs. The API server refuses it, the product reports it to its author, or
+the product ignores it.
 """
 
 import json
@@ -23,12 +24,12 @@ OPERATED: Mapping[str, Row] = {
     **{name: row for name, row in ROWS.items() if row.group != "apps" and "," not in name and not row.makers},
     "TrainingRun": training_run(),
 }
-"""Kinds whose pods are made by an operator that is not here, or by Jobs; one of them described by a WorkloadKind."""
+"""Kinds whose pods an absent operator creates, or Jobs; one of the kinds is described by a WorkloadKind."""
 _EXAMPLES = Path(__file__).parents[2] / "examples" / "workloads"
 
 
 def made_by_others(kind: str) -> Row:
-    """A kind whose operator makes another kind of object, as its example is; nobody makes that here."""
+    """A kind whose operator creates another kind of object, with its example's spec. The operator does not run here."""
     text = (_EXAMPLES / f"{kind.lower()}.yaml").read_text()
     found = next(each for each in yaml.safe_load_all(text) if each["kind"] == kind)
     return Row(found["apiVersion"], kind, lambda: deepcopy(found["spec"]), {}, lambda _: iter(()), ())
@@ -40,7 +41,7 @@ WRITTEN: Mapping[str, Row] = {
     "SparkApplication": spark_application(),
     **{kind: made_by_others(kind) for kind in ("RayJob", "RayService", "TrainJob")},
 }
-"""The same, and kinds that tenant a writes with nobody making their pods."""
+"""The kinds of `OPERATED`, and kinds that tenant a writes although no operator creates their pods."""
 KOORDINATOR, LIGHT = "gang.scheduling.koordinator.sh", "pod-group.scheduling.sigs.k8s.io"
 
 
@@ -52,7 +53,7 @@ def workload(row: Row, name: str, namespace: str, **annotations: str) -> Object:
 
 
 def operated(row: Row, stored: Object) -> list[Object]:
-    """What the workload's operator creates, in its order: pods, and Jobs whose pods the Job controller makes."""
+    """Return the objects that the workload's operator creates, in its order: pods, and Jobs with pods of their own."""
     pods = [each for each in row.pods(stored) if each["metadata"]["ownerReferences"][0]["kind"] == row.kind]
     found = [*pods, *(row.jobs(stored) if row.jobs else ())]
     for each in found:
@@ -61,7 +62,10 @@ def operated(row: Row, stored: Object) -> list[Object]:
 
 
 def spoilt(manifest: Object, first: int) -> Iterator[Object]:
-    """The same with each part of its spec in turn of another shape. `first`: the number of the first shape."""
+    """Yield copies of the manifest, each with one part of its spec replaced by a shape of `SHAPES`.
+
+    :param first: the number of the shape that the first copy gets.
+    """
     for number, path in enumerate(_parts(manifest["spec"]), start=first):
         found = deepcopy(manifest)
         at = found["spec"]
@@ -72,7 +76,7 @@ def spoilt(manifest: Object, first: int) -> Iterator[Object]:
 
 
 def _parts(value: Any) -> Iterator[tuple[Any, ...]]:
-    """Where the parts of a value are, the outer ones first; of lists and of pods' containers only the first."""
+    """Yield the paths of the parts of a value, the outer ones first; of a list, such as containers, only the first."""
     inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     for key, part in inner:
         yield (key,)
@@ -80,8 +84,9 @@ def _parts(value: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def odd_workloads() -> Iterator[Object]:
-    """Workloads of every kind of an operator, spoilt, and with annotations that say nothing sensible: a third of those
-    each, since one reader has all of them.
+    """Yield workloads of every operator's kind, with damaged specs and with meaningless annotations.
+
+    Each kind gets a third of these annotations, because one reader reads the annotations of all kinds.
     """
     for first, (kind, row) in enumerate(WRITTEN.items()):
         name = "".join(filter(str.isalpha, kind.lower()))
@@ -94,7 +99,7 @@ def odd_workloads() -> Iterator[Object]:
 
 
 def claimants(victims: Mapping[str, Object]) -> Iterator[Object]:
-    """Pods and workloads of tenant a that say they are of workloads of tenant b.
+    """Yield pods and workloads of tenant a that claim to belong to workloads of tenant b.
 
     :param victims: those workloads, by kind.
     """
@@ -160,7 +165,7 @@ def odd_groups() -> Iterator[Object]:
 
 
 def beside_gangs() -> Iterator[Object]:
-    """What is named like something of ours or of the administrators, but in a namespace that is neither's."""
+    """Yield objects that are named like objects of Phalanx or of administrators, but in tenant a's namespace."""
     for name in ("phalanx-schedulers", "koord-scheduler-config", "kai-scheduler-config"):
         yield {**made("v1", "ConfigMap", name, A), "data": {"default-scheduler": "absent", "config.yaml": "[" * 1_000}}
     yield made("policy/v1", "PodDisruptionBudget", "all", A, minAvailable="100%", selector={})
@@ -188,11 +193,11 @@ FORBIDDEN: tuple[Object, ...] = (
     made("scheduling.sigs.k8s.io/v1alpha1", "PodGroup", "mine", B, minMember=1),
     pod("mine", B, labels={"phalanx.dev/gang": "x"}),
 )
-"""What `edit` in one's own namespace does not let one write: what others' gangs are planned by."""
+"""Objects that the role `edit` of a namespace does not permit, because other users' gangs are planned by them."""
 
 
 def rights() -> list[Object]:
-    """What the operators' own installations give those who may edit a namespace."""
+    """Return the rules that the operators' own installations add to the role `edit` of a namespace."""
     groups = sorted({row.group for row in WRITTEN.values()} | {"policy", ""})
     return [{"apiGroups": groups, "resources": sorted(_plurals()), "verbs": ["*"]}]
 

@@ -1,6 +1,6 @@
 """Two tenants on one cluster, each with the ClusterRole `edit` in a namespace of its own, and what they write.
 
-rack r1: n0 n1 … n11      64 cpu each, so that there is room for all: nothing but another's objects could hold a gang up
+rack r1: n0 n1 … n11      64 cpu each, enough for all gangs: nothing but another tenant's objects could delay a gang
 
 Tenant a writes in team-a against tenant b's gangs in team-b. A gang is two pods of 1 cpu.
 """
@@ -29,7 +29,10 @@ PATIENCE = 120.0
 WRITERS = 4
 """Requests of a tenant that are under way at a time."""
 LEASE_SECONDS = 15.0
-"""What is measured is not who leads: on a busy machine a short lease is lost, and all is read anew."""
+"""The leader's lease is this long because these tests do not measure elections.
+
+On a busy machine a leader loses a short lease, and the next leader reads everything again.
+"""
 RACK = "example.com/rack"
 SIZE, CPU = 2, 64
 A, B = "team-a", "team-b"
@@ -48,7 +51,7 @@ DIALECTS = (
 )
 """Every way of asking; three of them are Koordinator's, four our own: pods, and kinds of workloads by annotation."""
 OF = "of"
-"""Label of pods whose names nobody foresees: their gang."""
+"""The label that names the gang of a pod whose name is not predictable."""
 PATHS = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
@@ -58,7 +61,7 @@ WRITABLE = [
     {"apiGroups": ["scheduling.sigs.k8s.io", "scheduling.run.ai"], "resources": ["podgroups"], "verbs": ["*"]},
     {"apiGroups": ["scheduling.koordinator.sh"], "resources": ["jobnetworktopologies"], "verbs": ["*"]},
 ]
-"""What the other systems' own installations give those who may edit a namespace."""
+"""The rules that the other systems' own installations add to the role `edit` of a namespace."""
 
 
 def path_of(manifest: Object) -> str:
@@ -75,7 +78,7 @@ def made(api_version: str, kind: str, name: str, namespace: str = "", **spec: An
 
 
 def with_annotations(manifest: Object, **annotations: Any) -> Object:
-    """The object with more annotations; `_` in a key stands for nothing special, so whole keys come as a dict."""
+    """Return the manifest with more annotations. A `_` in a key is kept, so pass other keys as an unpacked dict."""
     metadata = manifest["metadata"]
     return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}}
 
@@ -97,7 +100,7 @@ def job(name: str, namespace: str, *, labels: Any = None, annotations: Any = Non
 
 
 def replicated(kind: str, name: str, namespace: str, *, replicas: int = SIZE, annotations: Any = None) -> Object:
-    """A Deployment or StatefulSet that is one gang in a rack; the pods of a StatefulSet come one after the other.
+    """Return a Deployment or StatefulSet that is one gang in a rack; a StatefulSet starts its pods one after the other.
 
     :param annotations: of its pods.
     """
@@ -110,12 +113,12 @@ def replicated(kind: str, name: str, namespace: str, *, replicas: int = SIZE, an
 
 
 def held(name: str, namespace: str) -> Object:
-    """A StatefulSet whose first pod runs and is never ready by itself, so that the other one is awaited."""
+    """Return a StatefulSet whose first pod runs and never becomes ready by itself, so the other pod is expected."""
     return replicated("StatefulSet", name, namespace, annotations={NOT_READY: "true"})
 
 
 def workload(dialect: str, name: str, namespace: str) -> Object:
-    """A workload whose controller makes the two pods of a gang."""
+    """Return a workload whose controller creates the two pods of a gang."""
     match dialect:
         case "runai":
             wish = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
@@ -129,7 +132,7 @@ def workload(dialect: str, name: str, namespace: str) -> Object:
 
 
 def gang(dialect: str, name: str, namespace: str) -> list[Object]:  # noqa: PLR0911 -- one a dialect
-    """A gang of two pods in the words of a dialect: what describes it first, then its pods or their Job."""
+    """Return the objects of a gang of two pods in a dialect: its description first, then its pods or their Job."""
     members = [f"{name}-{index}" for index in range(SIZE)]
     koordinator, light = "gang.scheduling.koordinator.sh", "pod-group.scheduling.sigs.k8s.io"
     match dialect:
@@ -165,7 +168,7 @@ def gang(dialect: str, name: str, namespace: str) -> list[Object]:  # noqa: PLR0
 
 
 def cluster_objects() -> list[Object]:
-    """Everybody's topologies and queues, as administrators make them."""
+    """Return the cluster-wide topologies and queues that administrators create for all tenants."""
     layers = [
         {"labelKey": [RACK], "topologyLayer": "RackLayer"},
         {"parentTopologyLayer": "RackLayer", "topologyLayer": "NodeTopologyLayer"},
@@ -186,7 +189,7 @@ def cluster_objects() -> list[Object]:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Somebody who may edit one namespace, and the API server as it answers to that one."""
+    """A user who may edit one namespace, and a client of the API server with that user's rights."""
 
     namespace: str
     api: ApiServer
@@ -209,7 +212,7 @@ class Tenant:
             assert answer["kind"] == each["kind"], answer.get("message")
 
     def items(self, path: str) -> list[Object]:
-        """What a collection holds."""
+        """Return the objects of the collection at `path`; empty if the request is refused."""
         found: list[Object] = self.api.request("GET", path).get("items", [])
         return found
 
@@ -248,7 +251,7 @@ def _bound(name: str, pods: Iterable[Object]) -> list[Object]:
 
 
 def tenant(plane: ControlPlane, namespace: str, writable: Sequence[Object] = ()) -> Tenant:
-    """Make the namespace, and somebody who may edit it and what other systems' users write there, and more."""
+    """Create the namespace, and a user with the role `edit` there and with the rights of `WRITABLE` and `writable`."""
     subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}
     group = "rbac.authorization.k8s.io"
     role = {
@@ -280,13 +283,13 @@ def tenant(plane: ControlPlane, namespace: str, writable: Sequence[Object] = ())
 
 
 def spent(plane: ControlPlane) -> float:
-    """Seconds of the processor that the controller has taken so far: a busy machine does not change them."""
+    """Return the processor seconds that the controller has used so far: a busy machine does not change them."""
     fields = Path(f"/proc/{plane.program('controller').pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def runs_on(before: Mapping[str, Object], now: Iterable[Object]) -> None:
-    """Checks that pods, by name, are the same ones on the same nodes."""
+    """Check that the pods before still exist, by name, on the same nodes."""
     found = {each["metadata"]["name"]: each for each in now}
     for name, pod in before.items():
         assert found[name]["metadata"]["uid"] == pod["metadata"]["uid"]
@@ -305,7 +308,7 @@ def nodes() -> list[Object]:
 
 
 def attacks(victims: Sequence[tuple[str, str]], owners: Callable[[str], Object]) -> list[Object]:
-    """All that tenant a may write about gangs (dialect, name) of tenant b, in every way that a name can be carried.
+    """Return all objects that tenant a may write about gangs (dialect, name) of tenant b, in every way to name them.
 
     :param owners: the object of tenant b that describes a gang, for references to its uid.
     """
@@ -346,9 +349,11 @@ def attacks(victims: Sequence[tuple[str, str]], owners: Callable[[str], Object])
 
 
 def attacks_on_held_room(name: str, uid: str) -> list[Object]:
-    """All that tenant a may write about the room that is held for the second pod of tenant b's StatefulSet.
+    """Return all objects that tenant a may write about the capacity reserved for tenant b's StatefulSet.
 
-    :param uid: of the StatefulSet, which tenant a does not know; here she does.
+    The capacity is reserved for the second pod of the StatefulSet.
+
+    :param uid: of the StatefulSet. Tenant a could not know it; in this test she does.
     """
     labels = {PLACEHOLDER: "true", "phalanx.dev/gang": name, "phalanx.dev/workload": "StatefulSet", OF: name}
     seats = {"right": seat_uid(uid, "", f"{name}-1"), "main": seat_uid(uid, "main", f"{name}-1"), "none": "x"}
@@ -369,5 +374,8 @@ def attacks_on_held_room(name: str, uid: str) -> list[Object]:
 
 
 def enormous(number: int) -> list[Object]:
-    """Gangs with as many pods to come as room is held for, of which one exists: each costs whoever reads them."""
+    """Return gangs with as many expected pods as capacity is reserved for, of which one pod exists.
+
+    Each such gang is costly for every reader of the cluster's gangs.
+    """
     return [replicated("StatefulSet", f"enormous-{each}", A, replicas=MOST_TO_COME) for each in range(number)]

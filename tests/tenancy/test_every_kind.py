@@ -1,5 +1,7 @@
-"""Workloads of every kind of an operator, and whatever objects one may write with no sense in them: nobody else's gangs
-are touched, no round of the controller fails over them, and no request is an internal error.
+"""Workloads of every operator's kind, and objects with meaningless values, beside another tenant's gangs.
+
+They do not touch other users' gangs, no reconcile of the controller fails over them, and no request is an internal
+error.
 """
 
 import json
@@ -25,20 +27,20 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900), pytest.mark.lo
 
 MEMBERS = 4
 ALLOWED = 1.0
-"""Seconds by which a gang may start later beside another tenant's objects, and what a busy machine adds to that."""
+"""Seconds by which a gang may start later beside another tenant's objects, including the delays of a busy machine."""
 DESCRIBED = "trainingruns.ml.example.com"
 
 
 @dataclass
 class Scene:
-    """The cluster, its tenants, and what was seen of tenant b's gangs before tenant a wrote anything."""
+    """The cluster, its tenants, and the state of tenant b's gangs before tenant a wrote anything."""
 
     plane: ControlPlane
     a: Tenant
     b: Tenant
     undisturbed: float = 0.0
     completed: float = 0.0
-    """Seconds in which workloads started that had waited for their last object, without anybody beside."""
+    """Seconds until the workloads started after their last object arrived, before tenant a wrote anything."""
     spent: float = 0.0
     """Seconds of the processor that the controller took for that."""
     running: dict[str, Object] = field(default_factory=dict)
@@ -46,7 +48,7 @@ class Scene:
     withheld: list[Object] = field(default_factory=list)
     """The last object of each workload of the stage "waiting"."""
     answers: list[tuple[Object, Object]] = field(default_factory=list)
-    """What tenant a wrote, and what he was answered."""
+    """The objects that tenant a wrote, each with the API server's answer."""
 
 
 def described_kind() -> list[Object]:
@@ -106,7 +108,7 @@ def stored(scene: Scene, kind: str, name: str) -> Object:
 
 
 def write(scene: Scene, stage: str) -> list[list[Object]]:
-    """Write tenant b's workloads; what their operators make of them, in order."""
+    """Write tenant b's workloads; return the objects that their operators create, in order."""
     scene.b.must_write(workload(OPERATED[kind], name, B) for kind, name in named(stage).items())
     return [operated(OPERATED[kind], stored(scene, kind, name)) for kind, name in named(stage).items()]
 
@@ -119,7 +121,7 @@ def start(scene: Scene, stage: str) -> float:
 
 
 def withhold(scene: Scene, stage: str) -> list[Object]:
-    """Write a workload of every kind but for its last object, and wait until its gang says so; those objects."""
+    """Write a workload of every kind without its last object; return these objects once each gang reports a message."""
     last = []
     for *first, final in write(scene, stage):
         scene.b.must_write(first)
@@ -153,7 +155,7 @@ def await_running(scene: Scene, stage: str) -> float:
 
 
 def told(scene: Scene) -> dict[str, str]:
-    """What tenant b's gangs say."""
+    """Return the status messages of tenant b's gangs, by name."""
     return {each["metadata"]["name"]: each.get("status", {}).get("message", "") for each in scene.b.gangs()}
 
 
@@ -186,7 +188,7 @@ def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:
 
 
 def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
-    """By the clock, and by what the controller spends, which a busy machine does not change."""
+    """Measured by the clock, and by the controller's processor time, which a busy machine does not change."""
     before = spent(scene.plane)
     seconds = start(scene, "arriving")
     more = spent(scene.plane) - before - scene.spent
@@ -195,7 +197,7 @@ def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
 
 
 def test_a_gang_of_a_higher_class_takes_free_room_and_nobodys(scene: Scene) -> None:
-    """The administrators' class is anybody's to use."""
+    """Every tenant may use the administrators' priority class."""
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
     scene.plane.apply([high])
     above = tenants.job("above", A, annotations={"phalanx.dev/gang": "true", "phalanx.dev/topology": "own"})

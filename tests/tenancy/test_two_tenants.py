@@ -28,16 +28,16 @@ ALLOWED = 1.0
 arrives late is no fault of its own: a busy machine has it so.
 """
 PREFIX = "b-secret"
-"""What the names of tenant b's gangs begin with; nobody else writes or may read it."""
+"""Prefix of the names of tenant b's gangs. No other user writes it or may read it."""
 HELD = f"{PREFIX}-held"
-"""Tenant b's StatefulSet whose second pod is awaited: room is held for it."""
+"""Tenant b's StatefulSet whose second pod is expected: capacity is reserved for it."""
 ENORMOUS = 20
-"""StatefulSets with as many pods to come as one may have, that tenant a writes."""
+"""StatefulSets of tenant a, with as many expected pods as a gang may have."""
 
 
 @dataclass
 class Scene:
-    """The cluster, its tenants, and what was seen of tenant b's gangs before tenant a wrote anything."""
+    """The cluster, its tenants, and the state of tenant b's gangs before tenant a wrote anything."""
 
     plane: ControlPlane
     a: Tenant
@@ -52,7 +52,7 @@ class Scene:
     objects: dict[str, Object] = field(default_factory=dict)
     answers: list[Object] = field(default_factory=list)
     later: list[Object] = field(default_factory=list)
-    """What tenant a was answered when she changed, scaled, evicted and deleted what is hers."""
+    """The API server's answers when tenant a changed, scaled, evicted and deleted her own objects."""
     withheld: list[Object] = field(default_factory=list)
     """The last pods of the gangs of the stage "waiting"."""
     placeholder: Object = field(default_factory=dict)
@@ -142,7 +142,7 @@ def _fill(scene: Scene) -> None:
 
 
 def _untold(tenant: Tenant, names: Iterable[str]) -> set[str]:
-    """Those of the gangs that are not shown, or do not say how they stand."""
+    """Return the names without a Gang object, or with one whose status has no phase."""
     return set(names) - {each["metadata"]["name"] for each in tenant.gangs() if each.get("status", {}).get("phase")}
 
 
@@ -154,14 +154,14 @@ def _await_told(scene: Scene, tenant: Tenant, names: Collection[str]) -> None:
 
 
 def placeholders(scene: Scene) -> list[Object]:
-    """Those that hold room for the second pod of tenant b's StatefulSet, once they are nominated."""
+    """Return the nominated placeholders that reserve capacity for the second pod of tenant b's StatefulSet."""
     pods = scene.plane.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")["items"]
     found = [each for each in pods if each["metadata"].get("annotations", {}).get(HELD_FOR) == f"{B}/{HELD}-1"]
     return [each for each in found if each["status"].get("nominatedNodeName")]
 
 
 def foreign(scene: Scene) -> list[Object]:
-    """What tenant b can read of gangs, pods, and what happened to them."""
+    """Return everything that tenant b can read of gangs, pods and events in her namespace."""
     events = scene.b.items(f"/api/v1/namespaces/{B}/events")
     return [*scene.b.gangs(), *scene.b.pods(), *events]
 
@@ -172,7 +172,7 @@ def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:
 
 
 def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
-    """By the clock, and by what the controller spends."""
+    """Measured by the clock, and by the controller's processor time."""
     before = spent(scene.plane)
     seconds = start(scene.b, "arriving")
     more = spent(scene.plane) - before - scene.spent
@@ -207,7 +207,10 @@ def test_room_that_is_held_stays_held_and_the_pod_for_it_gets_it(scene: Scene) -
 
 
 def test_who_names_the_holder_of_room_in_a_namespace_of_his_own_holds_none(scene: Scene) -> None:
-    """Tenant a's pods that call themselves placeholders are pods like others: let go, or gated for what they lack."""
+    """Pods of tenant a that call themselves placeholders are treated as ordinary pods.
+
+    They are admitted, or gated for what their gang lacks.
+    """
     mine = {each["metadata"]["name"]: each for each in scene.a.pods()}
     assert mine["held-there-right"]["spec"]["nodeName"] == "n11"
     for each in mine.values():
@@ -232,7 +235,7 @@ def test_what_ran_runs_on_where_it_was(scene: Scene) -> None:
 
 
 def test_gang_objects_keep_their_names_and_say_what_they_said(scene: Scene) -> None:
-    """Those of Jobs go with them, when their pods have ended."""
+    """The Gang object of a finished Job is deleted with the Job."""
     now = {each["metadata"]["name"]: each for each in scene.b.gangs()}
     for name, before in scene.objects.items():
         if name not in now and name.endswith(("-job", "-runai")):
@@ -269,7 +272,7 @@ def test_every_claim_is_told_to_its_author(scene: Scene) -> None:
 
 
 def test_what_tenant_a_changes_later_is_hers_alone_and_mostly_taken(scene: Scene) -> None:
-    """The suite would prove little if she were refused; that nothing of tenant b's follows is for the other tests."""
+    """The suite proves little if most writes are refused. Other tests check that tenant b is not affected."""
     failed = [each for each in scene.later if each["kind"] == "Status" and each.get("code", 200) >= 500]
     assert failed == []
     for method in ("POST", "PATCH", "PUT", "DELETE"):
@@ -314,7 +317,10 @@ def test_a_mirror_cannot_be_forged(scene: Scene) -> None:
 
 
 def test_a_mirror_of_ones_own_keeps_its_mark(scene: Scene) -> None:
-    """Who edits a namespace may delete the mirrors there, and they come again; he may not take them over."""
+    """A user with the role `edit` may delete the mirrors in the namespace, and the controller recreates them.
+
+    The user may not take a mirror over.
+    """
     name = named("running")[DIALECTS.index("koordinator")]
     path = f"{PATHS['Gang'].format(B)}/{name}"
     change = {"metadata": {"annotations": {"phalanx.dev/mirrors": None}}}
@@ -373,7 +379,10 @@ def _binding() -> list[Object]:
 
 
 def test_a_stranger_at_the_port_learns_no_names(scene: Scene) -> None:
-    """Whoever reaches the webhook may have a gang of high priority judged, which would evict tenant b's pods."""
+    """Any client that reaches the webhook may request a forecast for a gang of high priority.
+
+    Such a gang would evict tenant b's pods. The answer must not name them.
+    """
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
     scene.plane.apply([high])
     spy = tenants.job("spy", "nowhere", annotations={"phalanx.dev/gang": "true", "phalanx.dev/topology": "own"})

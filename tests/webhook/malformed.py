@@ -1,4 +1,4 @@
-"""Reviews and bodies that nobody means: written well, then spoilt at random, the same for the same seed."""
+"""Malformed reviews and request bodies: valid ones with random damage, the same for the same seed."""
 
 import copy
 import json
@@ -60,7 +60,7 @@ _PLURALS = {"Topology": "topologies"}
 
 
 class EverybodyMay:
-    """Asks nobody."""
+    """An access check that allows every caller without a request to the API server."""
 
     def access(self, token: str, verb: str, path: str) -> Access:
         """Yes."""
@@ -75,7 +75,7 @@ def open_client() -> FlaskClient:
 
 
 def one_of_each_kind() -> Iterator[dict[str, Any]]:
-    """The first of the examples' and the refusals' objects of every kind, with a wish of ours."""
+    """Return the first object of every kind from the examples and the refusals, with an annotation of Phalanx."""
     seen = set()
     for each in (found for path in PLACES for found in _objects(path)):
         kind = each.get("apiVersion"), each.get("kind")
@@ -93,7 +93,7 @@ def resource_of(manifest: dict[str, Any]) -> dict[str, str]:
 
 
 def with_a_wrong_part(manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The object with one part after the other, down to the second level, that is no mapping as it should be."""
+    """Yield the object with one part at a time replaced, down to the second level, so that it is no mapping."""
     for key, part in manifest.items():
         for wrong in ("a text", ["a"], 7):
             yield {**manifest, key: wrong}
@@ -109,7 +109,7 @@ class Spoiler:
         self._objects = [each for path in PLACES for each in _objects(path)]
 
     def request(self) -> tuple[str, bytes]:
-        """A path, and a body that is seldom what it should be."""
+        """Return a path, and a body that is seldom valid for it."""
         if self._random.random() < 0.1:
             many = [self._spoilt(self._object(), self._random.randint(0, 3)) for _ in range(self._random.randint(1, 6))]
             stream = yaml.dump_all(many, Dumper=yaml.CSafeDumper, allow_unicode=True)

@@ -1,4 +1,4 @@
-"""A picture held still, made of plain objects."""
+"""A fixed cluster view made of plain objects."""
 
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -27,19 +27,19 @@ Manifest = dict[str, Any]
 EVIDENCE = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 """Resources that show which other systems run."""
 SCHEDULERS = (*EVIDENCE, "configmaps", "pods")
-"""Those that show which schedulers do."""
+"""Resources that show which schedulers run."""
 
 
 class Unheard:
-    """A cache, as its sinks see it, whom nobody asks."""
+    """A cache, as its sinks see it, that no thread waits for or reads."""
 
     def changing(self, *, captured: bool) -> AbstractContextManager[None]:
-        """Nobody is told."""
+        """Do nothing: there is no reader to notify."""
         del captured
         return nullcontext()
 
     def still(self) -> AbstractContextManager[None]:
-        """Nobody asks."""
+        """Do nothing: no other thread reads."""
         return nullcontext()
 
 
@@ -58,8 +58,10 @@ class StillPicture:
         now: Iterable[Manifest] = (),
         placeholders: bool = True,
     ) -> None:
-        """`now`: objects of which the picture does not know yet how they are by now. `placeholders`: whether the
-        controller holds room for pods to come.
+        """Build the cluster view.
+
+        :param now: objects with a current state that the view has not read yet.
+        :param placeholders: whether the controller reserves capacity for expected pods.
         """
         self._now = {key_of(each): each for each in now}
         self._synced = synced
@@ -76,11 +78,11 @@ class StillPicture:
         return self._synced
 
     def listed(self, plural: str) -> bool:
-        """All, or what was said to be."""
+        """Return whether the resource is listed: all resources are, or only those that the test names."""
         return self._synced or plural in self._listed
 
     def sources(self) -> Sources:
-        """All that was given."""
+        """Return all given objects."""
         return self._sources
 
     def sources_of(self, *names: GangKey) -> Sources:
@@ -92,7 +94,7 @@ class StillPicture:
         return replace(self._sources, pods=[pod for name in names for pod in self._pods.of(name)])
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """How many there are of its kind."""
+        """Return the number of pods in the gang that are of this pod's kind."""
         return self._pods.alike(name, pod.key)
 
     def sources_about(self, *manifests: Manifest) -> Sources:
@@ -104,7 +106,7 @@ class StillPicture:
         return replace(self._sources, pods=[pods[key] for key in sorted(pods)])
 
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """With what was looked at as it is by now."""
+        """Return the sources with the read objects in their current state."""
         looked = {look[1] for look in looks if look[0] == OBJECT}
         looked |= {key_of(each) for look in looks if look[0] == KIND for each in sources.of_kind(*look[1:])}
         return sources.changed({key: each for key, each in self._now.items() if key in looked})
@@ -116,24 +118,24 @@ class StillPicture:
         return sources.changed(there) if there else sources
 
     def comes(self, awaited: Iterable[str]) -> bool:
-        """Whether something of it is there by now; from then on it is in the picture."""
+        """Return whether an awaited object exists by now. From then on the view contains it."""
         keys = {each.key for text in awaited for each in objects_in(text)}
         there = {key: each for key, each in self._now.items() if key in keys}
         self._sources = self._sources.changed(there)
         return bool(there)
 
     def describing(self, group: str, kind: str) -> Manifest | None:
-        """What describes a kind by now."""
+        """Return the WorkloadKind that describes the kind; None if there is none."""
         wanted = group, kind
         specs = ((each, each.get("spec") or {}) for each in self._now.values() if each["kind"] == "WorkloadKind")
         return next((each for each, spec in specs if (spec.get("group"), spec.get("kind")) == wanted), None)
 
     def node(self, name: str) -> Node | None:
-        """One of the nodes that were given."""
+        """Return the node of this name; None if there is none."""
         return next((state.node for state in self._snapshot.nodes if state.name == name), None)
 
     def snapshot(self) -> Snapshot:
-        """The nodes and what runs there."""
+        """Return the snapshot of the nodes and their pods."""
         return self._snapshot
 
     def age(self) -> float:
@@ -142,11 +144,11 @@ class StillPicture:
 
     @contextmanager
     def following(self) -> Iterator["StillPicture"]:
-        """Always the same."""
+        """Follow no changes: the view is always the same."""
         yield self
 
     def look(self) -> Observation:
-        """All that was given."""
+        """Return an observation of all given objects."""
         sources = self._sources
         return Observation(1, sources, read_all(sources).gangs, topologies(sources)[0], self._snapshot)
 

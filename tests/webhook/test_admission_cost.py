@@ -1,4 +1,4 @@
-"""What the admission of one pod costs does not grow with the cluster: counted in objects looked at, not in time."""
+"""The cost of admitting one pod does not grow with the cluster. The cost is the number of objects read, not time."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ MOST = 12
 
 
 class Counted(dict[str, Any]):
-    """An object that notes when somebody looks at it."""
+    """An object that notes its key when a field is read."""
 
     def __init__(self, key: ObjectKey, manifest: Mapping[str, Any], seen: set[ObjectKey]) -> None:
         super().__init__(manifest)
@@ -44,7 +44,7 @@ class Counted(dict[str, Any]):
 
 
 class Crowded:
-    """A picture of many gangs of one kind, in which it is noted what is looked at."""
+    """A cluster view of many gangs of one kind that notes the objects that are read."""
 
     def __init__(self, way: Way, gangs: int) -> None:
         self.seen = set[ObjectKey]()
@@ -62,7 +62,7 @@ class Crowded:
         self._sources = self._sources.having(Counted(key_of(manifest), manifest, self.seen))
 
     def admitted(self) -> set[ObjectKey]:
-        """What is looked at for a pod of the first gang, three siblings of which are there."""
+        """Admit a pod of the first gang, which has three siblings, and return the keys of the objects read."""
         self.seen.clear()
         decision = arriving_pods.created(arriving(Sources(objects=self.plain), 0), self, _nothing)
         assert isinstance(decision, Admitted)
@@ -70,24 +70,24 @@ class Crowded:
         return set(self.seen)
 
     def synced(self) -> bool:
-        """All is there."""
+        """Return True: everything is listed."""
         return True
 
     def listed(self, plural: str) -> bool:
-        """All is there."""
+        """Return True: everything is listed."""
         del plural
         return True
 
     def sources(self) -> Sources:
-        """Nobody may ask."""
+        """Fail the test: no admission may read all pods."""
         raise AssertionError("nobody asks for all pods because of one")
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """The objects, and the siblings of who arrives."""
+        """Return the objects, and the siblings of the arriving pod."""
         return Sources(self._siblings if names else (), self._sources.objects)
 
     def all_of(self, *names: GangKey) -> Sources:
-        """The same."""
+        """Return the same as `sources_of`: the objects and the siblings of the arriving pod."""
         return self.sources_of(*names)
 
     def alike(self, name: GangKey, pod: Pod) -> int:
@@ -116,11 +116,11 @@ class Crowded:
         return False
 
     def node(self, name: str) -> None:
-        """There are none."""
+        """Return None: there are no nodes."""
         del name
 
     def snapshot(self) -> Any:
-        """Nobody may ask."""
+        """Fail the test: no admission of a controller's pod may read a snapshot."""
         raise AssertionError("no pod of a controller waits for a snapshot")
 
     def age(self) -> float:
@@ -140,7 +140,7 @@ def way(request: pytest.FixtureRequest) -> Way:
 
 
 def test_a_pod_costs_a_look_at_the_objects_of_its_own_gang(way: Way) -> None:
-    """The first one fills the indexes; from then on it is the same few, whether there are 10 gangs or 300."""
+    """The first admission fills the indexes. Later ones read the same few objects with 10 gangs or with 300."""
     few, many = Crowded(way, 10), Crowded(way, 300)
     few.admitted()
     many.admitted()
@@ -183,7 +183,7 @@ def test_queues_of_other_cohorts_are_not_looked_at() -> None:
 
 
 class Peopled(Crowded):
-    """The same with pods of all gangs and of none, as the watch cache keeps them."""
+    """The crowd of gangs, with pods of all gangs and pods of no gang, as the watch cache keeps them."""
 
     def __init__(self, way: Way, siblings: int, others: int) -> None:
         super().__init__(way, 10)
@@ -205,7 +205,7 @@ class Peopled(Crowded):
         return Sources(found, self._sources.objects)
 
     def all_of(self, *names: GangKey) -> Sources:
-        """Nobody may ask."""
+        """Fail the test: no admission may read all siblings of one pod."""
         del names
         raise AssertionError("nobody asks for all siblings because of one that comes to wait beside them")
 
@@ -227,7 +227,7 @@ def _called(pod: Pod, name: str) -> Pod:
 
 
 def test_what_is_applied_costs_a_look_at_its_own_pods(way: Way) -> None:
-    """Every object that a user writes, among 40 pods of others and among 1,000."""
+    """Every object that a user writes, beside 40 other pods and beside 1,000."""
     for manifest in way.objects(0):
         handed = []
         for others in (40, 1000):

@@ -54,7 +54,7 @@ def pod_group(name: str, minimum: int = 4, **annotations: str) -> dict[str, Any]
 
 
 def job(pods: int, **annotations: str) -> dict[str, Any]:
-    """An indexed Job with a generated name; `_` in a keyword stands for `-`."""
+    """Return an indexed Job with a generated name; a `_` in a keyword becomes a `-` in the annotation."""
     written = {f"phalanx.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
     spec = pod("unused")["spec"] | {"restartPolicy": "Never"}
     return {
@@ -82,13 +82,13 @@ class Namespace:
     name: str
 
     def kubectl(self, *arguments: str, manifests: tuple[dict[str, Any], ...] = ()) -> tuple[int, str, str]:
-        """Exit status and both streams; `manifests` are what `-f -` reads."""
+        """Run kubectl; return exit status, stdout and stderr. `-f -` reads the `manifests`."""
         text = yaml.safe_dump_all(manifests) if manifests else None
         answer = self.plane.kubectl_result(*arguments, "-n", self.name, stdin=text)
         return answer.returncode, answer.stdout, answer.stderr
 
     def apply(self, *manifests: dict[str, Any], arguments: tuple[str, ...] = ()) -> str:
-        """Apply; what kubectl wrote to stderr."""
+        """Apply the manifests; return kubectl's stderr."""
         status, _, errors = self.kubectl("apply", *arguments, "-f", "-", manifests=manifests)
         assert status == 0, errors
         return errors
@@ -108,7 +108,7 @@ class Namespace:
 
 
 def calls(plane: ControlPlane) -> dict[str, float]:
-    """How often the API server has called each webhook of ours, by its own metrics."""
+    """Return how often the API server has called each webhook of Phalanx, by its own metrics."""
     found: dict[str, float] = {}
     for line in plane.kubectl("get", "--raw", "/metrics").splitlines():
         if line.startswith(CALLS):
@@ -216,8 +216,9 @@ def test_a_pod_group_is_answered_with_what_it_waits_for(namespace: Namespace) ->
 
 
 def test_what_a_gang_waits_for_is_found_on_the_api_server(namespace: Namespace) -> None:
-    """All in one `kubectl apply`: the webhook's watches learn of the topology a moment after the gang is reviewed. It
-    takes no longer than a second to look, so a busy machine is given a few tries.
+    """One `kubectl apply` sends all objects. The webhook's watches deliver the topology soon after the gang's review.
+
+    The webhook waits for the topology for a second at most, so a busy machine gets a few tries.
     """
     topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "late"}}
     spec = {"minMember": 2, "required": "shelf"}
@@ -370,7 +371,7 @@ def tokens(installation: Installation) -> Iterator[dict[str, str]]:
 
 
 def bind(plane: ControlPlane, account: str) -> None:
-    """Let an account use the paths of the webhook."""
+    """Grant an account the right to use the paths of the webhook."""
     role, subject = "--clusterrole=phalanx-viewer", f"--serviceaccount=phalanx-system:{account}"
     plane.kubectl("create", "clusterrolebinding", f"test-{account}", role, subject)
 

@@ -1,4 +1,4 @@
-"""The HTTP surface over a picture held still: every path, every family of errors."""
+"""The HTTP interface over a fixed cluster view: every path, every family of errors."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ HEADERS = {"Authorization": "Bearer good"}
 
 
 class Tokens:
-    """Knows three tokens; any other cannot be checked."""
+    """An access check that knows three tokens; it cannot check any other."""
 
     def access(self, token: str, verb: str, path: str) -> Access:
         """By the token alone."""
@@ -37,7 +37,7 @@ class Tokens:
 
 
 def client_of(picture: StillPicture) -> FlaskClient:
-    """A client of the application over `picture`."""
+    """Return a client of the application over the cluster view."""
     return create_app(picture, Tokens(), Metrics()).test_client()
 
 

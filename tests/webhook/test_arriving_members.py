@@ -1,4 +1,4 @@
-"""A member that comes when its siblings run already: what it gets at its CREATE, and what is said.
+"""A member that is created while its siblings already run: what its CREATE changes, and which warnings it gets.
 
 r0: node-0 node-1      r1: node-2 node-3
 """
@@ -33,7 +33,7 @@ def gang(**spec: Any) -> Manifest:
 
 
 def member(name: str = "new", *, uid: str = "", annotations: Mapping[str, str] | None = None, **spec: Any) -> Manifest:
-    """A pod of the gang, as it comes or as it is."""
+    """Return a pod of the gang, at its CREATE or as stored."""
     made = pod(name, labels={"phalanx.dev/gang": "llm"}, annotations=annotations, **spec)
     if uid:
         made["metadata"]["uid"] = uid
@@ -44,7 +44,7 @@ SIBLINGS = [member(f"p{number}", uid=str(number), nodeName=f"node-{2 + number}")
 
 
 def told(of: Gang, _whole: object = None) -> tuple[str, ...]:
-    """What the tests' forecast says: how many members there are."""
+    """Forecast of these tests: report the number of members."""
     return (f"{of.key.name} has {len(of.members)}",)
 
 
@@ -57,7 +57,7 @@ def answer(manifest: Manifest, *siblings: Manifest, request: Manifest | None = N
 
 
 def admitted(manifest: Manifest, *siblings: Manifest, request: Manifest | None = None) -> Manifest:
-    """The pod as it comes in."""
+    """Return the pod as it is stored after its admission."""
     decision = answer(manifest, *siblings, request=request)
     result: Manifest = jsonpatch.JsonPatch(decision.patch).apply(manifest)
     return result
@@ -139,7 +139,7 @@ def test_what_becomes_of_the_gang_is_told_at_the_create_of_a_bare_pod() -> None:
 def test_a_pod_that_a_controller_makes_is_pinned_unless_making_it_again_had_a_price(
     version: str, kind: str, *, pinned: bool
 ) -> None:
-    """A Job counts a deleted pod as failed, so its pods are never tied; of either kind nothing is told."""
+    """A Job counts a deleted pod as failed, so its pods are never pinned. Pods of both kinds get no warning."""
     owner = {"apiVersion": version, "kind": kind, "name": "train", "uid": "1", "controller": True}
     owned = [*SIBLINGS, member()]
     for each in owned:

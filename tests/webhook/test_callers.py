@@ -1,4 +1,4 @@
-"""A real API server shows the certificate that `docs/security.md` has it show; everybody else is turned away."""
+"""A real API server shows the client certificate that `docs/security.md` describes. Other callers are rejected."""
 
 import contextlib
 import http.client

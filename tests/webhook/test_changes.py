@@ -1,4 +1,4 @@
-"""`/v1/changes`: who asks again is told what has changed since, and nobody looks while nobody asks."""
+"""`/v1/changes`: a client gets the changes since its last request. Without clients the webhook reads nothing."""
 
 import gzip
 import threading
@@ -30,7 +30,7 @@ LOOK = 0.02
 
 
 class MovingPicture:
-    """Follows what a test says that there is."""
+    """A cluster view that the test changes."""
 
     def __init__(self) -> None:
         self.objects = [topology("rack"), pod_group()]
@@ -54,7 +54,7 @@ class MovingPicture:
         self.may_end.wait()
 
     def look(self) -> Observation:
-        """What there is now, all of it new objects but the nodes."""
+        """Return the current state. All its objects are new, except the nodes."""
         self.looks += 1
         if self.broken:
             raise RuntimeError("no sight")
@@ -63,7 +63,7 @@ class MovingPicture:
 
 
 def observed(sources: Sources, picture: MovingPicture) -> Observation:
-    """What there is, read anew."""
+    """Return an observation of the current state, read again from the sources."""
     snapshot = snapshot_of(picture.nodes, picture.pods)
     return Observation(picture.looks, sources, read_all(sources).gangs, topologies(sources)[0], snapshot)
 
@@ -76,7 +76,7 @@ def picture() -> MovingPicture:
 
 @pytest.fixture
 def feed(picture: MovingPicture) -> Iterator[LiveFeed]:
-    """A feed that looks often."""
+    """A feed that reads the cluster view often."""
     made = LiveFeed(picture.following, look_seconds=LOOK)
     yield made
     made.close()
@@ -256,7 +256,7 @@ def test_who_waits_while_a_look_fails_is_told_at_once(feed: LiveFeed, picture: M
 
 
 class StandingClock(SystemClock):
-    """A clock whose time stands still, so that no caller's credit grows while a test runs."""
+    """A clock that stands still, so that no caller's credit grows while a test runs."""
 
     def monotonic(self) -> float:
         """Return 100 s."""
@@ -264,14 +264,14 @@ class StandingClock(SystemClock):
 
 
 class RecordedRates(AnswerRates):
-    """Notes for how long each answer is held back."""
+    """Rates that note for how long each answer is delayed."""
 
     def __init__(self, a_second: float, at_once: int) -> None:
         super().__init__(a_second, at_once)
         self.pauses: list[float] = []
 
     def pause(self, who: str, now: float) -> float:
-        """Return what the rates say."""
+        """Return the pause of the real rates, and note it."""
         self.pauses.append(super().pause(who, now))
         return self.pauses[-1]
 

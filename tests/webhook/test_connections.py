@@ -1,4 +1,4 @@
-"""Who has to go when all places are taken."""
+"""The connection that is closed when all places are taken."""
 
 import pytest
 
@@ -8,8 +8,9 @@ STATES = {"s": State.STRANGER, "i": State.IDLE, "b": State.ANSWERED, "h": State.
 
 
 def table(drawing: str) -> tuple[Connections, dict[str, Connection], list[str]]:
-    """Two places for strangers and two for others: `a1s` is connection 1 of source a, a stranger. Later ones came, or
-    changed their state, later.
+    """Fill a table of two places for strangers and two for other clients.
+
+    In `a1s`, connection 1 of source a is a stranger. Connections arrive, or change their state, in the given order.
     """
     closed: list[str] = []
     connections, named = Connections(4), {}
@@ -29,7 +30,7 @@ def table(drawing: str) -> tuple[Connections, dict[str, Connection], list[str]]:
         ("a1i a2i b1s b2s c1s", "b1s"),  # strangers push out strangers only
         ("b1i b2i a1s c1i", "b1i"),  # and others others
         ("b1i a1i a2i", "b1i"),
-        ("a1b a2b b1i", ""),  # who is being answered stays
+        ("a1b a2b b1i", ""),  # a connection whose request is being answered stays open
         ("a1b a2h b1i", "a2h"),
     ],
 )

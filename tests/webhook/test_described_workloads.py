@@ -1,4 +1,4 @@
-"""Workloads of kinds that a WorkloadKind describes, at admission: one that comes with it, and one that outlives it."""
+"""Admission of user-defined kinds: a workload that comes with its WorkloadKind, and one that outlives it."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ NAMED = "TrainingRun.ml.example.com"
 
 
 def request(manifest: Object, old: Object | None = None) -> AdmissionRequest:
-    """What the API server asks."""
+    """Return the API server's request for a CREATE, or for an UPDATE if `old` is given."""
     return AdmissionRequest(
         uid="u",
         resource=GroupVersionResource("ml.example.com", "v1", "trainingruns"),
@@ -31,14 +31,14 @@ def request(manifest: Object, old: Object | None = None) -> AdmissionRequest:
 
 
 def answered(picture: StillPicture, manifest: Object, old: Object | None = None) -> Admitted:
-    """The answer, which lets the object in."""
+    """Return the webhook's answer, which must admit the object."""
     answer = dispatch.described(request(manifest, old), picture, lambda _: ())
     assert isinstance(answer, Admitted), answer
     return answer
 
 
 def after(picture: StillPicture, manifest: Object, old: Object | None = None) -> Object:
-    """The object as it comes in."""
+    """Return the object as it is stored after its admission."""
     patch: Any = list(answered(picture, manifest, old).patch)
     found: Object = jsonpatch.apply_patch(manifest, patch)
     return found
@@ -92,7 +92,7 @@ def test_a_workload_that_is_written_anew_keeps_its_pod_sets_when_it_is_described
 
 
 class Counted:
-    """Says which WorkloadKinds there are, and how often it was asked."""
+    """An API server that lists its WorkloadKinds and counts the requests."""
 
     def __init__(self) -> None:
         self.items: list[Object] = []
@@ -106,7 +106,7 @@ class Counted:
 
 @pytest.fixture
 def api() -> Counted:
-    """Nobody has described anything yet."""
+    """An API server without any WorkloadKind."""
     return Counted()
 
 

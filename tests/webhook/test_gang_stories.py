@@ -1,4 +1,4 @@
-"""`/v1/story`: what it tells of a gang, to whom, and of which."""
+"""`/v1/story`: which facts of a gang it returns, to which callers, and for which gangs."""
 
 import contextlib
 import threading
@@ -29,7 +29,7 @@ ASKED = "2026-11-21T11:55:00Z"
 
 
 class Anybody:
-    """Lets everybody in."""
+    """An access check that allows every caller."""
 
     def access(self, token: str, verb: str, path: str) -> Access:
         """Always."""
@@ -38,7 +38,7 @@ class Anybody:
 
 
 def shown(name: str, claim: str = "", **status: Any) -> Manifest:
-    """The Gang object that shows a PodGroup's gang. `claim`: what it only claims to show."""
+    """Return the Gang object that mirrors a PodGroup's gang. `claim`: the gang that it only claims to mirror."""
     mirrors = claim or f"koordinator/default/{name}"
     metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": ASKED}
     return {
@@ -51,7 +51,10 @@ def shown(name: str, claim: str = "", **status: Any) -> Manifest:
 
 
 def answer(path: str, picture: StillPicture, api: Transport | None = None) -> tuple[int, Any]:
-    """Status and JSON of an answer; the API server as whoever asks is `api`'s own."""
+    """Return status and JSON of an answer.
+
+    :param api: the API server from which the caller's events are read with its own token; None reads no events.
+    """
     as_bearer = None if api is None else api.for_bearers()
     response = create_app(picture, Anybody(), Metrics(), as_bearer=as_bearer).test_client().get(path, headers=HEADERS)
     return response.status_code, response.get_json()
@@ -59,7 +62,7 @@ def answer(path: str, picture: StillPicture, api: Transport | None = None) -> tu
 
 @pytest.fixture
 def waiting() -> StillPicture:
-    """Two gangs without room, the older before the other."""
+    """Two gangs without capacity, the older one first."""
     gangs = [shown(name, phase="Unplaceable", message="no room\x1b[2J") for name in ("llm", "older")]
     gangs[1]["metadata"]["creationTimestamp"] = "2026-11-21T10:00:00Z"
     pods = [pod(f"llm-{at}", labels={GROUP: "llm"}) for at in range(4)]
@@ -101,7 +104,7 @@ def test_an_object_that_only_claims_to_show_a_gang_is_not_asked() -> None:
 
 
 class Asked(BaseHTTPRequestHandler):
-    """An API server that has one event for the bearer of one token, and notes who asks for what."""
+    """An API server that has one event for the bearer of one token, and notes the token and path of each request."""
 
     seen: list[tuple[str, str]]
 
@@ -120,12 +123,12 @@ class Asked(BaseHTTPRequestHandler):
         self.wfile.write(msgspec.json.encode(body))
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def api_server() -> Iterator[tuple[Transport, list[tuple[str, str]]]]:
-    """The server, as a client signs in there whose own token must not be seen, and what it is asked."""
+    """Run the server; yield a client with a token that the webhook must not use, and the recorded requests."""
     seen: list[tuple[str, str]] = []
     server = HTTPServer(("127.0.0.1", 0), type("Noting", (Asked,), {"seen": seen}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -159,7 +162,7 @@ def test_who_may_not_read_events_is_told_so_beside_the_rest(waiting: StillPictur
 
 
 class Endless(BaseHTTPRequestHandler):
-    """An API server with Warnings without end, each page as slow as said, and with how many it reads at a time."""
+    """An API server with endless Warnings, a given delay for each page, and a count of concurrent reads."""
 
     slowness = 0.0
     paths: list[str]
@@ -182,12 +185,12 @@ class Endless(BaseHTTPRequestHandler):
         self.wfile.write(msgspec.json.encode(body))
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def endless(slowness: float = 0.0) -> Iterator[tuple[Transport, type[Endless]]]:
-    """The server, and what it saw."""
+    """Run the server; yield a client, and the handler class that records the requests."""
     seen = {"slowness": slowness, "paths": [], "at_once": [0], "lock": threading.Lock()}
     handler = type("EndlessHere", (Endless,), seen)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -222,7 +225,7 @@ def test_events_that_come_slowly_are_not_waited_for(waiting: StillPicture) -> No
 
 
 def test_only_two_stories_have_their_events_read_at_a_time(waiting: StillPicture) -> None:
-    """The others are told without."""
+    """The other stories are returned without events."""
     with endless(slowness=1.0) as (api, server):
         client = create_app(waiting, Anybody(), Metrics(), as_bearer=api.for_bearers())
         stories: list[Any] = []

@@ -1,5 +1,6 @@
-"""Whoever reaches the port can open connections; honest clients must not notice. One attacker, and more connections of
-his than there are places.
+"""Any client that reaches the port can open connections. Honest clients must not notice.
+
+One attacker opens more connections than there are places.
 """
 
 import contextlib
@@ -24,18 +25,18 @@ from serving.limits import ConnectionLimits
 
 PLACES = 60
 ATTACKERS = 70
-"""Connections that the attacker holds or opens anew, all the time."""
+"""Connections that the attacker always holds or opens again."""
 MANY = 400
 """Connections at a time that ask for nothing."""
 HONEST = 4
 AT_ONCE = 800
-"""Connections that come while nobody accepts them: fewer than the files that a shell lets a process open, 1,024."""
+"""Connections that arrive while the server accepts none: fewer than the 1,024 files that a shell's process may open."""
 FEW_MEBIBYTES = 40
 REQUESTS = 15
 """Of each honest client."""
 SLOWEST_SECONDS = 4.0
-"""At the 99th centile, for an honest client that shares a slow machine with its attackers; who waits for a connection
-that stalls waits ten."""
+"""At the 99th centile, for an honest client that shares a slow machine with its attackers. A client that waits for a
+stalled connection waits 10 s."""
 HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -57,7 +58,7 @@ ATTACKS = {
     "bodies that never end": (True, HEAD + b"Content-Length: 1000000\r\n\r\n" + b"x" * 65536, b"x"),
     "chunks for ever": (True, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
 }
-"""By name: whether over TLS, what each connection begins with, and what it goes on with, twice a second."""
+"""By name: whether over TLS, the first bytes of each connection, and the bytes that follow twice a second."""
 
 
 @pytest.mark.timed
@@ -70,8 +71,10 @@ ATTACKS = {
 def test_honest_clients_are_answered_in_time_beside_more_connections_than_places(
     server: RunningServer, attack: str, sources: int, pause: float
 ) -> None:
-    """As a stock server would not: these hold its threads, or all of its places. Who comes anew among as many sources
-    as there are places has to try again; who has asked before keeps its connection.
+    """A stock server would fail here: the attackers would hold its threads, or all of its places.
+
+    If the attackers have as many sources as there are places, a new client has to try again. A client that has been
+    answered before keeps its connection.
     """
     over = threading.Event()
     attackers = [
@@ -94,7 +97,7 @@ def test_honest_clients_are_answered_in_time_beside_more_connections_than_places
 
 @pytest.mark.parametrize("port", ["port", "health_port"])
 def test_a_crowd_that_comes_at_once_keeps_nobody_from_the_door(server: RunningServer, port: str) -> None:
-    """Whoever finds the kernel's row full hears nothing, and tries again a second later, then 2 and 4 s after that."""
+    """A client that finds the kernel's accept queue full gets no answer. It tries again after 1 s, 2 s and 4 s more."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     waiting = select.poll()
     with contextlib.ExitStack() as stack:
@@ -174,7 +177,7 @@ def _files(server: RunningServer) -> int:
 
 
 def _mebibytes(server: RunningServer) -> float:
-    """What the server's worker holds of the memory."""
+    """Return the resident memory (MiB) of the server's worker."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     pages = max(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in children)
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -187,8 +190,9 @@ def _threads(server: RunningServer) -> int:
 
 
 def _attack(server: RunningServer, over: threading.Event, source: str, attack: str, pause: float) -> None:
-    """Hold a connection, and open another so many seconds after it is closed. One thread alone reads and writes it:
-    Python 3.11's TLS does not stand two at a time, and ends the process.
+    """Hold a connection, and open another so many seconds after it is closed.
+
+    Only one thread reads and writes a connection: Python 3.11's TLS ends the process if two do so at a time.
     """
     secured, start, more = ATTACKS[attack]
     while not over.is_set():
@@ -213,7 +217,7 @@ def _trusting() -> ssl.SSLContext:
 
 
 def _asked_honestly(server: RunningServer, kept: list[http.client.HTTPSConnection], *, anew: bool) -> list[float]:
-    """Seconds of each request of clients that keep their connection, and where `anew` of some that always make one."""
+    """Return the seconds of each request of clients that keep their connection, and, if `anew`, of some that do not."""
     seconds: list[float] = []
 
     def client(connection: http.client.HTTPSConnection, *, anew: bool) -> None:

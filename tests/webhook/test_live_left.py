@@ -1,4 +1,4 @@
-"""`/v1/gangs` says whose gangs are left to a system that runs in the cluster itself."""
+"""`/v1/gangs` names the dialects that are ceded to a system that runs in the cluster."""
 
 from pictures import StillPicture, pod, pod_group
 

@@ -67,7 +67,7 @@ def test_a_malformed_review_gets_400_and_one_line(
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 def test_a_part_of_a_wrong_shape_is_the_objects_fault(client: FlaskClient, path: str) -> None:
-    """No API server sends such a pod, but what would be an object of another kind is told in the usual way."""
+    """No API server sends such a pod. An object of another kind with this fault gets the usual error message."""
     gated = {**POD, "spec": "a text"}
     body = review(gated, {**POD, "spec": {"schedulingGates": [{"name": "phalanx.dev/gang"}]}}, "UPDATE")
     answer = client.post(path, data=body)
@@ -105,7 +105,7 @@ def test_whatever_is_sent_no_answer_is_an_internal_error(
 
 
 def test_what_callers_invent_is_no_series_of_its_own(client: FlaskClient) -> None:
-    """Whoever reaches the port would have the webhook remember each word for ever."""
+    """Otherwise any caller could make the webhook keep a metric series for each invented word for ever."""
 
     def series() -> int:
         return len(metrics(client).splitlines())
@@ -125,5 +125,5 @@ def test_what_callers_invent_is_no_series_of_its_own(client: FlaskClient) -> Non
 
 
 def metrics(client: FlaskClient) -> str:
-    """What Prometheus is told."""
+    """Return the text that Prometheus scrapes."""
     return client.get("/metrics", headers=HEADERS).text

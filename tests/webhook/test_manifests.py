@@ -1,4 +1,4 @@
-"""The match conditions select exactly what the dialects know, and cannot fall behind them."""
+"""The match conditions select exactly the objects that the dialects read, and follow the table of dialects."""
 
 import re
 from typing import Any
@@ -18,7 +18,7 @@ from gangs.workloads.train_jobs import RUNTIMES
 from kube import keys
 
 OF_KUBERNETES = {"kube-system", "kube-public", "kube-node-lease", keys.SYSTEM_NAMESPACE}
-"""Namespaces in which nobody runs gangs."""
+"""Namespaces that hold no gangs."""
 URL = "https://127.0.0.1:9443"
 WEBHOOKS = {each["name"]: each for part in webhook_configurations(URL, b"CA") for each in part["webhooks"]}
 
@@ -80,14 +80,14 @@ def test_workloads_of_every_kind_that_can_be_a_gang_are_sent_to_have_their_templ
 
 @pytest.mark.parametrize("webhook", sorted(WEBHOOKS))
 def test_a_job_of_another_group_is_not_taken_for_one_of_kubernetes(webhook: str) -> None:
-    """A field that Volcano's Jobs have not is an error, and everybody's Jobs of Volcano were refused for it."""
+    """An expression that reads a field which Volcano's Job lacks is an error: every Job of Volcano would be refused."""
     for each in WEBHOOKS[webhook].get("matchConditions", ()):
         text = " ".join(each["expression"].split())
         assert len(re.findall(r"kind\.kind [!=]= 'Job'", text)) == len(re.findall(r"kind\.group [!=]= 'batch'", text))
 
 
 DESCRIBED = "described-workloads.phalanx.dev"
-"""What asks to be a gang, of kinds that may be described."""
+"""The webhook for objects of user-defined kinds that ask to be a gang."""
 
 
 def test_objects_of_other_kinds_are_sent_where_they_ask_to_be_gangs() -> None:
@@ -172,7 +172,7 @@ def test_other_workloads_of_runai_are_sent_by_exactly_its_annotations() -> None:
 
 
 EARLY = ("told-workloads.phalanx.dev", "changed-workloads.phalanx.dev")
-"""Those that say early what becomes of a workload's pods."""
+"""The webhooks that report early what becomes of a workload's pods."""
 
 
 def quoted(expression: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""What a server has freed goes back to the system."""
+"""A server returns the memory that it has freed to the operating system."""
 
 import subprocess
 import sys

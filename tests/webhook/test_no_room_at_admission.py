@@ -1,4 +1,4 @@
-"""A webhook that knows that the controller holds no room for pods to come does not say of their gang that it fits."""
+"""If the controller reserves nothing for expected pods, the webhook's forecast does not claim that their gang fits."""
 
 from typing import Any
 
@@ -37,18 +37,18 @@ IN_TURN: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "set spec.startupPolicy.startupPolicyOrder: AnyOrder",
     ),
 }
-"""What has a kind make pods in turn; the gang, the pods that are missing, and how all would be made at once."""
+"""By kind: the spec that creates pods in turn, the gang, the missing pods, and the setting that creates all at once."""
 kinds = pytest.mark.parametrize("kind", IN_TURN)
 
 
 def workload(kind: str) -> dict[str, Any]:
-    """One of four pods, as its user writes it."""
+    """Return a workload of four pods of this kind that creates them in turn, as its user writes it."""
     manifest: dict[str, Any] = ROWS[kind].manifest(gang="true")
     return {**manifest, "spec": {**manifest["spec"], **IN_TURN[kind][0]}}
 
 
 def waits(kind: str) -> str:
-    """What is said of its gang."""
+    """Return the warning that the gang of this kind gets."""
     _, gang, missing, at_once = IN_TURN[kind]
     return WAITS.format(gang, missing, kind, at_once)
 

@@ -1,4 +1,4 @@
-"""The web page: what it shows, what it lets nobody slip in, and that it can be read by anybody."""
+"""The web page: what it shows, that text from objects cannot inject code, and that the page is accessible."""
 
 import re
 from html.parser import HTMLParser
@@ -59,7 +59,7 @@ def gang_object(name: str, mirrors: str, **status: str) -> Manifest:
 
 
 def shown(picture: StillPicture) -> str:
-    """The page over a picture."""
+    """Return the page over the cluster view."""
     return page(live.gangs(picture), live.topology(picture))
 
 
@@ -125,7 +125,10 @@ def test_a_long_list_is_cut_and_says_where_the_rest_is() -> None:
 
 
 def test_its_script_says_of_goals_what_their_values_are() -> None:
-    """Of what is had where more of it is better, of what is missing or spent elsewhere."""
+    """For a goal of which more is better, the page names the amount achieved.
+
+    For the other goals it names the amount that is missing or spent elsewhere.
+    """
     table = re.search(r"const GOALS.*?= \{(.*?)\};", STORY.read_text(), re.DOTALL)
     assert table
     told = dict(re.findall(r'^ *(\w+): "([^"]+)",$', table.group(1), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Every choice of the page in a real Chromium: what is listed, drawn and told after it."""
+"""Every choice of the page in a real Chromium: the list, the drawing and the text after it."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def near(spine: str, rack: str) -> Manifest:
 
 
 def gangs() -> list[Manifest]:
-    """Two that wait, one of them longer, and one for which others were evicted."""
+    """Return two waiting gangs, one of which waits longer, and one that had victims."""
     waits: Manifest = {"phase": "Unplaceable", "reason": "NoRoom", "proof": "Infeasible"}
     nearest = {"nearest": [near("s0", "r1"), near("s1", "r6")], "wouldFitIf": []}
     big = shown("big", {"minMember": 5}, **waits, message="racks have only 4 nodes", explanation=nearest)
@@ -52,7 +52,7 @@ def using(pod: Manifest, **requests: str) -> Manifest:
 
 
 def picture() -> StillPicture:
-    """Two spines of four racks of four nodes: a GPU of each node taken in the first, all cores in half of the other."""
+    """Two spines of four racks of four nodes: a GPU of each node is used in the first, all cores of half the other."""
     nodes = [node(f"node-{at}", spine=f"s{at // 16}", rack=f"r{at // 4}", feed=f"f{at % 2}") for at in range(NODES)]
     for each in nodes:
         each["status"]["allocatable"][GPU] = "8"
@@ -66,13 +66,13 @@ def picture() -> StillPicture:
 
 @pytest.fixture(scope="module")
 def seen() -> Any:
-    """What a browser sees that chooses everything once."""
+    """The page's content in a browser that uses every choice once."""
     with served(picture()) as address:
         return driven("choices.mjs", address)
 
 
 def listed(*names: str) -> Any:
-    """These gangs in the list, and how many are said to be there."""
+    """Return the expected list of these gangs, and the text with their number."""
     return {"gangs": list(names), "count": f"{len(names)} of 3 gangs"}
 
 

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: what it draws, what a click lights, what it asks for, and who can use it."""
+"""The page in a real Chromium: its drawing, the nodes that a click marks, its requests, and its accessibility."""
 
 import json
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from webhook.metrics import Metrics
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 NODES = 1000
 LARGEST = 600_000
-"""Bytes of the script: it is loaded once a look, most often through a port-forward."""
+"""Bytes of the script: the page loads it once, most often through a port-forward."""
 MANY = 15_246
 FIRST_DRAW = 1500
-"""Milliseconds to the picture of that many nodes, on a machine that has nothing else to do."""
+"""Milliseconds until that many nodes are drawn, on a machine without other load."""
 FRAME = 1000 / 60
 
 
@@ -50,7 +50,7 @@ APART = [
     ["node-405", "s1 / r25", "4 cpu (50 %)", "", "4", "open", "2", ""],
     ["node-410", "s1 / r25", "8 cpu (100 %)", "", "", "cordoned", "0", ""],
 ]
-"""Room that is held and room to come, in the table below the picture."""
+"""Reserved capacity and capacity that becomes free, in the table below the drawing."""
 
 
 TRIED = [pod_group("tried", 3), *(pod(f"tried-{at}", labels={GROUP: "tried"}) for at in range(3))]
@@ -119,14 +119,14 @@ def whole_node() -> list[Manifest]:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """The webhook's own application over that picture."""
+    """Serve the webhook's own application over that cluster view; yield its address."""
     with served(picture()) as address:
         yield address
 
 
 @pytest.mark.thorough
 def test_what_the_picture_says_of_the_gang_that_waits_is_what_the_planner_says() -> None:
-    """It once said of what no rack can hold that this is optimal."""
+    """A gang that no rack can hold must not be called optimal."""
     asked = job("again", pods=12, annotations={"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"})
     asked["spec"]["template"]["spec"]["containers"] = whole_node()
     client = create_app(picture(), OneToken(), Metrics()).test_client()
@@ -139,7 +139,7 @@ def test_what_the_picture_says_of_the_gang_that_waits_is_what_the_planner_says()
 
 
 def look(address: str, folder: Path) -> Any:
-    """What a browser sees."""
+    """Return the content of the page as a browser renders it."""
     tried = folder / "tried.json"
     tried.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": TRIED}))
     return driven("look.mjs", address, str(folder), str(tried))

@@ -36,7 +36,7 @@ def test_a_patch_applies_to_the_object_and_is_empty_the_second_time(
 ) -> None:
     last = {tuple(path): None for _, path, _ in edits}
     if len(last) < len(edits) or any(a[: len(b)] == b for a in last for b in last if a != b):
-        return  # an edit that another one overwrites is made again, rightly
+        return  # an edit that another edit overwrites is repeated, as it should be
     builder = edited(tree, edits)
     if builder is None:
         return

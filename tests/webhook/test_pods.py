@@ -1,4 +1,4 @@
-"""Pods at admission: who is gated, and what else becomes of them."""
+"""Pods at admission: which pods are gated, and what else admission changes."""
 
 from typing import Any
 
@@ -26,12 +26,12 @@ def unforetold(_gang: Gang, _whole: object) -> tuple[str, ...]:
 
 
 def created(manifest: Manifest, picture: StillPicture) -> Decision:
-    """What becomes of the pod where no plan is known."""
+    """Return the webhook's decision on the CREATE of a pod when no forecast is available."""
     return arriving_pods.created(manifest, picture, unforetold)
 
 
 def admitted(manifest: Manifest, picture: StillPicture = EMPTY) -> Manifest:
-    """The pod as it comes in."""
+    """Return the pod as it is stored after its admission."""
     decision = created(manifest, picture)
     assert isinstance(decision, Admitted), decision
     result: Manifest = jsonpatch.JsonPatch(decision.patch).apply(manifest)
@@ -201,7 +201,7 @@ OF_OTHERS: dict[str, dict[str, dict[str, str]]] = {
 def test_a_pod_that_another_system_may_have_waits_until_it_is_known_who_runs_here(
     listed: tuple[str, ...], asked: dict[str, dict[str, str]]
 ) -> None:
-    """A gate that is put on it now would make its gang ours for good."""
+    """If the pod got a gate now, its gang would belong to Phalanx for good."""
     with pytest.raises(Unavailable, match="which systems run in this cluster"):
         created(pod(**asked), StillPicture(synced=False, listed=listed))
     decision = created(pod(**asked), StillPicture(synced=False, listed=EVIDENCE))
@@ -241,7 +241,7 @@ def test_the_members_still_missing_of_a_gang_that_has_begun_are_gated() -> None:
 
 
 def gated(labels: dict[str, str], *, annotations: dict[str, str] | None = None, gates: Any = (GATE,)) -> Manifest:
-    """A pod as it is after its admission."""
+    """Return a pod as it is after its admission."""
     return pod(labels=labels, annotations=annotations, schedulingGates=list(gates))
 
 

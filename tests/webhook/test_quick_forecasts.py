@@ -1,4 +1,4 @@
-"""What is told at the CREATE of a pod: at once, or not at all, and never by solves that pile up."""
+"""The forecast at the CREATE of a pod comes at once or not at all. Solves never pile up."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ PLAN = "gang default/llm: 4 pods fit in r0: node-0..1, proven optimal"
 
 
 class Slow(StillPicture):
-    """A picture that is slow to show what was asked for, until it is let go."""
+    """A cluster view that blocks its answers until the test sets `gate`."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -46,7 +46,7 @@ class Slow(StillPicture):
 
 
 class Changing(StillPicture):
-    """A picture whose snapshot has a version."""
+    """A cluster view whose snapshot has a version."""
 
     version = "1"
 
@@ -56,7 +56,7 @@ class Changing(StillPicture):
 
 
 def request(count: int, minimum: int = 4) -> tuple[list[Manifest], Gang]:
-    """A gang of so many members in one rack: its objects, and how it is read."""
+    """Return a gang of so many members in one rack: its objects, and the gang read from them."""
     metadata = {"name": "llm", "namespace": "default"}
     spec = {"minMember": minimum, "required": "rack"}
     asked = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": spec}
@@ -68,7 +68,7 @@ def request(count: int, minimum: int = 4) -> tuple[list[Manifest], Gang]:
 
 @pytest.fixture(autouse=True)
 def _patient_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow machine proves the same. How long a forecast may take in a cluster is no concern of these tests."""
+    """Give the solver 600 s, so that a slow machine proves the same. These tests do not test the real time limit."""
     monkeypatch.setattr(quick_forecasts, "SOLVE_SECONDS", 600.0)
 
 
@@ -84,7 +84,7 @@ def eventually(asked: Callable[[], tuple[str, ...]], wanted: object) -> None:
 
 @contextmanager
 def letting_go(picture: Slow) -> Iterator[None]:
-    """The picture answers at the end, whatever happens."""
+    """Unblock the cluster view at the end, whatever happens."""
     try:
         yield
     finally:
@@ -136,7 +136,7 @@ def test_a_late_answer_is_told_to_the_next_that_asks_the_same() -> None:
 
 
 def remembered(metrics: Metrics) -> list[str]:
-    """How often an answer was given from memory, as the metrics say it."""
+    """Return the metric of answers from memory."""
     return [line for line in metrics.text().decode().splitlines() if 'result="remembered"' in line and "_total" in line]
 
 
@@ -166,7 +166,7 @@ def test_a_busy_solver_is_not_waited_for() -> None:
 
 
 def test_all_members_of_a_gang_are_looked_at_for_a_tenth_of_the_time_at_most() -> None:
-    """Beyond the minimum each pod would else have the gang read again, which takes the longer the larger it is."""
+    """Otherwise each pod beyond the minimum has the whole gang read again, and a larger gang takes longer to read."""
     objects, gang = request(6)
     clock, looked = ManualClock(), list[float]()
     picture, quick = StillPicture(objects, nodes=NODES), forecasts(clock)

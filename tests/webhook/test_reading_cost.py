@@ -1,4 +1,7 @@
-"""What reading all gangs costs grows with what there is, not with its square: counted in looks at the pods."""
+"""The cost of reading all gangs grows linearly with the cluster, not with its square.
+
+The cost is the number of passes over the pods.
+"""
 
 from collections.abc import Iterator
 
@@ -13,11 +16,11 @@ from gangs.sources import Sources
 from kube.objects import Pod
 
 MOST = 6
-"""Times that anybody goes through all pods."""
+"""The most passes over all pods that one reading may make."""
 
 
 class Looked(list[Pod]):
-    """Pods; it is counted how often somebody goes through them."""
+    """A list of pods that counts the passes over it."""
 
     times = 0
 
@@ -27,7 +30,7 @@ class Looked(list[Pod]):
 
 
 def running(way: Way, gangs: int) -> tuple[Sources, Looked]:
-    """So many gangs with one pod each."""
+    """Return the objects of so many gangs with one pod each, and their counted pods."""
     objects = crowd(way, gangs).objects
     jobs = (objects["batch", "Job", NAMESPACE, f"gang-{number}"] for number in range(gangs))
     pods = Looked(pod_of(pod_of_job(job, 0)) for job in jobs)

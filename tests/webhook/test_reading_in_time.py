@@ -1,4 +1,4 @@
-"""Whatever is sent to the dry run, it is read within the sender's time, and its cost grows with its length alone."""
+"""The dry run reads any input within its caller's time limit, and the cost grows linearly with the input's length."""
 
 import gc
 import time
@@ -36,13 +36,13 @@ TEXTS: dict[str, Callable[[int], bytes]] = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_reading_costs_in_proportion_to_the_length(text: Callable[[int], bytes]) -> None:
-    """Eight times the text costs 64 times as much where it is quadratic, however often it is tried."""
+    """With quadratic cost, eight times the text would take 64 times as long in every try."""
     short, long = text(2_500), text(20_000)
     assert any(_cpu(long) < 24 * max(_cpu(short), 0.005) for _ in range(6))
 
 
 def _cpu(text: bytes) -> float:
-    """Seconds of CPU; without the garbage collector, which looks at all that other tests of this process have kept."""
+    """Return the CPU seconds, without the garbage collector, which visits the objects of other tests, too."""
     gc.disable()
     try:
         started = time.thread_time()

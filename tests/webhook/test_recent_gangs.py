@@ -1,4 +1,4 @@
-"""All gangs for forecasts: read anew as long as that is cheap, and never so often that little else gets done."""
+"""All gangs for forecasts: they are read again while that is cheap, and never for most of the time."""
 
 import threading
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ MEMBERS = [pod("p", labels={"pod-group.scheduling.sigs.k8s.io": "llm"})]
 
 
 class Asked(StillPicture):
-    """A picture that counts how often it is asked for everything."""
+    """A cluster view that counts the requests for all its sources."""
 
     times = 0
 
     def sources(self) -> Sources:
-        """All that was given."""
+        """Return all given objects."""
         self.times += 1
         return super().sources()
 
@@ -69,14 +69,14 @@ def test_a_dear_one_is_kept_for_a_while_that_its_cost_decides() -> None:
 
 
 class Slow(Asked):
-    """A picture that nobody gets before he is let."""
+    """A cluster view that blocks its answers until the test sets `let`."""
 
     def __init__(self, *objects: Manifest, **more: Any) -> None:
         super().__init__(objects, **more)
         self.let = threading.Event()
 
     def sources(self) -> Sources:
-        """All that was given, in the end."""
+        """Return all given objects once `let` is set."""
         self.let.wait(60.0)
         return super().sources()
 
@@ -93,10 +93,10 @@ def test_who_has_no_time_for_a_reading_goes_without_and_the_next_one_finds_it() 
 
 def test_a_reading_that_fails_is_not_the_last_one() -> None:
     class Failing(Asked):
-        """A picture that cannot be had the first time."""
+        """A cluster view that fails at the first request."""
 
         def sources(self) -> Sources:
-            """All that was given, the second time."""
+            """Return all given objects from the second call on."""
             found = super().sources()
             if self.times == 1:
                 raise ValueError("broken")
@@ -117,7 +117,7 @@ def test_a_group_without_its_pods_is_told_what_it_waits_for_while_nobody_can_rea
 
 
 def test_the_gang_of_one_object_is_found_without_reading_the_others() -> None:
-    """What a forecast asks about its own object: the others are not read for it, whatever is wrong with them."""
+    """A forecast reads only its own object. The other objects are not read, whatever faults they have."""
     objects = [pod_group(f"g{number}", number) for number in range(5)]
     sources = Sources(objects={key_of(each): each for each in objects})
     for number, group in enumerate(objects):

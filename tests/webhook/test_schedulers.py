@@ -49,7 +49,7 @@ LEFT = {
     "kai-scheduler": {"kai", "runai"},
     "runai-scheduler": {"kai", "runai"},
 }
-"""Whose gangs are left alone where the system of that scheduler runs."""
+"""By scheduler, the dialects whose gangs are ceded where that scheduler's system runs."""
 NAMES = ("default-scheduler", *SYSTEM_OF, "volcano", "my-profile")
 
 
@@ -68,7 +68,7 @@ def webhooks_of(namespace: str) -> Manifest:
 
 
 def known(**data: str) -> Manifest:
-    """The ConfigMap; `_` in a name stands for `-`."""
+    """Return the ConfigMap of observed schedulers; a `_` in a keyword becomes a `-`."""
     metadata = {"name": "phalanx-schedulers", "namespace": "phalanx-system"}
     written = {name.replace("_", "-"): value for name, value in data.items()}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": written}
@@ -82,7 +82,7 @@ def cluster(scheduler: str, *, here: bool, objects: tuple[Manifest, ...] = ()) -
 
 
 def come(dialect: str, scheduler: str, picture: StillPicture) -> tuple[Manifest, str]:
-    """A pod as it is stored, and what its user reads."""
+    """Return a pod as it is stored after its admission, and the warnings that its user gets."""
     manifest = pod(**ASKING[dialect], schedulerName=scheduler)
     decision = created(manifest, picture, lambda *_: ())
     assert isinstance(decision, Admitted), decision
@@ -180,7 +180,7 @@ def condition(status: str, reason: str, message: str = "") -> Manifest:
 
 
 def with_status(*conditions: Manifest, released: str = "", **spec: Any) -> Pod:
-    """A pod that says this of itself; `released`: the note of its release."""
+    """Return a pod with these conditions; `released`: the note of its release."""
     made = pod("p", annotations={"phalanx.dev/released": released} if released else None, **spec)
     return msgspec.convert({**made, "status": {"conditions": list(conditions)}}, Pod)
 

@@ -163,7 +163,7 @@ MANY_CLOSED_SECONDS = 60.0
 def test_hundreds_of_connections_that_the_other_side_leaves_open_are_closed_soon(
     server: RunningServer, left_open: Callable[[RunningServer], socket.socket]
 ) -> None:
-    """Each counts as one of a thousand connections until it is closed; beyond them, nobody is let in."""
+    """Each connection counts towards the limit of a thousand until it is closed. Beyond the limit none is accepted."""
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(left_open(server)) for _ in range(MANY)]
         started = time.monotonic()
@@ -258,7 +258,7 @@ def test_the_plain_port_serves_two_paths_and_nothing_else(server: RunningServer)
 
 
 def test_it_is_alive_but_not_ready_until_the_first_whole_certificate_comes(tmp_path: Path) -> None:
-    """Each broken state of the folder is told by its reason; none of them needs a restart."""
+    """`/readyz` names the reason for each broken state of the folder. No state needs a restart."""
     now = datetime.now(UTC)
     authority = new_authority("test", now)
     names = ServerNames(("localhost",), ("127.0.0.1",))
@@ -284,7 +284,7 @@ def test_it_is_alive_but_not_ready_until_the_first_whole_certificate_comes(tmp_p
 
 
 def put(folder: Path, certificate: bytes | None, key: bytes | None) -> None:
-    """Write the pair as it is, without the parts that are None."""
+    """Write the certificate and the key, except a part that is None."""
     for name, content in (("tls.crt", certificate), ("tls.key", key)):
         if content is not None:
             (folder / name).write_bytes(content)
@@ -303,7 +303,7 @@ def test_it_is_not_ready_when_its_certificate_has_expired(tmp_path: Path) -> Non
 
 @pytest.mark.thorough
 def test_too_many_requests_at_once_are_refused_with_a_word(tmp_path: Path) -> None:
-    """Two threads, of which both sleep; three may wait; the others are told to come again."""
+    """Both of two threads sleep, and three requests may wait. The other requests are asked to try again."""
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
     answers: list[tuple[int, bytes]] = []
     with echo_server(tmp_path, threads=2, most_waiting=3) as server:

@@ -1,4 +1,4 @@
-"""`POST /v1/solve` answers what-if questions, and refuses what it does not understand."""
+"""`POST /v1/solve` answers what-if questions, and refuses parameters that it does not know."""
 
 import json
 import time
@@ -20,7 +20,7 @@ GROUP = "pod-group.scheduling.sigs.k8s.io"
 
 
 class Everybody:
-    """Lets everybody in."""
+    """An access check that allows every caller."""
 
     def access(self, token: str, verb: str, path: str) -> Access:
         """Always."""
@@ -106,7 +106,7 @@ def test_the_command_line_adds_more() -> None:
 
 
 def test_a_thousand_kinds_of_nodes_cost_what_one_kind_does() -> None:
-    """All that there are was gone through for each kind."""
+    """A solve must not go through all nodes for each kind of node."""
     nodes = [msgspec.convert(node(f"n{at}"), Node) for at in range(10_000)]
     there = snapshot_of(nodes, [])
 

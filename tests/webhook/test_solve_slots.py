@@ -1,4 +1,4 @@
-"""Whose turn it is to solve, where one solve is made at a time: nobody has it all."""
+"""The order in which callers may solve when one solve runs at a time: no caller takes all the time."""
 
 import threading
 from contextlib import suppress
@@ -10,7 +10,7 @@ from webhook.forecasts.slots import MOST_KNOWN, BusyError, SolveSlot
 
 
 def test_who_asks_again_and_again_goes_after_those_who_solved_longer_ago() -> None:
-    """Greedy is being solved and waits with one more; modest comes later."""
+    """Greedy is being solved and waits with one more request. Modest arrives later."""
     slot, order, all_came = SolveSlot(), list[str](), threading.Event()
     threads = []
 
@@ -55,7 +55,7 @@ def test_nobody_takes_all_the_places_of_those_who_wait() -> None:
 
 
 def test_admission_is_one_of_those_who_take_turns() -> None:
-    """Without a limit of its own: what waits there is the API server's."""
+    """Admission has no limit of its own, because the API server limits its waiting requests."""
     slot, over = SolveSlot(waiting=4), threading.Event()
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""Workloads of every kind that can be suspended, in a queue: lifted once for their queue, and let be for their user.
+"""Workloads of every kind that can be suspended, in a queue. The first suspension is lifted; a user's later one stays.
 
 A Job's rules are tried call by call in `tests/faults/test_suspended.py`; here every other kind has them, too.
 """
@@ -29,21 +29,21 @@ LIFTED, SUSPENDED = "was lifted when the {} was made", "is suspended by its user
 
 
 def ray_job() -> Object:
-    """One whose cluster gets its labels."""
+    """Return a RayJob, whose RayCluster gets its labels."""
     spec = {"shutdownAfterJobFinishes": True, "rayClusterSpec": ROWS["RayCluster"].spec()}
     metadata = {"name": "w", "namespace": "default", "labels": {QUEUE_NAME: "q"}}
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 
 
 def train_job() -> Object:
-    """One whose JobSet gets the labels of its spec."""
+    """Return a TrainJob, whose JobSet gets the labels of its spec."""
     spec = {"runtimeRef": {"name": "torch"}, "labels": {QUEUE_NAME: "q"}}
     metadata = {"name": "w", "namespace": "default"}
     return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": metadata, "spec": spec}
 
 
 def app_wrapper() -> Object:
-    """One that names its queue itself, and holds a Job."""
+    """Return an AppWrapper that names its own queue and contains a Job."""
     job: Object = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template()}}
     job["metadata"] = {"name": "inner", "labels": {QUEUE_NAME: "q"}}
     metadata = {"name": "w", "namespace": "default", "labels": {QUEUE_NAME: "q"}}
@@ -52,7 +52,7 @@ def app_wrapper() -> Object:
 
 
 def of_row(kind: str) -> Callable[[], Object]:
-    """Any other, which names its queue itself."""
+    """Return a workload of any other kind, which names its own queue."""
 
     def made() -> Object:
         manifest = ROWS[kind].manifest()
@@ -88,7 +88,7 @@ def nested(kind: str, value: object) -> Object:
 
 
 def manifest_of(kind: str, *, suspend: bool | None = True) -> Object:
-    """A workload in a queue as its user writes it. `suspend`: None says nothing of it."""
+    """Return a workload in a queue as its user writes it. `suspend` None: the field is absent."""
     found = SPECIAL.get(kind, of_row(kind))()
     return found if suspend is None else set_in(found, kind, suspend=suspend)
 
@@ -105,7 +105,7 @@ def set_in(manifest: Object, kind: str, *, suspend: bool) -> Object:
 
 
 def suspended(manifest: Object, kind: str) -> bool | None:
-    """What it says; None: nothing."""
+    """Return the value of the kind's suspend field; None if the manifest has none."""
     part: Any = manifest
     for step in KINDS[kind][1].split("."):
         part = part.get(step, {})
@@ -130,12 +130,12 @@ def asked(kind: str, new: Object, old: Object | None = None, manager: str = "", 
 
 
 def stored(kind: str, new: Object, old: Object | None = None, manager: str = "", *around: Object) -> Any:
-    """The workload as it comes in."""
+    """Return the workload as it is stored after its admission."""
     return jsonpatch.JsonPatch(asked(kind, new, old, manager, *around).patch).apply(deepcopy(new))
 
 
 def owns_all(manifest: Object) -> Object:
-    """What the API server notes for who has written a whole spec."""
+    """Return the managed fields that the API server notes for a manager that has written the whole spec."""
 
     def noted(part: Any) -> Object:
         return {f"f:{key}": noted(each) for key, each in part.items()} if isinstance(part, dict) else {}
@@ -144,7 +144,7 @@ def owns_all(manifest: Object) -> Object:
 
 
 def running(kind: str, *managers: tuple[str, str, Object], applied: Object | None = None) -> Any:
-    """The workload as it stands once it has been lifted. `managers`: names, operations and what they own."""
+    """Return the workload after it was resumed. `managers`: names, operations and the fields that they own."""
     found = stored(kind, manifest_of(kind))
     owners = [{"manager": name, "operation": how, "fieldsV1": fields} for name, how, fields in managers]
     found["metadata"] |= {"uid": "u", "managedFields": owners}
@@ -173,7 +173,7 @@ def test_what_its_manifest_had_for_its_queue_is_lifted_once_and_noted(kind: str,
 
 @pytest.mark.parametrize("kind", SPECIAL)
 def test_of_a_queue_and_our_keys_one_is_kept(kind: str) -> None:
-    """What its operator makes of it would be refused, with nobody there to be told."""
+    """The objects that its operator creates would be refused, and no user would see the error."""
     manifest = manifest_of(kind)
     resource = GroupVersionResource(group=KINDS[kind][0], version="v1", resource=f"{kind.lower()}s")
     for annotations, refused in (({PREFERRED: "rack"}, True), ({PREFERRED: "rack", GANG: "false"}, False), ({}, False)):
@@ -194,7 +194,7 @@ def test_one_in_no_queue_is_let_be(kind: str) -> None:
 
 
 def calls(kind: str) -> Iterator[tuple[str, str, Object, str]]:
-    """Ways to suspend one that runs: what each is, who does it, the workload before, and what he is told."""
+    """Yield the ways to suspend a running workload: a name, the field manager, the workload before, and the warning."""
     whole = owns_all(manifest_of(kind))
     only = {"f:spec": owns_all({"spec": nested(kind, value=True)["spec"]})["f:spec"]}
     said, not_said = manifest_of(kind), manifest_of(kind, suspend=False)
@@ -247,7 +247,7 @@ def test_where_kueue_runs_it_is_left_to_that(kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "maker"), [("JobSet", "TrainJob"), ("RayCluster", "RayJob")])
 def test_one_that_another_workload_made_is_suspended_by_that(kind: str, maker: str) -> None:
-    """Its operator applies what that one says, as `kubectl apply` does."""
+    """The operator of the parent applies the parent's value, as `kubectl apply` does."""
     manifest = manifest_of(kind)
     above = {**manifest_of(maker), "metadata": {"name": "above", "namespace": "default", "uid": "u"}}
     manifest["metadata"]["ownerReferences"] = [owned(above)]

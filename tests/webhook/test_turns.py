@@ -1,4 +1,7 @@
-"""Whose turn it is: threads go round the sources, and the one that asks most is refused first."""
+"""The order in which requests get threads: round-robin over the sources.
+
+The source with the most requests is refused first.
+"""
 
 import asyncio
 
@@ -8,8 +11,9 @@ from serving.turns import OverdrawnError, OverloadedError, Turns
 
 
 def played(threads: int, waiting: int, arrivals: str, most_each: int | None = None) -> tuple[str, str]:
-    """Who got a thread, in order, and who was refused, when these sources come one after the other and each keeps its
-    thread until all have come.
+    """Return the sources that got a thread, in order, and the sources that were refused.
+
+    The sources of `arrivals` come one after the other, and each keeps its thread until all have come.
     """
 
     async def play() -> tuple[str, str]:
@@ -44,7 +48,7 @@ def played(threads: int, waiting: int, arrivals: str, most_each: int | None = No
         (2, 9, "aaaab", "aaaba", ""),
         (1, 2, "aaaa", "aaa", "a"),
         (1, 2, "aaab", "aab", "a"),  # a loses the last one it has waiting
-        (1, 2, "aabb", "aab", "b"),  # nobody has more than b would have
+        (1, 2, "aabb", "aab", "b"),  # no source has more waiting than b would have
         (1, 3, "aaaabb", "aaba", "ab"),
     ],
 )

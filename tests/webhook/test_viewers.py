@@ -1,4 +1,4 @@
-"""Who waits at `/v1/changes`: strangers take no place there, and no caller takes all of them."""
+"""Requests that wait at `/v1/changes`: strangers take no place there, and no caller takes all places."""
 
 import asyncio
 import time
@@ -17,10 +17,10 @@ from webhook.serving import MOST_OF_ONE_VIEWER, MOST_VIEWERS, pool_of, pools
 
 
 class Slowly:
-    """Takes its time to say that it does not know a stranger. Whoever else asks may see all."""
+    """An access check that takes one second to reject a stranger. It allows every other token everything."""
 
     def access(self, token: str, verb: str, path: str) -> Access:
-        """What the token says itself."""
+        """Return the access that the token's own text names."""
         del verb, path
         if token.startswith("stranger"):
             time.sleep(1.0)
@@ -29,7 +29,7 @@ class Slowly:
 
 
 def application() -> Application:
-    """The webhook's, as it is served."""
+    """Return the webhook's application, as it is served."""
     return Application(create_app(StillPicture(), Slowly(), Metrics()), pools(4, 40), pool_of, ConnectionLimits())
 
 

@@ -1,7 +1,7 @@
 """The Job controller and the garbage collector: Jobs get their pods, lost pods are replaced, owned objects go.
 
-The rules are those of Kubernetes 1.37: an Indexed Job makes one pod for each index that has none that runs or waits
-(pkg/controller/job/indexed_job_utils.go); a terminating pod is replaced at once, which is the default
+The rules are those of Kubernetes 1.37. An Indexed Job makes one pod for each index that has no running or pending pod
+(pkg/controller/job/indexed_job_utils.go). It replaces a terminating pod at once, which is the default
 `podReplacementPolicy`. Dependents are deleted after their owner (background deletion). Admission is the product's own
 `as_admitted` for the Job, and the gate and the label that the webhook gives to each pod.
 """
