@@ -459,7 +459,7 @@ ROWS: Mapping[str, Row] = {
 
 
 def described() -> Object:
-    """Return a WorkloadKind as a platform team would write it, for the kind of an invented operator (`training_run`)."""
+    """Return a WorkloadKind as a platform team would write it for the kind of an invented operator (`training_run`)."""
     return {
         "apiVersion": "phalanx.dev/v1alpha1",
         "kind": "WorkloadKind",

@@ -1,4 +1,4 @@
-"""Small random clusters of pods that mind each other, as manifests: members of a set that differ, pods in their way."""
+"""Small random clusters as manifests: pods with affinity, anti-affinity, spread and ports, and unlike set members."""
 
 from collections.abc import Sequence
 from random import Random
@@ -14,7 +14,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def random_cluster(seed: int) -> Cluster:
-    """One instance; the same seed gives the same."""
+    """Return a random cluster with one gang. Equal seeds give equal clusters."""
     return _Draw(Random(f"pods {seed}")).cluster()  # noqa: S311 - instances are to be repeatable, not secret
 
 
@@ -57,7 +57,7 @@ class _Draw:
         }
 
     def template(self) -> Manifest:
-        """What some members have in common: labels, and a spec without what they ask for."""
+        """Return a template that some members share: labels, ports, and a spec without requests."""
         spec: Manifest = {}
         affinity: Manifest = {}
         if self.chance(0.25):

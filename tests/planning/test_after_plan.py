@@ -55,7 +55,7 @@ def drawn(draw: Random) -> tuple[Snapshot, list[Decision]]:
 
 
 def node_by_node(plans: list[Decision], snapshot: Snapshot) -> Snapshot:
-    """The same, every node and every pod taken anew."""
+    """Return the snapshot after these plans, with every node and every pod rebuilt: the reference for `after`."""
     new = [each for plan in plans for each in plan.assignments if not each.held]
     evicted = {f"{each.namespace}/{each.name}" for plan in plans for each in plan.evictions}
     leaving = evicted | {each.member.pod.key for each in new}

@@ -1,4 +1,4 @@
-"""Members that mind each other: spread and affinity inside the gang, checked on the finished plan.
+"""Spread and affinity between members of one gang, checked on the finished plan.
 
 s
 b0          b1

@@ -1,4 +1,4 @@
-"""What a WorkloadKind says of the objects of its kind, and the doctor after it."""
+"""The condition of a WorkloadKind about the objects of its kind, and the doctor's findings from it."""
 
 from typing import Any
 

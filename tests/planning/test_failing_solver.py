@@ -1,4 +1,4 @@
-"""What people are told when the solving processes die, every one of them: plans and noes, none of them proven."""
+"""The reports when all solver processes die: plans and rejections, none of them proven."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Workers that nobody needs are ended, but for one."""
+"""The pool ends idle workers except one."""
 
 import time
 from collections.abc import Iterator

@@ -85,7 +85,7 @@ def test_a_second_is_kept(scene: Scene) -> None:
 
 
 def answered(problem: Problem, seconds: float) -> tuple[Answer, float]:
-    """What a worker answers within the caller's limit, and how long that takes it, both in this process's own time."""
+    """Return a worker's answer within the caller's limit, and its duration in seconds of this process's cpu time."""
     began, share = time.process_time(), SOLVER_SHARE * seconds
     answer = decide(problem, Limits(seconds=share), deadline=own_time(began + share))
     if isinstance(answer, NoPlan):
@@ -95,7 +95,7 @@ def answered(problem: Problem, seconds: float) -> tuple[Answer, float]:
 
 
 def own_time(end: float) -> Deadline:
-    """When this process has worked so long."""
+    """Return the deadline at which this process has used `end` seconds of cpu time."""
     return Deadline(lambda: end - time.process_time())
 
 

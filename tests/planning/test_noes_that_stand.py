@@ -1,4 +1,4 @@
-"""A proven no that is said to stand is one for the judge who tries every way, whatever has happened to the cluster."""
+"""A cached rejection that still holds is correct: after random changes, the brute-force search finds no plan either."""
 
 import copy
 from collections import Counter

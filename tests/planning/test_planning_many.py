@@ -236,7 +236,10 @@ def test_who_is_less_compact_than_alone_is_proven_to_be_where_the_sum_cannot_be_
 def test_who_is_less_compact_than_alone_is_told_what_was_possible_where_no_sum_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same, one after the other: a takes the larger rack, b would have had it alone."""
+    """Gangs a and b are planned one after the other on one rack of two nodes and two racks of one node.
+
+    Gang a takes the larger rack. Gang b, planned alone, would get this rack.
+    """
     monkeypatch.setattr(planned_together, "SMALL", 0)
     monkeypatch.setattr(planned_together, "shared_workers", lambda: Clocked(0.0))
     first, second = scenes.solved(UNEQUAL_RACKS, gang_of("a", 2), gang_of("b", 2)).decisions
@@ -247,7 +250,7 @@ def test_who_is_less_compact_than_alone_is_told_what_was_possible_where_no_sum_i
 
 
 class Clocked:
-    """The workers, each of whose answers takes as long as one says on a clock of its own."""
+    """The workers with a clock of their own, on which each answer takes `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self.now = 0.0
@@ -255,7 +258,7 @@ class Clocked:
         self._seconds = seconds
 
     def solve(self, problem: Problem, limits: Limits) -> Answer:
-        """The real answer, in no hurry."""
+        """Record the time limit and return the real answer."""
         self.given.append(round(limits.seconds, 3))
         self.now += self._seconds
         return shared_workers().solve(problem, Limits(seconds=600.0))

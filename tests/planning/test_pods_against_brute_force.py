@@ -1,6 +1,7 @@
-"""Gangs of pods that mind each other and those that run, planned from manifests, against a judge that looks at each.
+"""Compares plans with a brute-force search, for gangs whose pods depend on each other and on running pods.
 
-`PHALANX_BRUTE_FORCE_INSTANCES` says how many there are (620 by default).
+Both read the same manifests. `pod_by_pod` is the brute-force search. The environment variable
+`PHALANX_BRUTE_FORCE_INSTANCES` is the number of instances (620 by default).
 """
 
 import copy
@@ -64,14 +65,14 @@ def decisions(cluster: Cluster, *gangs: dict[str, Any]) -> Sequence[Decision]:
 
 
 def told(cluster: Cluster, decision: Decision) -> Best:
-    """The plan's first goals, counted from where it puts whom."""
+    """Return the values of the plan's first goals, computed from its assignments and evictions."""
     nodes = {name(node): node for node in cluster.nodes}
     used = [nodes[each.node] for each in decision.assignments]
     return goals(cluster, [each.name for each in decision.evictions], used)
 
 
 def stands(cluster: Cluster, decision: Decision) -> bool:
-    """Whether every member is placed where the judge allows it."""
+    """Whether the brute-force search allows the node of every member."""
     nodes = {name(node): node for node in cluster.nodes}
     where = {each.member.pod.metadata.name: nodes[each.node] for each in decision.assignments}
     gone = [each.name for each in decision.evictions]
@@ -182,8 +183,9 @@ def test_two_gangs_of_one_priority_bear_each_other(seeds: range) -> None:
 
 
 def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
-    """What is wrong with the decisions for two gangs, the second of which was placed beside the first: it takes nobody
-    away whom the first was promised to be near to.
+    """Return the faults of the decisions for two gangs, of which the second was planned after the first.
+
+    The plan of the second gang must not evict a pod that the first gang's members have inter-pod affinity to.
     """
     nodes = {name(node): node for node in cluster.nodes}
     faults: list[str] = []
@@ -213,13 +215,13 @@ def meant(pod: Manifest, others: Sequence[Place]) -> bool:
 
 
 def promises_kept(cluster: Cluster, promised: Sequence[Place], gone: Sequence[str]) -> bool:
-    """Whether those who are yet to be bound are still near to whom they want to be, whoever comes."""
+    """Whether the affinity of each promised pod still holds without the evicted pods, whichever pods arrive."""
     stay = [(pod, at(cluster, pod)) for pod in cluster.running if name(pod) not in gone]
     return all(is_near(pod, node, [each for each in stay if each[0] is not pod]) for pod, node in promised)
 
 
 def has_place(cluster: Cluster, promised: Sequence[Place]) -> bool:
-    """Whether there is a plan that keeps what was promised to others."""
+    """Whether the gang has a plan that keeps the affinity of all promised pods."""
     low = [name(pod) for pod in cluster.running if priority(pod) < priority(cluster.members[0])]
     return any(
         promises_kept(cluster, promised, gone)
@@ -230,5 +232,5 @@ def has_place(cluster: Cluster, promised: Sequence[Place]) -> bool:
 
 
 def at_node(pod: Manifest, node: Manifest) -> Manifest:
-    """The pod as one that runs there."""
+    """Return a copy of the pod that runs on the node."""
     return {**pod, "spec": {**pod["spec"], "nodeName": name(node)}}

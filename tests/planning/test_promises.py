@@ -84,7 +84,7 @@ def test_a_victim_on_its_way_out_is_charged_no_more() -> None:
     ("promised", "least", "victims"),
     [
         ([], 2, ["web-0"]),
-        (["web-2"], 2, ["web-2"]),  # who goes in any case breaks nothing more
+        (["web-2"], 2, ["web-2"]),  # the plan in force evicts web-2 in any case, so evicting it again breaks no minimum
         (["web-2"], 1, ["web-0"]),
         (["web-1", "web-2"], 1, ["web-1"]),
     ],
@@ -122,7 +122,7 @@ def test_evictions_that_would_cut_a_gang_short_are_known(gone: set[str], beside:
         (1, ["web-0", "web-1"], [], 2),
         (0, ["web-0"], [], 1),
         (0, [], ["web-0"], 0),
-        (1, ["web-0"], ["web-0"], 0),  # the same pod for two plans
+        (1, ["web-0"], ["web-0"], 0),  # two plans evict one pod
         (1, ["web-0"], ["web-1"], 2),
         (2, ["web-0"], ["web-1"], 0),
     ],

@@ -1,7 +1,7 @@
-"""Gangs of several priorities, planned in one go and over several rounds, against an accounting of its own of all that
-is evicted: no budget is overdrawn, and every running gang keeps what it needs or goes whole.
+"""Evictions overdraw no budget, and every running gang keeps its minimums or is evicted as a whole.
 
-`PHALANX_PROTECTION_INSTANCES` says how many (100).
+Gangs of several priorities are planned in one request and over several reconciles. `protected_pods` checks all their
+evictions independently. The environment variable `PHALANX_PROTECTION_INSTANCES` is the number of instances (100).
 """
 
 import os
@@ -49,7 +49,7 @@ def test_no_budget_is_overdrawn_and_no_gang_is_cut_short(seeds: range, rounds: i
 
 @cache
 def evicting() -> Counter[int]:
-    """How many plans of an instance evict somebody."""
+    """Return, for each number of evicting plans, how many instances have this number."""
     plans = (in_rounds(seed, ROUNDS)[1] for seed in range(INSTANCES))
     return Counter(sum(bool(each.evictions) for each in found) for found in plans)
 
@@ -61,7 +61,7 @@ def test_several_plans_evict_often_enough() -> None:
 
 
 def without_sets(gang: Gang, _: PodSet | None) -> running.RunningGang:
-    """A gang of which only the whole number counts."""
+    """Return a running gang with its total minimum only, without the minimums of its sets."""
     return running.RunningGang(gang.key, gang.min_member)
 
 

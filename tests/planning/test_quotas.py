@@ -1,4 +1,4 @@
-"""What gangs of a queue may have: flavors in order, quotas with what is used, lent and borrowed."""
+"""The quota of gangs in queues: flavors in order, and quotas minus usage, with lending and borrowing."""
 
 import random
 from collections import Counter
@@ -114,7 +114,7 @@ ONE_BY_ONE = replace(pool(blue="8"), strict=True)
 
 
 def in_line(*gangs: Gang) -> dict[str, str]:
-    """What is said of each gang when all are planned."""
+    """Plan all gangs, and return by name the outcome of each gang with a plan and the message of every other gang."""
     there = snapshot(*(member.pod for each in gangs for member in each.members if member.pod.spec.node_name))
     decisions = plan_all(gangs, there, [RACK], PlanningOptions(usage=usage_of(gangs, there)))
     return {each.key.name: each.outcome.value if each.assignments else each.message for each in decisions}
@@ -209,13 +209,13 @@ def test_a_running_gang_is_charged_to_the_flavor_of_its_plan_and_not_to_the_one_
 
 
 def seat(name: str) -> Pod:
-    """A pod of the gang old that its workload will still make."""
+    """An expected pod of the gang `old`: its workload will still create it."""
     meta = ObjectMeta(name=name, namespace="ns", uid=seat_uid("w", "main", name))
     return msgspec.structs.replace(pod(name), metadata=meta)
 
 
 def placeholder(name: str, on: str) -> Pod:
-    """What holds the room of such a pod."""
+    """Return the placeholder that reserves capacity on a node for the expected pod `name` (`seat`)."""
     held = {HELD_FOR: f"ns/{name}", HELD_FOR_GANG: "q/ns/old", SEAT: seat_uid("w", "main", name)}
     meta = ObjectMeta(
         name=f"p-{name}", namespace=SYSTEM_NAMESPACE, uid=f"p-{name}", labels={PLACEHOLDER: "true"}, annotations=held
@@ -224,7 +224,7 @@ def placeholder(name: str, on: str) -> Pod:
 
 
 def nominated(name: str, on: str) -> Pod:
-    """A pod for which room is held."""
+    """A pod with a nomination for a node."""
     return msgspec.structs.replace(pod(name), status=PodStatus(nominated_node_name=on))
 
 

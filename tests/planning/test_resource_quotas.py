@@ -1,4 +1,4 @@
-"""Pods that are to come, and the ResourceQuotas of their namespace: a table of quotas, and what a gang is told."""
+"""Expected pods and the ResourceQuotas of their namespace: a table of quotas and the messages for a gang."""
 
 from dataclasses import replace
 from typing import Any
@@ -131,7 +131,7 @@ def holding(number: int, namespace: str = "ns", other: str = "other") -> Pod:
 
 
 def made_by_us(number: int) -> Pod:
-    """The placeholder of which the same is said, as the controller writes it and the API server gives it back."""
+    """The placeholder that `holding` describes, as the controller writes it and the API server returns it."""
     seat = pod(f"other-{number}", seat_uid("other", "main", f"other-{number}"))
     manifest = placeholder_manifest(GangKey("phalanx", "ns", "other"), seat)
     manifest["metadata"] |= {"namespace": SYSTEM_NAMESPACE, "uid": f"uid-{number}"}
@@ -140,7 +140,7 @@ def made_by_us(number: int) -> Pod:
 
 
 def beside(*pods: Pod, hard: str = "6", used: str = "2", of: str = "pods") -> Snapshot:
-    """A node with these pods, and a quota of pods, or of something else."""
+    """Return a snapshot of one node with these pods, and one quota of the resource `of`."""
     meta = ObjectMeta(name="n", labels={"kubernetes.io/hostname": "n"})
     node = Node(metadata=meta, status=NodeStatus(allocatable={"cpu": "80", "gpu.io/a": "80", "pods": "90"}))
     return snapshot_of([node], pods, gate=GATE, quotas=[quota({of: hard}, {of: used})])
