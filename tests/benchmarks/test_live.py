@@ -1,4 +1,4 @@
-"""What the live benchmark asks of a cluster, and how it counts what programs use."""
+"""The objects that the live benchmark requests from a cluster, and its measurement of programs' resource usage."""
 
 import os
 import time

@@ -64,7 +64,7 @@ def _joint(seed: int) -> Several:
 
 
 def _values(joint: Several, whole: Problem) -> tuple[int, ...]:
-    """What the solver's joint plan comes to, counted from where the members are."""
+    """Return the goal values of the solver's joint plan, computed from the nodes of the members."""
     answer = solve_joint(whole, Limits())
     assert answer.proof is Proof.OPTIMAL
     keys = {whole.victims[each].key for share in answer.shares if share is not None for each in share.victims}

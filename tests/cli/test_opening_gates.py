@@ -1,4 +1,4 @@
-"""What `phalanx uninstall` does with gated pods: a real API server that seems not to forget the webhook at once."""
+"""`phalanx uninstall` opens the gates of pods on a real API server that still calls the removed webhook for a moment."""
 
 import time
 from types import SimpleNamespace

@@ -1,6 +1,6 @@
 """`phalanx solve` on the files of every scenario, act by act: the same pods on the same nodes as on a cluster.
 
-What an act has placed runs in the next one, as it would on a cluster: a plan becomes pods that have their nodes.
+The pods that one act places run in the next act, as on a cluster: each plan becomes pods bound to their nodes.
 """
 
 import fnmatch
@@ -27,14 +27,14 @@ PLACED, NOT_PLACED = 0, 3
 
 
 class Cluster:
-    """What has been applied so far, and the pods of plans as they run."""
+    """The objects applied so far, and the running pods of the plans so far."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.applied: dict[ObjectKey, Manifest] = {}
 
     def do(self, act: Act) -> None:
-        """Delete and apply what the act does."""
+        """Delete and apply the objects that the act deletes and applies."""
         for each in act.delete:
             self._delete([key for key in self.applied if self._meant(each, key)])
         for name in act.apply:

@@ -1,4 +1,4 @@
-"""What an option's help promises is what the server does that is told nothing."""
+"""The default in an option's help is the default of the server."""
 
 import subprocess
 import sys

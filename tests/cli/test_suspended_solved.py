@@ -17,13 +17,13 @@ FOLDER = Path(__file__).parents[2] / "examples" / "workloads"
 FIELDS = {kind.lower(): row.suspended_at for (group, kind), row in WORKLOADS.items() if group != "batch.volcano.sh"}
 KINDS = sorted(path.stem for path in FOLDER.glob("*.yaml") if FIELDS.get(path.stem) and path.stem != "trainjob")
 NOTHING_MADE = ("appwrapper", "rayjob")
-"""Of which the object that is the gang is made when they are resumed."""
+"""Kinds whose child workload, the gang, is created only when they are resumed."""
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_other_kind = pytest.mark.parametrize("kind", [each for each in KINDS if each not in NOTHING_MADE])
 
 
 def suspended(kind: str, **metadata: Any) -> dict[str, Any]:
-    """The example of the kind, in a queue and suspended."""
+    """Return the example of the kind, suspended and in a queue."""
     found: dict[str, Any] = yaml.safe_load((FOLDER / f"{kind}.yaml").read_text())
     found["metadata"] = {"name": found["metadata"]["name"], "labels": {QUEUE_NAME: "q"}, **metadata}
     *way, last = FIELDS[kind].split(".")

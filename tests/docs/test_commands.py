@@ -1,4 +1,4 @@
-"""What the pages show is what comes out: their commands, played; their manifests, as they are in the examples."""
+"""The pages show the real output of their commands, and their manifests equal the manifests of the examples."""
 
 import re
 import shlex
@@ -54,9 +54,9 @@ SH_BLOCKS: dict[str, str] = {
     "source .venv/bin/activate": "needs a shell of a person's own",
     "source <(phalanx completion bash)": "tests/cli/test_terminal_texts.py",
 }
-"""How each command in a block of `sh` begins, and the test that runs the like of it, or what it needs that no test has.
+"""By beginning of a command in a block of `sh`: the test that runs a similar command, or the reason why no test can.
 
-What can be played as it is written stands in a block of `console`, and is.
+A command that can run as it is written belongs in a block of `console`. Tests run all commands of these blocks.
 """
 
 
@@ -67,7 +67,7 @@ def test_the_commands_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -
 
 
 def written() -> list[Path]:
-    """The pages that tell people what to type."""
+    """Return the pages that show commands to type."""
     return [page for folder in WRITTEN_FOLDERS for page in sorted((DOCS / folder).glob("*.md"))]
 
 

@@ -24,7 +24,7 @@ def texts() -> frozenset[str]:
 
 
 def _texts() -> Iterator[str]:
-    """What is filled in stands as `…`."""
+    """Yield all string literals of the code. `…` replaces each formatted value."""
     for package in (*PACKAGES, *EXPECTING):
         for path in (ROOT / package).rglob("*.py"):
             for each in ast.walk(ast.parse(path.read_text())):
@@ -35,7 +35,7 @@ def _texts() -> Iterator[str]:
 
 
 def said(heading: str) -> bool:
-    """Whether one text of the code has all the heading's words in their order, what stands for names left out."""
+    """Whether one text of the code has all the heading's words in order. `…` in the heading stands for names."""
     parts = [re.escape(part.strip()) for part in heading.split("…") if len(part.strip()) > 1]
     pattern = re.compile(".*".join(parts), re.DOTALL)
     return any(pattern.search(text) for text in texts())

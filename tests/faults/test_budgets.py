@@ -66,7 +66,7 @@ GONE = {"web-9": "2026-01-01T00:00:00Z"}
         # an eviction that was accepted is charged already: its pod goes in any case, and no other may
         ({"disruptionsAllowed": 0, "disruptedPods": GOING}, 1, ["Placed", "Unplaceable"]),
         ({"disruptedPods": GOING}, 1, ["Placed", "Unplaceable"]),
-        # one that is gone has made its room, and takes nothing off what its budget allows now
+        # an evicted pod that does not exist any more has freed its capacity and does not lower `disruptionsAllowed`
         ({"disruptionsAllowed": 1, "disruptedPods": GONE}, 1, ["Placed", "Unplaceable"]),
     ],
 )

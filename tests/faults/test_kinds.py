@@ -1,7 +1,7 @@
 """Workloads of every kind whose pods ask for gangs: one gang, a refusal that helps, or a warning that is exact.
 
-It was: keys on the template of a StatefulSet, a Deployment or a PyTorchJob made every pod a gang of one, so that a
-required level held for each alone and four pods lay in two super nodes.
+Keys on the template of a StatefulSet, a Deployment or a PyTorchJob must not make every pod a gang of one. A required
+level would then hold for each pod alone, and four pods could run in two super nodes.
 """
 
 import random

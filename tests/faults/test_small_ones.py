@@ -82,7 +82,7 @@ default/g  Unplaceable  infeasible
 
 
 def test_a_gang_of_no_number_is_refused() -> None:
-    """Though its pods exist: how many are still to come nobody knows."""
+    """The gang is refused although its pods exist, because the number of expected pods is unknown."""
     problem = (
         "Gang default/g: spec.minMember: is not set, and there are no podSets: the gang has no number; write how many "
         "pods must start together, or spec.podSets with the count of each set"

@@ -1,6 +1,6 @@
-"""An API server says 429 for several reasons: only one of them is a disruption budget.
+"""An API server answers 429 for several reasons, of which a disruption budget is only one.
 
-What was refused for its time alone comes again, not before the time that the server asks for.
+A request that the server throttled is retried, but not before the time that the server asks for.
 """
 
 import json

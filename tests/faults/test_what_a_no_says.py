@@ -1,4 +1,4 @@
-"""A no names its own ground: what the user wrote is told as that, and what Phalanx laid down itself as what it is."""
+"""A rejection names its reason, and distinguishes constraints of the user from rules that Phalanx adds itself."""
 
 from pathlib import Path
 

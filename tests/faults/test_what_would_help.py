@@ -1,4 +1,4 @@
-"""The changes that a no names do help: a label that a node lacks is named, room only where the members may use it."""
+"""The changes that a rejection names do help: it names missing labels, and capacity only where members may use it."""
 
 from pathlib import Path
 

@@ -50,13 +50,13 @@ def counts(gang: Gang) -> dict[str, int]:
 
 
 def said(row: Row, manifest: Object) -> list[str]:
-    """What a workload is refused for."""
+    """Return the faults for which admission refuses a workload."""
     del row
     return [str(each) for each in review(manifest, Sources())[0]]
 
 
 def put(manifest: Object, part: Any) -> Object:
-    """The workload with more in its spec."""
+    """Return a copy of the workload with more fields in its spec."""
     return {**manifest, "spec": {**manifest["spec"], **part}}
 
 
@@ -213,7 +213,7 @@ def test_replicas_that_are_no_number_are_one_clear_fault(row: Row) -> None:
 
 
 def _wrong(row: Row, key: str, value: Any) -> list[list[str]]:
-    """What is said of the workload with each of its numbers of that name wrong in turn."""
+    """Return the faults of the workload for each of its numeric fields named `key`, set to `value` one at a time."""
     answers = []
     for position in range(len(list(_numbers(row.manifest(), key)))):
         manifest = row.manifest(gang="true")
@@ -320,7 +320,10 @@ def test_of_one_that_makes_later_pods_when_earlier_ones_run_these_are_members_be
 
 @pytest.mark.parametrize("name", ["OrderedReady", "LeaderReady"])
 def test_more_pods_to_come_than_room_is_held_for_are_refused(name: str) -> None:
-    """Nobody has to make them, and whoever reads the gang reads each; groups that are gangs count one by one."""
+    """A manifest costs its author nothing, but every reading of the gang reads each expected pod.
+
+    Groups that are gangs of their own count one by one.
+    """
     kind, part, _ = IN_TURN[name]
     manifest = put(ROWS[kind].manifest(gang="true"), part)
     spec = manifest["spec"]
@@ -335,7 +338,7 @@ def test_more_pods_to_come_than_room_is_held_for_are_refused(name: str) -> None:
 
 
 def test_a_gang_that_is_scaled_stays_readable_while_what_is_to_come_is_not_too_much() -> None:
-    """Nobody is asked about a scale, and a gang that cannot be read loses the room that is held for it."""
+    """Admission does not review a scale, and a gang that cannot be read loses its reserved capacity."""
     manifest = put(admitted(ROWS["StatefulSet"], gang="true"), {"podManagementPolicy": "OrderedReady"})
     pods = list(ROWS["StatefulSet"].pods(manifest))
     manifest["spec"]["replicas"] = 2_048 + len(pods)
@@ -460,14 +463,14 @@ def test_wishes_on_a_template_are_told_where_to_write_them() -> None:
 
 
 def test_one_without_a_pod_template_is_told_that_it_asks_for_nothing() -> None:
-    """It was told that it came too late."""
+    """The message must not claim that the annotation came too late."""
     manifest: Any = {**ROWS["JobSet"].manifest(gang="true"), "spec": {}}
     (told,) = review(manifest, Sources())[1]
     assert told.text == "asks for nothing: the JobSet has no pod template"
 
 
 def test_pods_to_come_are_the_same_spec_in_the_next_reading_unless_it_says_something_else() -> None:
-    """Who compares the thousands of members of two readings does not look into each."""
+    """A comparison of two readings with thousands of members then compares object identities only."""
     row = ROWS["StatefulSet"]
     manifest = put(admitted(row, gang="true"), {"podManagementPolicy": "OrderedReady"})
 

@@ -248,7 +248,7 @@ def test_workloads_that_ask_for_nothing_are_not_kept() -> None:
 
 
 def solved(tmp_path: Path, *objects: Object) -> str:
-    """What `phalanx solve -f` prints."""
+    """Return the output of `phalanx solve -f` for these objects and two nodes of 8 cpu."""
     nodes = [
         {
             "apiVersion": "v1",

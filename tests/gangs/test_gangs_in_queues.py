@@ -173,7 +173,7 @@ def test_each_namespace_has_the_queue_of_its_own() -> None:
     }
 
 
-# What its pods and their workloads say of a queue
+# The queue that a gang's pods and their workloads name
 
 
 def test_a_queue_that_its_pods_name_too_is_charged_once() -> None:
@@ -380,7 +380,7 @@ def test_a_pod_in_another_queue_is_refused_as_it_arrives() -> None:
     assert ['"z" differs from "q"' in str(each) for each in refused] == [True]
 
 
-# What is changed later
+# Changes of the queue after the creation
 
 MOVES = {
     "to another queue": ({"queue": "q"}, {"queue": "z"}, "in queue q and cannot go on in queue z"),
@@ -391,7 +391,7 @@ MOVES = {
 
 
 def moved(before: dict[str, Any], after: dict[str, Any], around: str, *pods: Pod) -> str:
-    """What is said when a Gang is changed; "" where it may be."""
+    """Return the message that refuses a change of a Gang; empty if the change is allowed."""
     (old,), (new,) = documents(gang(**before)), documents(gang(**after))
     there = Sources(pods, sources(around, gang(**before)).objects) if around else Sources(pods)
     match checked(new, old, there, lambda _: ()):

@@ -86,12 +86,12 @@ def stored(manifest: Object) -> Any:
 
 
 def faults(manifest: Object, *others: Object) -> list[str]:
-    """What it is refused for."""
+    """Return the faults for which admission refuses the workload."""
     return [str(each) for each in review(manifest, around(*others))[0]]
 
 
 def gang_of(row: Row, manifest: Object, missing: int = 0) -> Gang:
-    """The gang of the pods that its operator makes of it; the last ones may be missing."""
+    """Return the gang of the pods that the operator creates, without the last `missing` pods."""
     pods = [pod_of(each) for each in row.pods(manifest)]
     jobs = row.jobs(manifest) if row.jobs else ()
     standing = around(manifest, *(stored(each) for each in jobs))

@@ -1,4 +1,4 @@
-"""What is easily overlooked in a workload that asks to be a gang, and what is told of it."""
+"""Common oversights in workloads that ask to be a gang, and the messages about them."""
 
 from typing import Any
 
@@ -26,7 +26,10 @@ def asking(kind: str, **spec: Any) -> Any:
 
 
 def told(manifest: Object, *around: Object) -> list[str]:
-    """What is told of it in all, and no word twice; but that it waits for a topology, which is not here."""
+    """Return all messages about the workload, and check that no message occurs twice.
+
+    The message that it waits for a Topology is left out: these tests have none.
+    """
     sources = Sources(objects={key_of(each): each for each in around})
     faults, advice = review(manifest, sources)
     found = [str(each) for each in (*faults, *advice, *typos_of(manifest, sources, (*faults, *advice)))]

@@ -1,4 +1,4 @@
-"""Wrong requests in our own dialect that need more to be told than a table row."""
+"""Invalid requests in Phalanx's own dialect that a row of the refusal tables cannot express."""
 
 import pytest
 from refusal_cases import Case, cases, sources_of

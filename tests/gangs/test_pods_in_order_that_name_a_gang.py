@@ -1,5 +1,7 @@
-"""Workloads that make pods only when others of theirs run, whose pods name a gang themselves: nobody holds room for
-those to come, so that only what is made at once is planned before it exists.
+"""Workloads that create pods in order, and whose pods name a gang themselves.
+
+The controller reserves no capacity for the later pods of such a workload. Only the pods that the workload creates at
+once are planned before they exist.
 
     StatefulSet  w-0 ──runs──► w-1 ──runs──► w-2 ──runs──► w-3
     MPIJob       three workers ──ready──► launcher
@@ -36,7 +38,7 @@ ORDER: dict[str, tuple[Object, tuple[str, ...]]] = {
     "JobSet": ({"startupPolicy": {"startupPolicyOrder": "InOrder"}}, ("w-driver-0-0",)),
     "SparkApplication": ({}, ("w-driver",)),
 }
-"""What has each make pods in order, and those that it makes at once."""
+"""By kind: the spec fields that make it create pods in order, and the names of the pods that it creates at once."""
 
 
 def workload(kind: str, keys: str) -> Object:

@@ -23,7 +23,7 @@ from webhook.admission.reviews import Admitted
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 MARKED = ("JobSet", "MPIJob", "LeaderWorkerSet")
-"""Those whose pods others make for them."""
+"""Kinds whose pods are created through child objects."""
 TOGETHER = ("StatefulSet", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "RayCluster", *MARKED)
 every_kind = pytest.mark.parametrize("row", [ROWS[kind] for kind in TOGETHER], ids=TOGETHER)
 
@@ -36,18 +36,18 @@ def queued(row: Row, *, place: str = "labels") -> Any:
 
 
 def admitted(row: Row, manifest: Object | None = None) -> Any:
-    """It as it is stored."""
+    """Return the workload as it is stored after admission; None: the workload of `queued`."""
     return as_admitted(queued(row) if manifest is None else manifest, Sources())
 
 
 def said(manifest: Object, *, exists: bool = False) -> tuple[list[str], list[str]]:
-    """What it is refused for, and what is told."""
+    """Return the faults for which admission refuses the workload, and the warnings about it."""
     faults, advice = review(manifest, Sources(), exists=exists)
     return [str(each) for each in faults], [str(each) for each in advice]
 
 
 def written(manifest: Object) -> Iterator[Any]:
-    """The templates of a workload, as they can be written."""
+    """Yield the pod templates of a workload, as mutable parts of its manifest."""
     for each in templates(manifest):
         part: Any = manifest
         for step in each.way:

@@ -85,13 +85,13 @@ def asking(way: str, value: str = "false") -> Object:
 
 
 def told(gang: Gang) -> str:
-    """What its gang waits for."""
+    """Return the message of a gang that waits; empty if the gang can be planned."""
     decision = waiting(gang, Snapshot(), ())
     return "" if decision is None else decision.message
 
 
 def message(way: str, by: str, instead: str) -> str:
-    """What is said of such a gang."""
+    """Return the expected message of a gang whose workload creates pods in order without reserved capacity."""
     kind, _, _, missing, at_once = WAYS[way]
     return (
         f"waits for {missing}; {kind} default/w makes pods only when others of it run, and no room is held for them, "
@@ -100,7 +100,7 @@ def message(way: str, by: str, instead: str) -> str:
 
 
 def first_pods(way: str) -> Sources:
-    """The workload and the pods that are made before any runs."""
+    """Return the workload and the pods that it creates before any of its pods runs."""
     manifest = asking(way)
     return expanded(Sources(objects={key_of(manifest): manifest}))[0]
 

@@ -174,7 +174,7 @@ def test_a_topology_that_a_template_alone_names_is_not_passed_by() -> None:
 
 
 def test_no_replica_needs_no_pod() -> None:
-    """The gang waited for two pods that nobody makes."""
+    """The gang must not wait for two pods that the operator does not create."""
     driver, nodes = sets_of(jobs({LEAST: "2"}, replicas=0)).values()
     assert (driver.min_count, nodes.count, nodes.min_count) == (1, 0, 0)
 

@@ -15,7 +15,7 @@ UNKNOWN = "is not known, so that it asks for nothing"
 
 
 def told(kind: str, metadata: dict[str, Any]) -> list[str]:
-    """What is said of a pod, or of another workload with this pod template."""
+    """Return the messages about a pod with this metadata, or about a workload whose pod template has it."""
     named = {"name": "a", "namespace": "default"}
     if kind == "Pod":
         written = {"apiVersion": "v1", "kind": "Pod", "metadata": {**named, **metadata}}

@@ -204,7 +204,7 @@ MEMORY: dict[str, tuple[Object, tuple[str, str]]] = {
         ("1433Mi", "2648Mi"),
     ),
 }
-"""What is said of memory in `sparkConf` and beside it: what the driver asks for, and an executor."""
+"""By case: memory settings in `sparkConf` and in the spec, and the resulting requests of the driver and an executor."""
 
 
 @pytest.mark.parametrize(("more", "asked"), MEMORY.values(), ids=MEMORY)

@@ -1,8 +1,8 @@
 """The image: what is in it, and both servers run from it, on a control plane, with what the manifests grant them.
 
-Without a container runtime it is what the Dockerfile's own steps leave in a clean directory. `make test-image` builds
-the image and has the same tests look at that one (`PHALANX_IMAGE` names its archive): in containers then, whose user,
-mounts, limits and root that nobody may write are those of the manifests.
+Without a container runtime, the tests use the result of the Dockerfile's steps in a clean directory. `make test-image`
+builds the image and runs the same tests on it (`PHALANX_IMAGE` names its archive). They then run in containers whose
+user, mounts, limits and read-only root file system are those of the manifests.
 """
 
 import json
@@ -71,7 +71,7 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def readable(folder: Path) -> None:
-    """Let everybody read a folder, and get there."""
+    """Make a folder and its files readable by every user, and its parent folders in the temporary folder passable."""
     for each in [folder, *folder.rglob("*")]:
         each.chmod(0o755 if each.is_dir() else 0o644)
     for above in folder.parents:
@@ -80,14 +80,14 @@ def readable(folder: Path) -> None:
 
 
 def run(command: list[str]) -> str:
-    """What a command prints; it succeeds."""
+    """Run a command, check that it succeeds, and return its standard output."""
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
 
 
 def files_of(image: Image | Bundle) -> dict[Path, int]:
-    """Every file of ours, and when it was changed last."""
+    """Return every file that the image adds, with its time of last modification in nanoseconds."""
     return {each: each.lstat().st_mtime_ns for each in (image.root / "venv").rglob("*")}
 
 
@@ -123,7 +123,7 @@ def test_it_holds_every_file_of_the_packages_it_has(image: Image | Bundle) -> No
 
 
 def test_its_lists_of_installed_files_are_true(image: Image | Bundle) -> None:
-    """Scanners compare them, and uninstalling goes by them."""
+    """Scanners compare the lists of installed files with the files, and an uninstallation removes the listed files."""
     for each in distributions(path=[str(packages_of(image))]):
         missing = [str(file) for file in each.files or () if not Path(str(each.locate_file(file))).exists()]
         assert missing == [], each.name

@@ -63,7 +63,7 @@ def programs(tmp_path: Path) -> dict[str, str]:
     (folder / "kubectl-krew").symlink_to(checker("krew"))
     path = os.pathsep.join((str(folder), os.environ["PATH"]))
     homes = {"HOME": str(tmp_path / "home"), "KREW_ROOT": str(tmp_path / "krew")}
-    return {**os.environ, "PATH": path, **homes, "PIP_COMPILE": "0"}  # what is run twice need not all be compiled
+    return {**os.environ, "PATH": path, **homes, "PIP_COMPILE": "0"}  # no bytecode: each program runs only twice
 
 
 @pytest.mark.controlplane

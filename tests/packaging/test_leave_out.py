@@ -1,4 +1,4 @@
-"""What is left out of the image is in no list of installed files either; a rule that fits nothing is told."""
+"""Files that the image omits are not in any list of installed files, and a rule without a match is reported."""
 
 import re
 from importlib.metadata import distributions

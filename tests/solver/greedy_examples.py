@@ -1,7 +1,7 @@
-"""What a greedy scheduler answers and what is best, side by side, as a row of a table.
+"""Examples that compare the plan of a greedy scheduler with the best plan, as rows of a table.
 
-Two plans are the same here if they are equal up to the names of alike nodes: if some renaming of domains and nodes that
-leaves the cluster as it is makes one the other, members of one set that ask for the same being alike as well.
+Two plans are equal if a symmetry of the cluster maps one to the other. A symmetry renames domains and nodes and leaves
+the cluster unchanged. Members of one set with equal requests are interchangeable as well.
 """
 
 import re
@@ -54,7 +54,10 @@ class Example:
 
 
 def hold(example: Example) -> None:
-    """The solver proves the best plan, or the no; what greedy does instead is worse, or breaks a rule."""
+    """Check that the solver proves the example's best plan or its infeasibility.
+
+    The greedy plan, if the example has one, must be worse or break a constraint.
+    """
     problem = example.problem
     if example.best is None:
         refused(problem)
@@ -131,7 +134,7 @@ def _outline(problem: Problem, plan: Outcome) -> object:
 
 
 def _likeness(problem: Problem, node: int, victims: Sequence[int]) -> tuple[object, ...]:
-    """What tells a node from others, its name apart, and who goes from there."""
+    """Return all attributes that distinguish a node from others, without its name, and its victims in the plan."""
     at = problem.nodes[node]
     return (
         at.free,

@@ -153,7 +153,7 @@ def _side_by_side(
 
 
 class Plan(NamedTuple):
-    """What a goal looks at."""
+    """The input of a goal: the plans of all gangs and the victims."""
 
     worlds: Worlds
     rows: tuple[Rows, ...]
@@ -210,7 +210,7 @@ def _waste(plan: Plan, world: World, outcome: Outcome, depth: int) -> Iterator[t
 
 
 def _room_left(plan: Plan, world: World, level: int, domain: tuple[str, ...]) -> int:
-    """What all gangs leave on the nodes where this one may run."""
+    """Return the waste of one gang in a domain: the scarcest resource that all gangs leave on the nodes it may use."""
     everybody, problem, scarce = plan.worlds.all, plan.worlds.all.problem, plan.worlds.all.scarce
     left = 0
     for node in sorted(world.usable if plan.victims else world.unhindered):
@@ -259,16 +259,16 @@ def best_together(joint: Several, leaving_out: str = "") -> Whole:
 
 
 def _placeable(joint: Several) -> list[int]:
-    """All gangs if they have places together, whoever is evicted.
+    """Return all gangs if they are feasible together, with any evictions.
 
-    Else, in their order, each gang that has a place beside the gangs that have one.
+    Otherwise add the gangs in their order: each gang that is feasible together with the gangs added before.
     """
     everybody = list(range(len(joint.gangs)))
     if _have_places(joint, everybody):
         return everybody
     placed: list[int] = []
     before: list[int] | None = None
-    while placed != before:  # a gang that needs a later one near it is asked again once that has a place
+    while placed != before:  # a gang with affinity to a later gang is tried again when the later gang is placed
         before = placed
         for gang in everybody:
             if gang not in placed and _have_places(joint, sorted([*placed, gang])):

@@ -48,7 +48,7 @@ GANGS = (
     ((4,), (1,)),
     ((4,), (3,)),
 )
-"""The same for each of several gangs."""
+"""The number of members in each set, for each gang of a joint problem."""
 PAIR = 2
 MANY = 8
 NESTED = ((8, 4, 2), (8, 4, 2), (8, 2, 2), (4, 4, 2), (4, 2, 2))
@@ -57,7 +57,7 @@ PATHS = (("b0", "r0"), ("b0", "r0"), ("b0", "r1"), ("b1", "r0"), ("b1", "r1"))
 
 
 def random_problem(seed: int) -> Problem:
-    """One instance; the same seed gives the same."""
+    """Return a random problem of one gang. Equal seeds give equal problems."""
     return _Draw(Random(seed)).problem()  # noqa: S311 - instances are to be repeatable, not secret
 
 
@@ -118,7 +118,7 @@ class _Draw:
         return tuple(replace(each, victims=everybody, victim_gangs=gangs, budgets=budgets) for each in drawn)
 
     def gang(self, nodes: tuple[Node, ...], sizes: tuple[int, ...], victims: tuple[Victim, ...]) -> Problem:
-        """One of several, as they can be planned together."""
+        """Draw one gang, with nodes and victims that all gangs of a joint problem share."""
         shapes = self.shapes(nodes)
         sets = tuple(self.pod_set(number, size, shapes, nodes) for number, size in enumerate(sizes))
         members = sum(sizes)
@@ -198,13 +198,13 @@ class _Draw:
         return Node(f"n{number}", path, free, leaving)
 
     def shapes(self, nodes: tuple[Node, ...]) -> tuple[Shape, ...]:
-        """Some that differ, or are told apart only by who keeps off whom."""
+        """Draw one to three shapes. Some are equal and differ only in their exclusions and separations."""
         first = self.shape(nodes)
         others = self.random.choice((0, 0, 1, 1, 2))
         return (first, *(first if self.chance(0.35) else self.shape(nodes) for _ in range(others)))
 
     def some(self, shapes: tuple[Shape, ...]) -> tuple[int, ...]:
-        """The positions of one or more of them."""
+        """Return the positions of one or more of the shapes."""
         return tuple(sorted(self.random.sample(range(len(shapes)), self.random.randint(1, len(shapes)))))
 
     def shape(self, nodes: tuple[Node, ...]) -> Shape:
@@ -280,7 +280,7 @@ class _Draw:
     def affinities(
         self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...], victims: tuple[Victim, ...]
     ) -> tuple[Affinity, ...]:
-        """Members that want to be near each other, near others of the gang, or near somebody who may go."""
+        """Draw affinities: of members to each other, to other members of the gang, or to possible victims."""
         if not self.chance(0.3):
             return ()
         chosen, themselves = self.some(shapes), self.chance(0.6)
@@ -365,7 +365,7 @@ class _Draw:
 
 
 class _Between:
-    """What gangs that are planned together have beside their own rules: each kind in some of the instances."""
+    """Draws the rules between gangs that are planned together. Each kind of rule occurs in some of the instances."""
 
     def __init__(self, random: Random, gangs: tuple[Problem, ...]) -> None:
         self.random = random
@@ -459,7 +459,10 @@ class _Between:
         return QuotaShare(None, quota, self.random.choice((0, 0, quota, quota // 2)), used=used)
 
     def tree(self, queues: list[QuotaShare]) -> list[QuotaShare]:
-        """Some of the queues in a cohort that is itself in the topmost one, the others in that; or all in that."""
+        """Put the queues into a tree of cohorts.
+
+        Either all queues are in the top cohort, or some of them are in an inner cohort below the top cohort.
+        """
         inner = len(queues) if self.chance(0.4) else None
         top = len(queues) + (inner is not None)
         parents = [inner if inner is not None and self.chance(0.7) else top for _ in queues]

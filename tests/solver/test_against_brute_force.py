@@ -97,7 +97,7 @@ def first_number(score: Any) -> int:
 
 
 def out(goal: str) -> set[str]:
-    """What to leave out of the solver to take out a goal of the reference, or a part of one."""
+    """Return the solver's terms that correspond to a goal of the reference, or to a part of it (`goal/part`)."""
     name, _, part = goal.partition("/")
     return {part} if part else {term.name for term in criterion(name).terms}
 

@@ -47,8 +47,10 @@ def test_the_best_plan_by_counting_is_the_best_of_all_plans(seeds: range) -> Non
 
 
 def _gangs_that_go_whole(seed: int) -> Problem:
-    """Running gangs that cannot spare a member, each over some nodes, beside pods of no gang: all of them as large as
-    what is asked for or a little larger, in amounts of which not all digits of a price have room in one word.
+    """Return a problem with running gangs at their minimum on several nodes, and with running pods without a gang.
+
+    Each running pod is as large as the pending members or a little larger. The amounts are so large that the digits of
+    a price do not fit in one machine word.
     """
     draw = Random(seed)  # noqa: S311 - instances are to be repeatable, not secret
     large = 1 << 38

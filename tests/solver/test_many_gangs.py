@@ -86,7 +86,7 @@ def test_that_whole_members_do_not_part_so_is_known_where_domains_are_few() -> N
 
 
 def test_gangs_that_find_no_place_one_after_the_other_are_parted_among_wide_domains() -> None:
-    """Blocks of six nodes: whoever puts both gangs of two into one of them finds no block for the second of four."""
+    """Two blocks have six nodes each. With both gangs of two in one block, the second gang of four finds no block."""
     room = Drawing("b0: a b c d e f\nb1: g h i j k l")
     joint = together(*(room.gang(pods(count), required=0) for count in (2, 2, 4, 4)))
     answer = solve_all_placed(joint, LIMITS)
@@ -257,7 +257,7 @@ def test_gangs_whose_tables_would_be_too_large_are_not_weighed() -> None:
 
 @pytest.mark.parametrize("level", range(6))
 def test_many_members_on_many_levels_do_not_make_a_place_too_dear(level: int) -> None:
-    """1,600 members on 60 nodes under five levels: on every level there is a plan whose cost can be told."""
+    """With 1,600 members on 60 nodes under five levels, the best plan's cost stays below the cost of infeasibility."""
     nodes = nodes_of(
         Node(f"n{node}", tuple(f"{wide}-{node // wide}" for wide in (32, 16, 8, 4, 2)), (50,), (0,))
         for node in range(60)
@@ -302,7 +302,7 @@ def _gang(dice: random.Random, nodes: tuple[Node, ...]) -> Problem:
 
 
 def only(joint: ManyGangs, gangs: list[int]) -> ManyGangs:
-    """Some of the gangs."""
+    """Return the joint problem of some of the gangs."""
     return together(*(joint.gangs[gang] for gang in gangs))
 
 

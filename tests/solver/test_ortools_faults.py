@@ -1,7 +1,7 @@
-"""The faults that are known of CP-SAT 9.15, provoked with the parameters that we use: another version of ortools may
-be pinned when these pass with it.
+"""Known faults of CP-SAT 9.15, provoked with the parameters that Phalanx uses.
 
-Each is told as it is in the issue at google/or-tools. Models that crash run in a process of their own.
+Another version of ortools may be pinned when these tests pass with it. Each test follows its issue at google/or-tools.
+Models that crash run in a process of their own.
 """
 
 import random
@@ -43,7 +43,7 @@ def holds(values: tuple[int, ...], rows: list[Row]) -> bool:
 
 
 def stated(most: list[int], rows: list[Row]) -> tuple[CpModel, list[IntVar]]:
-    """The same as a model."""
+    """Return a CP-SAT model of the rows, and its variables with the domains 0 to `most`."""
     cp = CpModel()
     numbers = [cp.new_int_var(0, each, "") for each in most]
     for weights, limit in rows:

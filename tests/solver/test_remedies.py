@@ -1,4 +1,4 @@
-"""A no comes with its reasons: what the nearest domains hold, why their other nodes do not count, what would help."""
+"""An explanation of infeasibility: what the nearest domains hold, why nodes do not count, which changes would help."""
 
 from dataclasses import replace
 

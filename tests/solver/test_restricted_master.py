@@ -30,7 +30,7 @@ def found_by(each: RestrictedMaster, level: int) -> LpSolution:
 
 
 def taken(relaxation: LpSolution) -> list[tuple[int, dict[int, int], float]]:
-    """Whose columns, on what, and how much of each."""
+    """Return the columns of a relaxation: gang, capacity by class of nodes, and the share of the column."""
     return sorted((each.gang, dict(each.use), round(share, 6)) for each, share in relaxation.shares)
 
 

@@ -80,8 +80,10 @@ def alike_members(draw: Random) -> Problem:
 
 
 def alike_members_of_three_levels(draw: Random) -> Problem:
-    """Up to ten members among up to three blocks, spread over blocks, racks or nodes, sometimes over blocks as well,
-    with a required level, a cap or slices beside.
+    """Return a random problem: up to ten members of one shape, up to three blocks, and one or two spread rules.
+
+    The first rule spreads over blocks, racks or nodes, a second one over blocks. Some problems have a required level, a
+    cap or slices as well.
     """
     racks = [
         (f"b{block}", f"b{block}r{rack}") for block in range(draw.randint(1, 3)) for rack in range(draw.randint(1, 3))
