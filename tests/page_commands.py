@@ -142,7 +142,10 @@ def _plain(text: str) -> str:
 
 
 def play(page: Path, shell: Shell) -> list[str]:
-    """Run all commands of a page in their order; what was not as it says. Where `WRITE` is set the page is written."""
+    """Run all commands of a page in order, and return the differences between their output and the page.
+
+    If the environment variable that `WRITE` names is set, the page is rewritten with the real output.
+    """
     text = page.read_text()
     wrong: list[str] = []
     written: list[tuple[Command, str]] = []

@@ -14,7 +14,7 @@ _OURS = ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "TERM",
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours, without what says how this terminal is; a wide one that knows colours instead."""
+    """Return this process's environment for a terminal of 200 columns with colours, instead of the current terminal."""
     kept = {name: value for name, value in os.environ.items() if name not in _OURS}
     return {**kept, "TERM": "xterm-256color", "COLUMNS": "200", **(more or {})}
 

@@ -1,4 +1,4 @@
-"""`phalanx uninstall` opens the gates of pods on a real API server that still calls the removed webhook for a moment."""
+"""`phalanx uninstall` opens the gates of pods while a real API server seems to call the removed webhook still."""
 
 import time
 from types import SimpleNamespace

@@ -66,7 +66,7 @@ class Cluster:
         return (key[1].lower(), key[3]) == (kind, name)
 
     def _delete(self, keys: list[ObjectKey]) -> None:
-        """The objects, and the pods that they own."""
+        """Delete these objects, and the pods that they own."""
         names = {(key[1], key[2], key[3]) for key in keys}
         for key, manifest in list(self.applied.items()):
             owners = manifest["metadata"].get("ownerReferences") or ()
@@ -74,7 +74,10 @@ class Cluster:
                 del self.applied[key]
 
     def solve(self, path: Path) -> list[Mapping[str, Any]]:
-        """The report's gangs; then their pods run where they were placed, and victims are gone."""
+        """Run `phalanx solve` and return the gangs of its report.
+
+        Afterwards the placed pods run on their nodes, and the victims are deleted.
+        """
         path.write_text(yaml.safe_dump_all(self.applied.values()))
         result = CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"], catch_exceptions=False)
         assert result.exit_code in (PLACED, NOT_PLACED), result.stderr

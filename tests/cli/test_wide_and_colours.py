@@ -1,4 +1,4 @@
-"""The additional columns of `-o wide`, and colours: only a terminal that supports and requests them gets colours."""
+"""The additional columns of `-o wide`, and colours: output has colours only on a terminal that asks for them."""
 
 import re
 from datetime import UTC, datetime

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.controlplane
 
 PODS = "/api/v1/namespaces/default/pods"
 COMEBACK_SECONDS = 240.0
-"""The time limit for recovery. The leases of a killed kwok's nodes expire only after 40 s, so that it needs time."""
+"""The time limit for recovery: a restarted kwok gets its nodes only when their leases have expired, after 40 s."""
 
 
 @pytest.fixture(scope="module")

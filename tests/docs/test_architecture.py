@@ -1,4 +1,4 @@
-"""The pages for those who carry on stay true: rooms as the code has them, paths that exist."""
+"""The pages for contributors stay true: they list the packages of the code, and their paths exist."""
 
 import ast
 import re

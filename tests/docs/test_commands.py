@@ -12,7 +12,7 @@ from page_commands import DOCS, ROOT, Shell, like, pages, play
 from cli.main import group
 
 WRITTEN_FOLDERS = ("start", "concepts", "coming-from", "how-to")
-"""The pages that tell people what to type, and show manifests."""
+"""Folders of the pages that show commands to type, and manifests."""
 DEMO = "tests/system/test_scenarios.py"
 LOOKING = "tests/system/test_terminal.py"
 SH_BLOCKS: dict[str, str] = {
@@ -54,7 +54,7 @@ SH_BLOCKS: dict[str, str] = {
     "source .venv/bin/activate": "needs a shell of a person's own",
     "source <(phalanx completion bash)": "tests/cli/test_terminal_texts.py",
 }
-"""By beginning of a command in a block of `sh`: the test that runs a similar command, or the reason why no test can.
+"""By beginning of a command in a block of `sh`: the test that runs a similar command, or the need that no test meets.
 
 A command that can run as it is written belongs in a block of `console`. Tests run all commands of these blocks.
 """
@@ -107,7 +107,7 @@ WAITS = "Warning: gang a/b: waits for {} exist\n"
 
 
 def test_what_is_said_of_commands_that_are_not_played_is_so() -> None:
-    """Each entry is of a command in the docs; what it names is a test, and else it says what is needed."""
+    """Each entry of `SH_BLOCKS` belongs to a command in the docs, and names an existing test or a need."""
     used = {account_of(line) for page in pages_with_sh() for line in in_sh(page)}
     assert used == set(SH_BLOCKS)
     for account in SH_BLOCKS.values():

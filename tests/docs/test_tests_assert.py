@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 _RAISING = {"raises", "warns", "fail", "wait_until", "await_nodes", "await_ready", "verify"}
 """pytest's own, the control plane's waits, and `certs.authority.verify`, which raise where something does not hold."""
 _COMMON = set(dir(dict) + dir(list) + dir(str) + dir(set)) | {"request", "connect", "run", "put", "main"}
-"""Names that say nothing of whose function it is."""
+"""Names of functions that are too common to identify a function."""
 
 
 class Function(NamedTuple):

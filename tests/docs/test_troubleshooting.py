@@ -12,9 +12,9 @@ PACKAGES = ("certs", "cli", "cluster", "controller", "gangs", "kube", "planning"
 EXPECTING = ("tests/cli", "tests/faults", "tests/planning", "tests/system")
 HEADINGS = re.findall(r"^### `(.*)`$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
 ELSEWHERE = {'failed calling webhook "pods.phalanx.dev"': "manifests/webhook/mutating.yaml"}
-"""Said by the API server, with a name of ours: where that stands."""
+"""By message of the API server that contains a name of Phalanx: the file that defines this name."""
 _SHORTEST = 8
-"""Letters that two messages do not share by accident."""
+"""The least length of a heading's longest part: two messages do not share so many letters by accident."""
 
 
 @cache

@@ -1,6 +1,6 @@
 """Pod keys on a workload itself have no effect there, so admission and `solve` report them at once.
 
-Only the doctor reported such keys before.
+Without this report such keys would have no effect, and only the doctor would find them.
 """
 
 import pytest

@@ -33,7 +33,7 @@ def spec(*, claims: bool = True, **requests: str) -> Manifest:
 
 
 def job(pod: Manifest | None = None, *, annotations: Mapping[str, str] | None = None) -> Manifest:
-    """A Job of four pods that is a gang. `annotations`: beside the one that makes it one."""
+    """Return a Job of four pods that is a gang. `annotations`: in addition to the one that makes it a gang."""
     template = {"spec": {"restartPolicy": "Never", **(pod or spec())}}
     metadata = {"name": "llm", "annotations": {"phalanx.dev/gang": "true", **(annotations or {})}}
     body = {"parallelism": 4, "completions": 4, "template": template}

@@ -68,7 +68,7 @@ def with_sets(minimum: int, a: int, b: int) -> Callable[[Objects], None]:
 
 
 def one_more(objects: Objects) -> None:
-    """More members than the object says: a2 runs, too."""
+    """Add a running member a2, so that the gang has more members than its object states."""
     more = copy.deepcopy(named(objects, "a1"))
     more["metadata"]["name"] = "a2"
     named(objects, "n2")["status"]["allocatable"]["cpu"] = "4"

@@ -93,7 +93,7 @@ def test_a_gang_of_no_number_is_refused() -> None:
 
 
 def test_one_pod_stays_and_two_stay(tmp_path: Path) -> None:
-    """A gang that runs whole, with a member beyond it that finds no room."""
+    """A gang runs at its minimum, and an additional member does not fit."""
     node = NODE % ("n1", "", "4")
     more = POD % (2, 0, "9", "")
     for count, text in ((1, "1 pod stays on n1"), (2, "2 pods stay on n1")):

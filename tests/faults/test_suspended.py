@@ -30,7 +30,7 @@ ONLY_SUSPEND = {"f:spec": {"f:suspend": {}}}
 
 
 def documents() -> list[Manifest]:
-    """The queue, its flavor and the Job, as they were written."""
+    """Return the manifests of the queue, its flavor and the Job."""
     files = ("topology-and-flavor.yaml", "pool.yaml", "job.yaml")
     return [each for file in files for each in yaml.safe_load_all((FILES / file).read_text())]
 

@@ -56,7 +56,7 @@ def answering(status: int, body: str, headers: dict[str, str]) -> Iterator[Write
             self.wfile.write(body.encode())
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Suppress the log line of each request."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -26,13 +26,13 @@ every_kind = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 
 
 def standing(manifest: Object, pods: list[Object] | None = None) -> Sources:
-    """A workload among its pods, those that its operator makes where none are given."""
+    """Return sources with the workload, as stored after admission, and these pods; without pods if none are given."""
     admitted: Any = as_admitted(manifest, Sources())
     return Sources([pod_of(each) for each in pods or ()], {key_of(admitted): admitted})
 
 
 def admitted(row: Row, **annotations: str) -> Object:
-    """The workload as it is stored."""
+    """Return the workload as it is stored after admission."""
     found: Any = as_admitted(row.manifest(**annotations), Sources())
     return found
 
@@ -263,7 +263,7 @@ def test_a_quantity_that_is_none_is_one_mistake_of_the_dry_run(row: Row) -> None
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "JobSet"])
 def test_more_pods_of_all_roles_together_than_can_be_looked_at_are_refused(kind: str) -> None:
-    """It was: only those of each role were counted, and of roles there may be any number."""
+    """The limit is for all roles together, because a workload may have any number of roles."""
     manifest = ROWS[kind].manifest(gang="true")
     for part in _numbers(manifest, "replicas"):
         part["replicas"] = 15_000 if kind == "PyTorchJob" else 7_500
@@ -380,7 +380,7 @@ def test_jobs_that_wait_for_others_or_whose_first_pod_is_bound_first_have_pods_t
 
 
 def test_pods_are_still_to_come_when_those_before_them_have_ended() -> None:
-    """An initializer's work is done before the training's pods are made. They were members no more."""
+    """An initializer's pod ends before the training pods are created. These must stay expected pods of the gang."""
     manifest = admitted(ROWS["JobSet"], gang="true")
     manifest["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "driver", "status": "Complete"}]
     driver, *_ = ROWS["JobSet"].pods(manifest)

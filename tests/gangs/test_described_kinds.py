@@ -48,7 +48,7 @@ def stored(manifest: Object, kind: Object) -> Object:
 
 
 def gang(sources: Sources) -> Gang:
-    """The one gang there is."""
+    """Return the only gang of the sources, and check that the reading has no fault."""
     reading = read_all(sources)
     assert reading.faults == ()
     (found,) = reading.gangs

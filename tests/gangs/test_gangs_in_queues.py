@@ -65,12 +65,12 @@ def read_one(*texts: str, pods: tuple[Pod, ...] = ()) -> Gang:
 
 
 def without(*kinds: str) -> tuple[str, ...]:
-    """The pool's objects, but for those of some kinds."""
+    """Return the pool's objects without those of some kinds, each as YAML."""
     return tuple(yaml.safe_dump(each) for each in documents(POOL) if each["kind"] not in kinds)
 
 
 def with_spec(kind: str, **changed: Any) -> tuple[str, ...]:
-    """The pool's objects, one kind with other fields."""
+    """Return the pool's objects, each as YAML; objects of one kind get other spec fields."""
     found = documents(POOL)
     for each in found:
         if each["kind"] == kind:

@@ -75,9 +75,9 @@ class Maker:
     made: Callable[[Object], Object]
     sets: dict[str, int]
     at: str
-    """Where admission writes the annotations; "" where the operator copies those of the workload."""
+    """The path where admission writes the annotations; empty if the operator copies the workload's annotations."""
     foreseen: str
-    """The gang of the dry run; "" where what is made is described elsewhere."""
+    """The gang of the dry run; empty if another object describes the child workload."""
 
 
 KINDS = {

@@ -64,14 +64,14 @@ def around(*objects: Object) -> Sources:
 
 
 def asking(row: Row, annotations: Mapping[str, str] = PLACE) -> Object:
-    """A workload that says this itself."""
+    """Return a workload with these annotations on the workload itself."""
     manifest = row.manifest()
     manifest["metadata"]["annotations"] = dict(annotations)
     return manifest
 
 
 def on_templates(row: Row, said: Mapping[str, Mapping[str, str]]) -> Object:
-    """A workload whose templates all say this."""
+    """Return a workload whose pod templates all have these labels and annotations."""
     manifest = row.manifest()
     for template in written(manifest):
         metadata = template.setdefault("metadata", {})

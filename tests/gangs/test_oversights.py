@@ -19,7 +19,7 @@ RACK = {"phalanx.dev/required": "rack"}
 
 
 def asking(kind: str, **spec: Any) -> Any:
-    """A workload of a kind of the table by our annotation. `spec`: what it says besides."""
+    """Return a workload of one of the kinds in `ROWS` with Phalanx's annotation. `spec`: more fields of its spec."""
     found = ROWS[kind].manifest()
     found["metadata"]["annotations"] = dict(RACK)
     return {**found, "spec": {**found["spec"], **spec}}
@@ -61,7 +61,7 @@ def test_one_without_pods_is_a_gang_later(kind: str) -> None:
     ],
 )
 def test_keys_of_a_job_sets_jobs_make_a_gang_of_each(place: str, key: str, value: str) -> None:
-    """Nothing was said, and each Job was one."""
+    """The message must name the reason: with such keys each Job becomes a gang of its own."""
     manifest: Any = ROWS["JobSet"].manifest()
     manifest["spec"]["replicatedJobs"][1]["template"]["metadata"] = {place: {key: value}}
     at = f"JobSet default/w: spec.replicatedJobs[1].template.metadata.{place}[{key}]"
@@ -77,7 +77,7 @@ def test_keys_of_a_job_sets_jobs_make_a_gang_of_each(place: str, key: str, value
     ],
 )
 def test_keys_of_the_jobs_of_a_job_set_that_is_a_gang_are_read_or_told(own: str, key: str, *, read: bool) -> None:
-    """It was said that each Job were one."""
+    """Here the whole JobSet is one gang, so no message may claim that each Job is one."""
     manifest: Any = ROWS["JobSet"].manifest()
     manifest["metadata"]["annotations"] = {own: "rack"}
     manifest["spec"]["replicatedJobs"][1]["template"]["metadata"] = {"annotations": {key: "rack"}}
@@ -87,7 +87,7 @@ def test_keys_of_the_jobs_of_a_job_set_that_is_a_gang_are_read_or_told(own: str,
 
 
 def test_a_role_of_an_mpi_job_that_says_no_number_has_no_pods() -> None:
-    """One launcher was planned, and nothing said."""
+    """Otherwise a gang of the launcher alone would be planned without a message."""
     manifest = asking("MPIJob")
     worker = manifest["spec"]["mpiReplicaSpecs"]["Worker"]
     worker["replica"] = worker.pop("replicas")

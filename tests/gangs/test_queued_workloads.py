@@ -250,7 +250,7 @@ IN_TURN: dict[str, tuple[str, Object, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", IN_TURN)
 def test_of_one_that_makes_pods_when_others_run_these_are_members_before_they_exist(name: str) -> None:
-    """They were refused: room for them was charged to no queue."""
+    """Admission accepts such workloads: the reserved capacity of their expected pods is charged to the queue."""
     kind, part, later = IN_TURN[name]
     row, written_so = ROWS[kind], queued(ROWS[kind])
     written_so["spec"] |= part

@@ -188,7 +188,7 @@ def test_every_systems_gangs_have_the_annotation(system: str) -> None:
 
 
 def test_the_dry_run_says_the_same(tmp_path: Path) -> None:
-    """And so does admission, whose forecast reads the same pods."""
+    """The dry run gives the controller's message. Admission gives it as well: its forecast reads the same pods."""
     nodes = [node_manifest(f"n{number}", {}) for number in range(4)]
     file = tmp_path / "all.yaml"
     file.write_text(yaml.safe_dump_all([*nodes, asking("LeaderReady")]))

@@ -62,7 +62,7 @@ def admitted(**more: Any) -> Object:
 
 
 def gang_of(manifest: Object, pods: list[Object]) -> Gang:
-    """The one gang there is."""
+    """Return the only gang of the application and its pods, and check that the reading has no fault."""
     reading = read_all(Sources([pod_of(each) for each in pods], {key_of(manifest): manifest}))
     assert reading.faults == ()
     (gang,) = reading.gangs

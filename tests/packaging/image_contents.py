@@ -15,7 +15,7 @@ from types import ModuleType
 
 
 def of_ours() -> Iterator[str]:
-    """Every module of our own distribution but those that are programs."""
+    """Yield every module of the distribution `phalanx` except `__main__` modules."""
     packages = {file.parts[0] for file in files("phalanx") or () if file.name == "__init__.py"}
     for name in sorted(packages):
         yield name

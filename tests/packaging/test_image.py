@@ -45,7 +45,7 @@ NOT_MET = {
     "numpy": "numpy.f2py and numpy.distutils when they are asked for by name",
     "numpy._pytesttester": "numpy's own tests",
 }
-"""Modules that are loaded and name one that is left out, and why they never come to it."""
+"""By loaded module that names an omitted module: the reason why it never imports the omitted one."""
 
 
 @pytest.fixture(scope="module")

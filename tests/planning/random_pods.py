@@ -19,7 +19,10 @@ def random_cluster(seed: int) -> Cluster:
 
 
 def random_pair(seed: int) -> tuple[Cluster, Sequence[str]]:
-    """Members of two gangs, g and h, on one cluster, and the gang of each; the same seed gives the same."""
+    """Return a random cluster with the members of two gangs, g and h, and the gang of each member.
+
+    Equal seeds give equal clusters.
+    """
     draw = _Draw(Random(f"pair {seed}"))  # noqa: S311 - as above
     cluster = draw.cluster()
     gangs = ["g", *(draw.random.choice("gh") for _ in cluster.members[1:])]

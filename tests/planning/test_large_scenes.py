@@ -45,13 +45,13 @@ AGAIN = {
     "slices of mixed requests, three times as many nodes",
     "budgets that forbid nearly all, three times as many nodes",
 }
-"""Larger scenes of what other scenes ask for, too. They took half as long as all others."""
+"""Larger variants of other scenes. They take half as long as all other scenes together, so they are marked `long`."""
 USUAL = [pytest.param(each, id=each.name, marks=pytest.mark.long if each.name in AGAIN else []) for each in SCENES]
 
 
 @pytest.fixture(autouse=True)
 def _collected_between_answers() -> Iterator[None]:
-    """As in a worker, which collects garbage only after an answer: one collection takes a tenth of a second here."""
+    """Collect garbage between answers only, as a worker does: one collection takes a tenth of a second here."""
     gc.collect()
     gc.disable()
     yield

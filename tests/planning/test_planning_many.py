@@ -215,7 +215,7 @@ def test_of_many_gangs_the_one_without_room_is_told_so_and_the_others_are_proven
 def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Alone, a would have one of the racks and b the other, or the same one: both as compact as can be."""
+    """Planned alone, gangs a and b each get one rack, equal or different. Both are as compact as possible."""
     monkeypatch.setattr(planned_together, "SMALL", 0)
     run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
     for decision in run.decisions:
@@ -264,10 +264,10 @@ class Clocked:
         return shared_workers().solve(problem, Limits(seconds=600.0))
 
     def place_many(self, *_: object) -> None:
-        """Not in time: gangs are planned one after the other here."""
+        """Give no plan in time, so that gangs are planned one after the other."""
 
     def solve_joint(self, *_: object) -> None:
-        """Likewise."""
+        """Give no joint plan."""
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_gang_without_a_place_after_others_is_not_called_infeasible(monkeypatc
 
 
 class Counted:
-    """The workers, with the number of problems of one gang that they were asked."""
+    """The workers, with a count of the single-gang problems that they received."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -40,10 +40,10 @@ pytestmark = pytest.mark.timeout(3600)
 
 INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "620"))
 PATIENT = Limits(seconds=600.0)
-"""CP-SAT's own unit of work alone ends a search, so that a slow machine proves the same."""
+"""CP-SAT's deterministic time alone ends a search, so that a slow machine proves the same results."""
 CHUNK = 100
 SAMPLE = 600
-"""Instances over which it is counted how often each feature decides."""
+"""The number of instances over which the tests count how often each feature decides the result."""
 
 
 def planned(cluster: Cluster) -> Decision:
@@ -103,13 +103,13 @@ def spreads(cluster: Cluster) -> bool:
 
 
 def chained(cluster: Cluster) -> bool:
-    """Whether a member wants to be near one that wants to be near others again: they may wait for each other."""
+    """Whether a member has affinity to a member with another affinity. Such members may wait for each other."""
     near = [(pod, terms(pod, "podAffinity")) for pod in cluster.members if terms(pod, "podAffinity")]
     return any(its != mine and all(means(term, other) for term in mine) for _, mine in near for other, its in near)
 
 
 def of_members(*fields: str) -> Callable[[Cluster], Cluster]:
-    """The cluster whose members lack these fields, named by their paths."""
+    """Return a function that removes these fields, given by their paths, from all members of a cluster."""
     return lambda cluster: cluster._replace(members=[without(pod, fields) for pod in cluster.members])
 
 
@@ -133,7 +133,7 @@ def without(pod: Manifest, fields: Iterable[str]) -> Manifest:
 
 
 def alike(cluster: Cluster) -> Cluster:
-    """All members are like the first one but for what they ask for."""
+    """Return the cluster with every member like the first one, but with its own name and requests."""
     first = cluster.members[0]
     members = []
     for pod in cluster.members:
@@ -210,7 +210,7 @@ def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
 
 
 def meant(pod: Manifest, others: Sequence[Place]) -> bool:
-    """Whether any of the others is one that the pod's affinity is about."""
+    """Whether the pod's affinity terms match any of the other pods."""
     return any(all(means(term, other) for term in terms(pod, "podAffinity")) for other, _ in others)
 
 

@@ -36,7 +36,7 @@ def holding(*victims: str) -> dict[str, Any]:
 
 
 def planned(gang: dict[str, Any], promised: Sequence[str], *parts: Any, members: int = 1) -> tuple[str, list[str]]:
-    """The outcome for a gang of priority 5, and who goes for it."""
+    """Plan a gang of priority 5 beside the plan in force of `gang`, and return its outcome and its victims."""
     cluster = scenes.nodes(NODES), scenes.topology()
     asking = scenes.gang(minMember=members), scenes.members(members, priority=5)
     gangs, snapshot, known = scenes.picture(*cluster, *parts, *asking)

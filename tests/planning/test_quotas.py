@@ -497,7 +497,7 @@ def test_members_that_differ_start_where_the_quota_covers_some_of_them() -> None
 
 
 def ours(asked: Gang, *, only_theirs: bool = False, **more: Any) -> Gang:
-    """The gang as of a Gang object: its levels need not be those of its flavors' topologies."""
+    """Return the gang as read from a Gang object: its levels may differ from those of its flavors' topologies."""
     assert asked.account is not None
     account = replace(asked.account, only_theirs=only_theirs, nearby=False)
     return replace(asked, account=account, **more)

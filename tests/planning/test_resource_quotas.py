@@ -173,19 +173,19 @@ def test_what_is_held_for_other_gangs_of_the_namespace_is_charged() -> None:
 
 
 class CountedNode(NodeState):
-    """A node that counts who looks for room held there."""
+    """A node that counts the reads of its reserved capacity."""
 
     looks = 0
 
     @property
     def held_for_later(self) -> tuple[Tenant, ...]:  # type: ignore[override]
-        """The room there that is held for pods which do not exist yet."""
+        """The placeholders on the node that reserve capacity for expected pods."""
         CountedNode.looks += 1
         return super().held_for_later
 
 
 def sized(made: Pod, cpu: int) -> Pod:
-    """The pod with a request that no other one has: it has to be counted by itself."""
+    """Return the pod with a unique request, so that it must be counted separately."""
     asking = Container(name="c", resources=ResourceRequirements(requests={"cpu": f"{cpu}m"}))
     return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, containers=(asking,)))
 

@@ -214,7 +214,7 @@ print(waiting.process.pid, working.process.pid, flush=True)
 @pytest.mark.thorough
 @pytest.mark.parametrize("end", mostly([signal.SIGKILL], [signal.SIGTERM]))
 def test_no_worker_outlives_its_parent(end: signal.Signals) -> None:
-    """A parent with a worker that waits and one that works."""
+    """Neither an idle nor a busy worker outlives a parent that a signal ends."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT],
         stdout=subprocess.PIPE,

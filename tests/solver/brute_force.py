@@ -104,7 +104,7 @@ def _in_the_way(problem: Problem, shape: int, node: int) -> set[int]:
 
 
 def _crowded(problem: Problem, shape: int, node: int) -> bool:
-    """Whether a rule about those who are there forbids the node as long as all of them stay."""
+    """Whether topology spread forbids the node while all running pods stay, whatever the gang's members do."""
     return any(
         shape in rule.shapes
         and not rule.counted
@@ -115,12 +115,12 @@ def _crowded(problem: Problem, shape: int, node: int) -> bool:
 
 
 def welcome(problem: Problem, shape: int, node: int, victims: tuple[int, ...]) -> bool:
-    """Whether a member may come to a node, room aside, once these victims are gone."""
+    """Whether a member may use a node after the eviction of these victims. Capacity is not checked."""
     return node in problem.shapes[shape].nodes and _in_the_way(problem, shape, node) <= set(victims)
 
 
 def placements(world: World, victims: tuple[int, ...]) -> Iterator[Outcome]:
-    """Every placement that the hard rules allow once these victims are gone."""
+    """Yield every placement that the constraints allow after the eviction of these victims."""
     for rows in seatings(world, room_with(world, victims), victims):
         outcome = Outcome(rows, victims)
         if numbers_hold(world, outcome):
@@ -136,7 +136,10 @@ def room_with(world: World, victims: tuple[int, ...]) -> list[list[int]]:
 
 
 def seatings(world: World, room: list[list[int]], victims: tuple[int, ...]) -> Iterator[tuple[Row, ...]]:
-    """Every way to seat enough members that breaks no lasting rule; while one is looked at, `room` is without them."""
+    """Yield every placement of enough members that breaks no lasting constraint.
+
+    While the caller handles a placement, `room` is reduced by the requests of its members.
+    """
     rows: list[list[int | None]] = [[member.node for member in each.members] for each in world.problem.sets]
     problem = world.problem
     open_nodes = {
@@ -448,7 +451,7 @@ GOALS = tuple(name for name, _ in VICTIM_GOALS + PLACE_GOALS)
 
 
 def best(problem: Problem) -> Outcome | None:
-    """The best plan; None where there is none."""
+    """Return the best plan; None if the problem is infeasible."""
     world = World(problem)
     survivors = _cheapest(world, VICTIM_GOALS)
     for _, score in PLACE_GOALS:

@@ -20,5 +20,5 @@ def bounds_hold(problem: Problem, plan: Plan, expected: Outcome) -> bool:
 
 
 def allows(goal: Goal, value: int) -> bool:
-    """Whether a plan may have that value as far as the goal's bound says."""
+    """Whether the goal's bound allows a plan with this value."""
     return value <= goal.bound if criterion(goal.name).more_is_better else value >= goal.bound

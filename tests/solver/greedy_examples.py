@@ -28,7 +28,10 @@ _MANY = re.compile(r"(\S+)\*(\d+)")
 
 @dataclass(frozen=True)
 class Placement:
-    """Nodes by rank, a string a set: `a*3 b` are three members on a and one on b, `-` is one that waits."""
+    """The nodes of members by rank, one string for each set.
+
+    `a*3 b` means three members on node a and one on node b. `-` means a member without a node.
+    """
 
     rows: tuple[str, ...]
     evicting: str = ""
@@ -41,9 +44,10 @@ def puts(*rows: str, evicting: str = "") -> Placement:
 
 @dataclass(frozen=True)
 class Example:
-    """A row. `greedy`: what a greedy scheduler does, in words; `walk`: the plan that it makes, where it makes one.
+    """A row of the table.
 
-    `best`: the best plan, or several that are as good but for the names of nodes; none where there is no plan.
+    `greedy` describes a greedy scheduler's result in words. `walk` is its plan; None: it has none. `best` is the best
+    plan, or several plans that are equally good except for the order of node names; None: the problem is infeasible.
     """
 
     id: str
@@ -120,7 +124,10 @@ def _outlined(problem: Problem, placement: Placement) -> object:
 
 
 def _outline(problem: Problem, plan: Outcome) -> object:
-    """The tree with what runs, goes and comes at its leaves, without names: equal for plans that are alike."""
+    """Return the tree with the running pods, victims and new members of each leaf, without names.
+
+    Two plans that are equal up to a symmetry of the cluster have equal outlines.
+    """
     comes: list[Counter[Any]] = [Counter() for _ in problem.nodes]
     for number, (pod_set, row) in enumerate(zip(problem.sets, plan.rows, strict=True)):
         for member, node in zip(pod_set.members, row, strict=True):

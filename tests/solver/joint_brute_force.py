@@ -49,7 +49,7 @@ class Worlds:
         self.placed = tuple(placed)
 
     def rows_of_all(self, plan: Sequence[Rows]) -> Rows:
-        """The rows of all gangs; of those without a place only members that run already are anywhere."""
+        """Return the nodes of all gangs' members. A gang without a plan has nodes for its running members only."""
         rows = [tuple(member.node for member in each.members) for each in self.whole.problem.sets]
         for gang, own in zip(self.placed, plan, strict=True):
             for pod_set, row in zip(self.whole.problem.gangs[gang].pod_sets, own, strict=True):
@@ -99,7 +99,7 @@ def _covers(quota: Quota, problem: Problem, rows: Rows) -> bool:
 
 
 def _in_one(gangs: Sequence[Problem]) -> Problem:
-    """The sets of all gangs on their one picture, without any rule."""
+    """Return one problem with the sets of all gangs on their common cluster, without any rules."""
     sets: list[PodSet] = []
     shapes: list[Any] = []
     for gang in gangs:
@@ -232,7 +232,7 @@ def _of_all(score: Callable[[World, Outcome], Any]) -> Callable[[Plan], Any]:
 
 
 def place_goals() -> Iterator[Goal]:
-    """The goals over places in their order: those of one gang, but for what is counted gang by gang."""
+    """Yield the goals about nodes in their order: the goals of one gang, of which some are counted gang by gang."""
     for name, score in brute_force.PLACE_GOALS:
         if name == "waste":
             yield "precedence", compact_first

@@ -62,8 +62,9 @@ def random_problem(seed: int) -> Problem:
 
 
 def random_joint(seed: int) -> Several:
-    """Two or three gangs of a few members on one cluster, some with rules between them or with quotas; the same seed
-    gives the same.
+    """Return two or three gangs of a few members on one cluster, some with rules between them or with quotas.
+
+    Equal seeds give equal problems.
     """
     drawn = _Draw(Random(f"joint {seed}")).joint()  # noqa: S311 - as above
     return _Between(Random(f"between {seed}"), drawn).drawn()  # noqa: S311 - as above
@@ -155,7 +156,7 @@ class _Draw:
         )
 
     def rule(self, share: float) -> bool:
-        """Whether to add a rule; fewer where room is short already."""
+        """Draw whether to add a rule. The chance is a third if capacity is scarce already."""
         return self.chance(share / 3 if self.crowded else share)
 
     def level(self) -> int:
@@ -255,7 +256,7 @@ class _Draw:
         return (Exclusion(self.some(shapes), self.groups(nodes), self.random.randint(1, 2)),)
 
     def separations(self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> tuple[Separation, ...]:
-        """The members of some shapes keep off those of some others."""
+        """Draw a separation between the members of some shapes and the members of some others."""
         if len(shapes) < PAIR or not self.chance(0.45):
             return ()
         order = self.random.sample(range(len(shapes)), self.random.randint(PAIR, len(shapes)))
@@ -263,7 +264,7 @@ class _Draw:
         return (Separation(tuple(order[:cut]), tuple(order[cut:]), self.groups(nodes)),)
 
     def conflicts(self, shapes: tuple[Shape, ...], victims: tuple[Victim, ...]) -> tuple[Conflict, ...]:
-        """Victims that stand in the way where they are, or on some other node, too."""
+        """Draw conflicts: victims that keep members off their own node, or off another node as well."""
         if not victims or not self.chance(0.25):
             return ()
         return tuple(self.conflict(shapes, victims) for _ in range(self.random.choice((1, 1, 2, 3))))
@@ -331,7 +332,7 @@ class _Draw:
         return victims, tuple(self.in_sets(each, number, victims) for number, each in enumerate(groups)), budgets
 
     def in_sets(self, gang: VictimGang, number: int, victims: tuple[Victim, ...]) -> VictimGang:
-        """The gang, or the same in two sets of which each has a minimum of its own."""
+        """Return the running gang, or split it into two sets with a minimum each."""
         if not self.chance(0.5):
             return gang
         mine = [position for position, victim in enumerate(victims) if victim.gang == number]
@@ -346,7 +347,7 @@ class _Draw:
         return replace(gang, minimum=self.random.randint(0, gang.minimum), sets=sets)
 
     def budgets(self, victims: int) -> tuple[DisruptionBudget, ...]:
-        """None, one, or two that may cover the same victims."""
+        """Draw no, one or two disruption budgets. Two budgets may cover the same victims."""
         names = self.random.choice(((), (), (), ("one",), ("one", "two")))
         return tuple(
             DisruptionBudget(
@@ -417,7 +418,7 @@ class _Between:
         return (Separation(first, other, self.groups()),) if first and other and self.chance(0.2) else ()
 
     def affinities(self, first: tuple[int, ...], other: tuple[int, ...]) -> tuple[Affinity, ...]:
-        """The members of one gang want to be near those of the other."""
+        """Draw affinity of the members of one gang to the members of another."""
         if not first or not other or not self.chance(0.15):
             return ()
         group = self.groups()
@@ -425,7 +426,7 @@ class _Between:
         return (Affinity(first, other, (group,), (there,)),)
 
     def spreads(self, first: tuple[int, ...], other: tuple[int, ...]) -> tuple[Spread, ...]:
-        """The members of one gang spread among those of both."""
+        """Draw topology spread for the members of one gang that counts the members of both gangs."""
         if not first or not other or not self.chance(0.15):
             return ()
         return (self.spread(first, tuple(sorted((*first, *other)))),)

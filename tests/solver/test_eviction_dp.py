@@ -115,7 +115,7 @@ def test_fewer_victims_then_those_that_started_last() -> None:
 
 
 def test_a_plan_that_a_budget_forbids_is_not_taken_for_the_best() -> None:
-    """The relaxed best is c; its budget allows none, so counting does not tell, and the search finds b."""
+    """The relaxation's best plan evicts c, which its budget forbids. So counting gives no result; search finds b."""
     problem = replace(CHOICE, budgets=(DisruptionBudget("v/tenth", frozenset({3}), 0),))
     assert _paid(problem) is None
     assert solve(problem).victims == (2,)  # type: ignore[union-attr]

@@ -16,7 +16,10 @@ SAMPLE = 400
 DRAWN = 0.02
 """The least share of the instances that have a feature."""
 DECIDING = 2
-"""In so many of them at least who is blind to it gives another plan, or one where there is none."""
+"""The least number of instances for each feature in which it decides.
+
+A feature decides if a solver without it gives another plan, or gives a plan although the problem is infeasible.
+"""
 
 
 def answer(problem: Problem) -> Outcome | None:

@@ -126,7 +126,7 @@ def test_a_plan_beyond_a_quota_is_found_out() -> None:
 
 
 def test_of_a_strict_queue_no_later_gang_is_accepted() -> None:
-    """Room for one: the first needs two, the second one."""
+    """The node has capacity for one member. The first gang needs two members, the second gang one."""
     room = Drawing("b0: a")
     joint = together(room.gang(pods(2)), room.gang(pods(1)))
     assert members_placed(solve_joint(joint, LIMITS)) == [0, 1]
@@ -135,7 +135,7 @@ def test_of_a_strict_queue_no_later_gang_is_accepted() -> None:
 
 
 def test_a_gang_that_needs_a_later_gang_near_it_is_accepted_with_it() -> None:
-    """The first gang is too large, the second needs the third on its node, which has room for both."""
+    """The first gang is too large. The second gang has affinity to the third on one node, which can hold both."""
     room = Drawing("b0: a=1 b=2")
     joint = together(room.gang(pods(9)), room.gang(pods(1)), room.gang(pods(1)))
     second, third = (joint.sets[place].members[0].shape for place in (1, 2))
