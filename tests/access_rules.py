@@ -55,7 +55,7 @@ def without(objects: Iterable[Manifest], right: Right) -> list[dict[str, Any]]:
 
 
 def _bindings(objects: Iterable[Manifest]) -> Iterator[tuple[Manifest, Manifest]]:
-    """Each binding with its role."""
+    """Yield each RoleBinding and ClusterRoleBinding with its role."""
     whole = list(objects)
     roles = {(each["kind"], each["metadata"]["name"]): each for each in whole if each["kind"].endswith("Role")}
     for each in whole:

@@ -32,7 +32,7 @@ def applied(control_plane: ControlPlane) -> None:
 
 @pytest.fixture
 def plane(cluster: ControlPlane) -> Iterator[ControlPlane]:
-    """As everything was applied; the webhook's registrations, which a clean cluster has not, anew."""
+    """A clean cluster with the webhook configurations applied. They and the certificate are deleted afterwards."""
     cluster.kubectl("apply", "-k", WEBHOOK)
     yield cluster
     for kind, name in CONFIGURATIONS:
@@ -43,7 +43,7 @@ def plane(cluster: ControlPlane) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def transport(plane: ControlPlane) -> Transport:
-    """As the controller's own service account."""
+    """A connection to the API server with the controller's service account."""
     return connect(str(plane.kubeconfig_for("phalanx-system", "phalanx-controller")))
 
 

@@ -129,7 +129,10 @@ def test_only_living_authorities_of_our_own_stay_trusted(trusted: bytes, count: 
 
 
 def test_no_authority_is_introduced_while_another_one_is_retired() -> None:
-    """Else the bundle would lose an authority whose leaf may still be shown. Here a renewal is always due."""
+    """Otherwise the bundle would lose an authority whose leaf a server may still show.
+
+    With the schedule of this test a renewal is always due.
+    """
     hasty = Schedule(renewal=0.0, introduction=timedelta(minutes=1), retirement=timedelta(minutes=5))
     held, now, counts = FIRST, START, []
     for _ in range(200):

@@ -19,7 +19,7 @@ OTHERWISE_NAMED = {"shutdown_notice_seconds": "notice", "certificate_poll_second
 
 
 def promised(command: click.Command) -> dict[str, object]:
-    """By the settings' names."""
+    """Return the defaults that a command's help shows, by the name of the server's setting."""
     options = (each for each in command.params if isinstance(each, click.Option) and each.show_default)
     return {OTHERWISE_NAMED.get(str(each.name), str(each.name)): each.default for each in options}
 

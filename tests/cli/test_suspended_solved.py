@@ -69,7 +69,7 @@ def test_one_that_its_user_has_suspended_waits(tmp_path: Path, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", NOTHING_MADE)
 def test_of_one_of_no_queue_of_which_nothing_is_made_nothing_is_planned(tmp_path: Path, kind: str) -> None:
-    """It was Placed."""
+    """Such a workload has no pods while it is suspended, so `solve` must not report it as Placed."""
     file = tmp_path / "workload.yaml"
     file.write_text(yaml.safe_dump(suspended(kind, labels={}, annotations={"phalanx.dev/gang": "true"})))
     arguments = ["solve", "-f", str(FOLDER / "cluster.yaml"), "-f", str(file), "-o", "json"]

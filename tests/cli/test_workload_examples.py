@@ -61,7 +61,7 @@ spec:
           metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
           spec: {template: {spec: {containers: [{name: node, image: b}]}}}
 """
-"""As the Trainer's own of that name."""
+"""A runtime like the Trainer's own runtime of this name."""
 
 
 def test_what_is_described_elsewhere_is_planned_beside_it(tmp_path: Path) -> None:

@@ -79,12 +79,12 @@ def in_sh(page: Path) -> Iterator[str]:
 
 
 def pages_with_sh() -> list[Path]:
-    """All of them, wherever in the docs."""
+    """Return all pages of the docs that have a block of `sh`."""
     return [page for page in sorted(DOCS.rglob("*.md")) if any(in_sh(page))]
 
 
 def account_of(line: str) -> str:
-    """How a command begins, in the table: the longest beginning that fits."""
+    """Return the longest key of `SH_BLOCKS` with which the command begins; empty if there is none."""
     return max((each for each in SH_BLOCKS if line.startswith(each)), key=len, default="")
 
 

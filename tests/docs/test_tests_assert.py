@@ -22,7 +22,7 @@ class Function(NamedTuple):
 
 
 def functions() -> Iterator[Function]:
-    """All of the tests."""
+    """Yield all functions in the files of the tests."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):

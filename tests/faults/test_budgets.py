@@ -97,7 +97,7 @@ def test_pods_under_two_budgets_are_told_as_what_they_are(name: str, budgets: st
     ],
 )
 def test_a_budget_that_is_refused_lets_nobody_go(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    """It used to count as none."""
+    """An invalid budget must not count as a missing one."""
     objects = list(yaml.safe_load_all((FILES / "pdb_two_priorities.yaml").read_text()))
     for each in objects:
         if each["kind"] == "PodDisruptionBudget":

@@ -39,7 +39,7 @@ def named(objects: Objects, name: str) -> dict[str, Any]:
 
 
 def let_go(objects: Objects, name: str = "g-0", node: str = "n1") -> None:
-    """By our own plan."""
+    """Mark the member as released to a node by a plan of Phalanx."""
     named(objects, name)["metadata"]["annotations"] = {"phalanx.dev/planned-node": node}
 
 

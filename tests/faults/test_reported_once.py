@@ -1,4 +1,4 @@
-"""A gang of which something is wrong has one entry in the report: it is Invalid, and is not planned beside that."""
+"""A gang with a fault has one entry in the report: it is Invalid, and it is not planned as well."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
-"""Gangs whose pods need devices, of which no plan is made yet: they stay gated and say why, unless their user has them
-released all the same.
+"""Gangs whose pods need devices, which Phalanx does not plan yet.
+
+The gangs stay gated and report the reason, unless their user requests the release nevertheless.
 
 n0: 8 cpu, n1: 8 cpu. Four pods of 1 cpu, which would all fit.
 """

@@ -1,4 +1,4 @@
-"""A gang that runs keeps the minimum of each of its sets or goes as a whole, whatever its objects say by now.
+"""A running gang keeps the minimum of each of its sets or is evicted as a whole, even if its objects have changed.
 
     n1: a0                1 cpu
     n2: a1 b0 b1          3 cpu; all of gang h: 3 of 4, 2 of set a, 1 of set b

@@ -147,7 +147,7 @@ SAID = {
 @pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
 @pytest.mark.parametrize("whose", WRONG_LEVELS)
 def test_a_gang_waits_for_a_topology_that_is_refused(tmp_path: Path, whose: str, *, named: bool) -> None:
-    """It used to be planned as if there were none, by the levels found on the nodes."""
+    """The gang must not be planned with the levels found on the nodes, as if no Topology existed."""
     asked = GANG % (1, f", topology: {WRONG_LEVELS[whose][2]}" if named else "") + POD % (0, 0, "4", "")
     answer = solved(written(tmp_path, NODE % ("n1", "", "4") + TOPOLOGY % WRONG_LEVELS[whose] + asked))
     assert answer.report == f"default/g  Waiting\n  waits for {SAID[whose]}\n"

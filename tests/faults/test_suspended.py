@@ -1,6 +1,6 @@
 """A Job in a queue that its user suspends stays suspended; the same manifest applied again does not suspend it.
 
-It was: `kubectl patch job j4 -p '{"spec":{"suspend":true}}'` said "patched", and the Job ran on without a word.
+After `kubectl patch job j4 -p '{"spec":{"suspend":true}}'` the Job must not go on without a message.
 """
 
 import json

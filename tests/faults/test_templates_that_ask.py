@@ -48,7 +48,7 @@ default/ptj  Placed  optimal
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_the_pods_to_come_are_planned(name: str) -> None:
-    """It used to be "nothing to plan: the input asks for no gang"."""
+    """The answer must not be "nothing to plan: the input asks for no gang"."""
     assert solved(*CLUSTER, HERE / f"{name}.yaml") == Answer(PLANNED[name], "", 0)
 
 

@@ -1,7 +1,4 @@
-"""One annotation makes a gang of a workload of every kind that can be one: a row a kind.
-
-It was: on anything but a Job the annotation was refused, "cannot be made a gang by annotations yet".
-"""
+"""One annotation makes a gang of a workload, for every kind that can be a gang. The tests run for each kind."""
 
 from copy import deepcopy
 from typing import Any
@@ -252,7 +249,7 @@ def test_a_minimum_in_a_field_of_the_kind_that_cannot_be_is_refused_there(path: 
 
 @every_kind
 def test_a_quantity_that_is_none_is_one_mistake_of_the_dry_run(row: Row) -> None:
-    """It was a traceback: only the templates of Jobs were looked at."""
+    """The dry run checks the templates of all kinds, so an invalid quantity gives one error line and no traceback."""
     text = yaml.safe_dump(row.manifest(gang="true")).replace("cpu: '1'", "cpu: 1x", 1)
     answer = CliRunner().invoke(group, ["solve", "-f", "-"], input=text, catch_exceptions=False)
     (line,) = [each for each in answer.stderr.splitlines() if each.startswith("error: ")]
@@ -403,7 +400,7 @@ def test_what_a_pod_to_come_asks_for_is_what_its_siblings_got_at_their_admission
 
 
 def test_pods_of_a_launcher_or_a_child_job_that_have_ended_well_are_counted() -> None:
-    """Their Jobs count them, too, but a Job is not what asks here."""
+    """Their Jobs count the succeeded pods, too, but here the parent workload is the gang, not the Job."""
     for kind in ("MPIJob", "JobSet"):
         manifest = admitted(ROWS[kind], gang="true")
         pods = [dict(each) for each in ROWS[kind].pods(manifest)]

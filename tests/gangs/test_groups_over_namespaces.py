@@ -126,7 +126,7 @@ def test_whoever_claims_waits_and_says_for_what() -> None:
 
 
 def test_of_a_closed_namespace_nothing_is_learnt() -> None:
-    """Not even whether what is listed exists."""
+    """A user cannot even find out whether the listed gangs of the closed namespace exist."""
     with_it, without = (
         of(read_all(standing(group("team-a/x", BOTH), *more)), "team-a") for more in ((group("team-b/training"),), ())
     )

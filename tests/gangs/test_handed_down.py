@@ -49,7 +49,7 @@ def _ray(at: str) -> Callable[[Object], Object]:
 
 
 def _train_job(manifest: Object) -> Object:
-    """Of a runtime of a driver and three nodes."""
+    """Return the JobSet that the Trainer creates from a runtime with a driver and three nodes."""
     metadata = {"name": "w", "annotations": manifest["spec"].get("annotations", {})}
     spec = ROWS["JobSet"].spec()
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec}
@@ -351,7 +351,7 @@ def test_wishes_on_a_template_are_told_where_to_write_them() -> None:
 
 
 def test_a_job_with_a_generated_name_is_planned_with_its_pods() -> None:
-    """It was: `waits for 4 more pods`, because pods were sought by the name that it has not yet."""
+    """The name does not exist yet. The expected pods must be found without it; otherwise the gang waits for 4 pods."""
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "w-", "annotations": RACK}}
     job |= {"spec": _job()}
     (gang,) = read_all(expanded(Sources(objects={key_of(job): job}))[0]).gangs

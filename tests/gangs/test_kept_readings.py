@@ -154,7 +154,7 @@ def _objects_in(value: Any) -> list[dict[str, Any]]:
 
 
 def world() -> World:
-    """All of it; nothing is there yet."""
+    """Return a new world with all objects and pods that may exist, of which none exists yet."""
     made = _made()
     return World(dict(made.pods), dict(made.objects))
 
@@ -204,7 +204,7 @@ class Walk:
         self.objects: set[ObjectKey] = set()
 
     def step(self) -> None:
-        """One change."""
+        """Make one random change."""
         acts = (self.toggle_pod, self.toggle_object, self.change_pod, self.change_object, self.relabel, self.share)
         self.dice.choices(acts, (5, 4, 4, 3, 1, 1))[0]()
 

@@ -44,7 +44,7 @@ def test_nothing_is_told_of_what_is_written_as_it_should_be(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Deployment", "LeaderWorkerSet"])
 def test_one_without_pods_is_a_gang_later(kind: str) -> None:
-    """It was "the input asks for no gang"."""
+    """The message must not be "the input asks for no gang": the workload is a gang as soon as it creates pods."""
     text = f"{kind} default/w: spec: the {kind} makes no pods as it is written: it is a gang once it does"
     assert text in told(asking(kind, replicas=0))
     plain = asking(kind, replicas=0)
@@ -138,7 +138,7 @@ def run(version: str = "v1", annotations: Object | None = None) -> Any:
 
 
 def test_a_path_of_a_described_kind_that_leads_nowhere_is_told() -> None:
-    """One pod was planned where there are three."""
+    """Otherwise one pod would be planned instead of three."""
     manifest = run()
     assert told(manifest) == []
     worker = manifest["spec"]["roles"][1]
@@ -148,7 +148,7 @@ def test_a_path_of_a_described_kind_that_leads_nowhere_is_told() -> None:
 
 
 def test_another_version_than_those_that_are_read_is_named() -> None:
-    """It was "a TrainingRun cannot be made a gang by annotations yet"."""
+    """The message names the unread version, because other versions of the kind can be gangs."""
     at = "metadata.annotations[phalanx.dev/required]"
     assert told(run("v2")) == [
         f"TrainingRun default/w: {at}: is not read in version v2 of TrainingRun; write the version as v1"
@@ -186,7 +186,7 @@ def test_what_kueue_has_on_jobs_alone_is_told_on_others(key: str) -> None:
 
 
 def test_a_kind_that_nobody_may_describe_is_led_to_what_it_makes() -> None:
-    """It was "describe it in a WorkloadKind", which is refused for a group of Kubernetes' name."""
+    """The remedy must not be a WorkloadKind, because a WorkloadKind is refused for the API groups of Kubernetes."""
     metadata = {"name": "w", "namespace": "default", "annotations": dict(RACK)}
     for group, remedy in (("sparkoperator.k8s.io", "write it on what that makes"), ("ml.example.com", "WorkloadKind")):
         manifest = {"apiVersion": f"{group}/v1", "kind": "ScheduledRun", "metadata": metadata, "spec": {}}

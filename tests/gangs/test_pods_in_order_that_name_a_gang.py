@@ -58,7 +58,7 @@ def workload(kind: str, keys: str) -> Object:
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("kind", ORDER)
 def test_only_those_are_planned_that_are_made_at_once(kind: str, keys: str) -> None:
-    """All were, and the gang was Placed that would have waited for ever, but of a JobSet and a LeaderWorkerSet."""
+    """If all pods were planned, `solve` would report a gang as Placed that waits for ever on a cluster."""
     manifest = workload(kind, keys)
     gang = {**GANG, "spec": {"minMember": 4}} if keys == "a Gang object" else None
     sources = Sources(objects={key_of(each): each for each in (manifest, gang) if each is not None})

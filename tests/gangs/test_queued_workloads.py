@@ -1,6 +1,6 @@
-"""Workloads that name a queue on themselves, as Kueue's users write it: their templates carry its name then.
+"""Workloads with a queue's name on themselves, as Kueue's users write it: admission copies the name to their templates.
 
-Kueue (v0.14) takes the label on a StatefulSet, a Deployment the training operator's jobs and Ray's kinds, beside Jobs.
+Besides Jobs, Kueue (v0.14) reads the label on StatefulSets, Deployments, the training operator's jobs and Ray's kinds.
 """
 
 from collections.abc import Iterator
@@ -313,7 +313,7 @@ def test_pods_that_come_in_order_are_led_into_no_group_in_which_they_would_wait_
 
 
 def test_a_spark_application_is_in_a_queue_with_the_executors_that_its_driver_makes() -> None:
-    """It was refused."""
+    """Admission accepts a SparkApplication in a queue: its expected executors are members of the gang."""
     row = spark_application()
     manifest = admitted(row, queued(row))
     assert said(queued(row)) == ([], [])

@@ -67,7 +67,7 @@ def test_what_an_app_wrapper_holds_is_in_its_queue(kind: str) -> None:
 
 
 def test_what_a_train_job_has_made_is_in_its_queue() -> None:
-    """It was refused, and led to `spec.labels`."""
+    """Admission accepts the queue label on the TrainJob itself, and copies it to `spec.labels`."""
     manifest = train_job()
     assert list(handed_down(manifest, None, Sources())) == [(("spec", "labels", QUEUE), "q")]
     (told,) = said(manifest)[1]

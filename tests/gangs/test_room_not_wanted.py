@@ -1,4 +1,4 @@
-"""Workloads that make pods only when others of theirs run, where no room is to be held for those: a row a way."""
+"""Workloads that create pods in order, and whose user disabled the reservation for later pods, in each possible way."""
 
 from pathlib import Path
 from typing import Any

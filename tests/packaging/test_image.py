@@ -135,7 +135,7 @@ def test_all_is_compiled_once_because_where_it_runs_nothing_can_be_written(image
 
 
 def test_what_was_left_out_is_never_imported(image: Image | Bundle, nothing: dict[str, Path]) -> None:
-    """All of ours is imported, and of all that this imports nothing else names what was left out."""
+    """Import every module of Phalanx: only the modules in `NOT_MET` name an omitted module."""
     program = ["python", "-c", (Path(__file__).parent / "image_contents.py").read_text()]
     told = json.loads(run(image.command("contents", POD, [], nothing, program=program)))
     assert told["failed"] == {"controller.telemetry.tracing": "No module named 'opentelemetry'"}
@@ -202,7 +202,7 @@ class FromTheImage(Installation):
 
 @pytest.fixture(scope="module")
 def installation(image: Image | Bundle) -> Iterator[Installation]:
-    """Both servers, ready, and the API server trusts the webhook; nothing of the image has changed in the end."""
+    """An installation from the image with both servers ready. Its end checks that no file of the image has changed."""
     before = files_of(image)
     with FromTheImage(image) as installed:
         yield installed
@@ -210,7 +210,10 @@ def installation(image: Image | Bundle) -> Iterator[Installation]:
 
 
 def examples() -> list[Path]:
-    """All of them of the built image; else one, since `tests/system/test_install.py` plays all from the checkout."""
+    """Return the folders of all examples if the tests use a built image, otherwise of one example.
+
+    `tests/system/test_install.py` runs all examples from the checkout.
+    """
     return [each for each in folders() if os.environ.get("PHALANX_IMAGE") or each.name == "koordinator"]
 
 
@@ -222,7 +225,10 @@ def test_the_example_happens_as_documented(installation: Installation, folder: P
 
 @pytest.mark.long
 def test_its_contents_and_their_licences_are_listed(image: Image | Bundle) -> None:
-    """`make sbom` lists what is in the image, and nothing else: of the built one an environment that is made alike."""
+    """`make sbom` lists the contents of the image and nothing else.
+
+    For a built image, it lists an environment that is created by the same steps.
+    """
     runtime = [] if isinstance(image, Bundle) else [f"RUNTIME={image.root / 'venv' / 'bin' / 'python'}"]
     made = subprocess.run(["make", "sbom", *runtime], cwd=ROOT, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr

@@ -31,13 +31,13 @@ def hung(_request: Request, _tell: Tell) -> Iterator[Reply]:
 
 
 def stopped(_request: Request, _tell: Tell) -> Iterator[Reply]:
-    """Does not even run."""
+    """Stops its own process (SIGSTOP) instead of answering."""
     os.kill(os.getpid(), signal.SIGSTOP)
     yield from ()
 
 
 def greedy_for_memory(request: Request, tell: Tell) -> Iterator[Reply]:
-    """Takes more memory than it may have. Does not write to it: the machine is not to suffer."""
+    """Allocates more memory than its limit. It does not write to the memory, so that the machine does not swap."""
     held = [np.empty(_PIECE, dtype=np.uint8) for _ in range(MEMORY_BYTES // _PIECE + 1)]
     yield from answers(request, tell)
     held.clear()
@@ -62,7 +62,7 @@ def boasting(request: Request, tell: Tell) -> Iterator[Reply]:
 
 
 def giving_twice(request: Request, tell: Tell) -> Iterator[Reply]:
-    """Gives every gang the place of the first."""
+    """Gives every gang the nodes of the first gang."""
     for reply in answers(request, tell):
         assert isinstance(reply, JointAnswer)
         shares = tuple(reply.answer.shares[0] for _ in reply.answer.shares)

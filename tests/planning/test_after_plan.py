@@ -1,6 +1,4 @@
-"""The picture after plans is the one that taking every node anew would give, though only those that change are looked
-at.
-"""
+"""The snapshot after plans equals a snapshot with every node rebuilt, although only the changed nodes are updated."""
 
 from dataclasses import replace
 from random import Random
@@ -19,7 +17,7 @@ NODES = 6
 
 
 def pod(name: str, node: str = "") -> Pod:
-    """A pod, bound where a node is given."""
+    """A pod, bound to a node if one is given."""
     return Pod(metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}"), spec=PodSpec(node_name=node))
 
 

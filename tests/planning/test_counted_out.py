@@ -31,7 +31,7 @@ TOPOLOGY = {
 
 
 def drawn(seed: int) -> list[Manifest]:
-    """A gang that may want one domain, as a whole or set by set, and nodes that not every pod may go to."""
+    """Return a random gang that may require one domain, for all or for one set, and nodes that not all pods may use."""
     random, cluster = Random(f"counted {seed}"), random_cluster(seed)  # noqa: S311 - to be repeatable, not secret
     nodes = [dict(each) for each in cluster.nodes]
     for node in nodes:
@@ -155,7 +155,7 @@ def test_what_domains_and_nodes_leave_open(what: str, spec: Manifest, pods: list
 
 
 def test_it_is_looked_again_at_nodes_that_have_changed() -> None:
-    """And at no others."""
+    """The count checks changed nodes again, and no other nodes."""
     room = Room()
     gangs, before, topologies = scenes.picture([*racks(), scenes.gang(minMember=3), *scenes.members(3, **SSD)])
     assert not room.look(before, topologies).may_hold(Least(gangs[0]))

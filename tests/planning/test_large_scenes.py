@@ -29,9 +29,9 @@ from large_scenes import HARD, SCENES, Scene, problem_of
 pytestmark = pytest.mark.thorough
 
 LATE = 1.1
-"""The share of the limit in which a worker's answer has to arrive."""
+"""The share of the time limit within which a worker's answer must arrive."""
 TRIES = 10
-"""A machine may have so much more to do that caches are cold, but hardly every time."""
+"""The number of attempts: other load may leave the processor's caches cold, but hardly in every attempt."""
 PATIENCE = (2.0, 20.0)
 """Limits to try in turn, in multiples of the scene's own. A machine under load needs several times the processor time
 of an idle one. A longer limit costs more, because the solver uses its rest to improve the plan.

@@ -1,4 +1,4 @@
-"""Several gangs on one cluster: who comes first, and what is left for the others."""
+"""Several gangs on one cluster: their order, and the capacity that each gang leaves for the later ones."""
 
 import time
 from types import SimpleNamespace
@@ -16,12 +16,12 @@ from solver.plan import Answer
 from solver.problem import Limits, Problem
 
 BOUNDING = planned_together.BOUNDING
-"""As it is; tests are in no hurry (`tests/conftest.py`)."""
+"""The product's own limit, read before `tests/conftest.py` raises it for every test."""
 TWO_NODES = [scenes.topology(), *scenes.nodes("s/b: node-0 node-1")]
 
 
 def outcomes(run: DryRun) -> dict[str, str]:
-    """Gang by gang, in the order of planning: nodes, or the outcome."""
+    """Return, by gang in the order of planning, its nodes, or its outcome if it has none."""
     return {each.key.name: ",".join(a.node for a in each.assignments) or each.outcome.value for each in run.decisions}
 
 
@@ -135,7 +135,7 @@ RACKS = [scenes.topology(("rack",)), *scenes.nodes("r0: a b c d e f g\nr1: h i j
 
 
 def in_one_rack(name: str, count: int, created: str) -> list[scenes.Manifest]:
-    """A gang of one rack."""
+    """A gang that requires one rack."""
     return [
         {
             **scenes.gang(name, minMember=count, required="rack"),
@@ -308,7 +308,7 @@ def test_gangs_of_different_priority_are_not_weighed_against_each_other() -> Non
 
 
 def test_a_gang_without_a_place_after_others_is_not_called_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No joint plan is found in time: the first two take a rack each, and the third needs one."""
+    """Without a joint plan in time, the first two gangs take one rack each, although the third gang needs a rack."""
     monkeypatch.setattr(planned_together, "SMALL", 0)
     monkeypatch.setattr(planned_together, "shared_workers", lambda: Clocked(0.0))
     run = scenes.solved(RACKS, COMPETING)
@@ -334,7 +334,7 @@ class Counted:
 
 
 def test_equal_gangs_without_room_are_refused_by_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two nodes, one pod on each: eight of ten gangs of one have no place, and the solver is asked for one of them."""
+    """Two nodes hold one pod each. Eight of ten gangs of one pod do not fit, and the solver is asked for one of them."""
     workers = Counted()
     monkeypatch.setattr(planned_together, "SMALL", 0)
     monkeypatch.setattr(planner, "shared_workers", lambda: workers)

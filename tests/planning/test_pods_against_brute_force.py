@@ -98,7 +98,7 @@ def test_the_plan_is_allowed_and_the_best_and_a_no_is_one(seeds: range) -> None:
 
 
 def spreads(cluster: Cluster) -> bool:
-    """Whether members are spread: then not everything is proven."""
+    """Whether members have topology spread constraints: then not every result is proven."""
     return any("topologySpreadConstraints" in pod["spec"] for pod in cluster.members)
 
 

@@ -1,4 +1,4 @@
-"""Plans beside plans that are in force: what those mean to evict is charged, counted and spent once.
+"""Planning beside plans in force: the victims of a plan in force are charged to budgets and counted once.
 
 n0 n1 n2, 8 cpu each; a pod takes a node. web-0..2 run there under one disruption budget.
 """

@@ -30,7 +30,10 @@ ROUNDS = 2
 
 
 def in_rounds(seed: int, rounds: int) -> tuple[Instance, list[Decision]]:
-    """All gangs planned, in each round some more of them; what the rounds before decided is on its way."""
+    """Plan all gangs of an instance, some in each round, and return the instance and all decisions.
+
+    After each round, every new plan reaches a random stage, such as recorded or carried out.
+    """
     instance, random, decisions = draw(seed), Random(seed), list[Decision]()  # noqa: S311 - to be repeatable
     for left in range(rounds, 0, -1):
         names = instance.asking if left == 1 else instance.asking[: len(instance.asking) // left]
@@ -77,7 +80,7 @@ BLIND: Mapping[str, tuple[str, Callable[..., object]]] = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("what", BLIND)
 def test_a_planner_blind_to_it_does_wrong(what: str) -> None:
-    """In a hundredth of the instances at least."""
+    """A planner without this rule makes a fault in at least a hundredth of the instances."""
     with patch(*BLIND[what]):
         wrong = (seed for seed in range(INSTANCES) if wrongs(in_rounds(seed, ROUNDS)[0]))
         found = list(islice(wrong, ceil(INSTANCES / 100)))

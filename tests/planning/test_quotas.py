@@ -98,7 +98,7 @@ def nodes_of(decision: Decision) -> list[str]:
 
 
 def decide(asked: Gang, *running: Gang) -> Decision:
-    """The decision beside gangs that run."""
+    """Return the decision for a gang beside running gangs."""
     there = snapshot(*(member.pod for each in running for member in each.members))
     return plan_gang(asked, there, [RACK], PlanningOptions(usage=usage_of([asked, *running], there)))
 
@@ -121,7 +121,7 @@ def in_line(*gangs: Gang) -> dict[str, str]:
 
 
 def test_in_a_strict_queue_none_goes_before_an_older_one_that_has_no_place() -> None:
-    """12 cpu never fit into 8, ever; 4 would."""
+    """A gang of 12 cpu never fits into a quota of 8 cpu. A gang of 4 cpu would fit."""
     large = gang("large", ONE_BY_ONE, *(pod(f"l-{i}") for i in range(3)), created="2026-01-01T00:00:01Z")
     small = gang("small", ONE_BY_ONE, pod("s-0"), created="2026-01-01T00:00:02Z")
     elsewhere = gang("elsewhere", replace(pool("other", red="4"), strict=True), pod("e-0"))
@@ -147,7 +147,7 @@ def test_in_a_strict_queue_a_higher_priority_goes_first_and_everybody_with_room_
 
 
 def test_who_cannot_be_planned_or_runs_holds_nobody_up_in_a_strict_queue() -> None:
-    """One lacks a pod, one is of a namespace that the queue does not take, of one a member was lost."""
+    """One gang lacks a pod, one is in a namespace that the queue does not accept, and one has lost a member."""
     short = gang("short", ONE_BY_ONE, pod("s-0"), minimum=2, created="2026-01-01T00:00:01Z")
     closed = replace(ONE_BY_ONE, namespaces=LabelSelector(match_labels={"team": "b"}))
     foreign = gang("foreign", closed, pod("o-0"), created="2026-01-01T00:00:02Z")
@@ -483,7 +483,7 @@ def needing(name: str, **requests: str) -> Pod:
 
 
 def test_members_that_differ_start_where_the_quota_covers_some_of_them() -> None:
-    """The larger member is the first; and of two resources each has enough for one member alone."""
+    """First, the larger member comes first by rank. Then each of two resources suffices for one member only."""
     decision = decide(gang("g", pool(blue="2"), pod("g-0", "3"), pod("g-1", "1"), minimum=1))
     assert [each.member.pod.metadata.name for each in decision.assignments] == ["g-1"]
     quotas = FlavorQuotas("blue", (Quota("cpu", "4"), Quota("pods", "9"), Quota("memory", "4")))
@@ -528,7 +528,7 @@ def test_pods_that_request_nothing_of_a_quota_may_have_a_topology_of_their_own()
 
 
 def test_a_gang_that_is_restarted_may_have_any_flavor_and_tolerates_only_what_that_one_opens() -> None:
-    """It ran in red, whose release opened red's taint to it; in blue it is as its controller makes it."""
+    """The pod ran in flavor red, and its release added a toleration of red's taint. In blue it has its original spec."""
     ran = pod("a-0", on="r1")
     spec = msgspec.structs.replace(ran.spec, tolerations=RED.tolerations)
     metadata = msgspec.structs.replace(ran.metadata, annotations={PINNED_IN: ""})

@@ -43,7 +43,7 @@ def pod(name: str, uid: str, **spec: Any) -> Pod:
 
 
 def gang(*, existing: int = 1, coming: int = 2) -> Gang:
-    """Some pods are there, others will be made."""
+    """Return a gang of existing pods and expected pods."""
     pods = [pod(f"p-{index}", f"uid-{index}") for index in range(existing)]
     pods += [pod(f"p-{index}", seat_uid("w", "main", f"p-{index}")) for index in range(existing, existing + coming)]
     ref, size = ObjectRef("apps/v1", "StatefulSet", "ns", "w"), existing + coming
@@ -163,7 +163,7 @@ def test_what_is_held_for_others_is_charged_by_its_limits_too(of: str, hard: str
 
 
 def test_what_is_held_for_other_gangs_of_the_namespace_is_charged() -> None:
-    """Else two gangs would hold twice what the quota allows, three gangs thrice."""
+    """Otherwise two gangs would reserve twice the quota, and three gangs three times the quota."""
     assert not list(quotas_in_the_way(gang(), beside(*map(holding, range(2)))))
     why = f"{TWO} (pods: 2 needed, 1 of 6 left)"
     assert list(quotas_in_the_way(gang(), beside(*map(holding, range(3))))) == [why]
@@ -194,7 +194,10 @@ def sized(made: Pod, cpu: int) -> Pod:
 def test_however_many_gangs_ask_each_node_and_each_held_pod_is_looked_at_once(
     gangs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the rounds' own thread a tenant's quotas may not cost gangs times nodes, nor gangs times held pods."""
+    """This work runs in the thread of the reconciles.
+
+    A tenant's quotas must not cost time in the order of gangs times nodes, or of gangs times placeholders.
+    """
     nodes, held = 50, 2 * gangs
     there = beside(*(sized(holding(each), each) for each in range(held)), hard="9999")
     (full,) = there.nodes

@@ -1,4 +1,4 @@
-"""Whatever becomes of a solving process, the caller gets a verified plan or an honest no, in time.
+"""Whatever happens to a solver process, the caller gets a verified plan or a true rejection within the time limit.
 
 rack-0: a b c d      one pod a node
 rack-1: e f

@@ -164,7 +164,10 @@ def _seatings(
     waiting: list[tuple[int, int]],
     may_miss: int,
 ) -> Iterator[None]:
-    """Every way to seat the waiting members, or all but so many of them, written into `rows`."""
+    """Yield once for every placement of the waiting members, without at most `may_miss` of them.
+
+    The placement is in `rows` at each yield.
+    """
     if not waiting:
         yield
         return
@@ -274,7 +277,7 @@ def lasting_rules_hold(world: World, rows: Sequence[Sequence[int | None]]) -> bo
 
 
 def everybody_bears_the_others(problem: Problem, rows: Sequence[Sequence[int | None]]) -> bool:
-    """Whether each new member may be where it is beside all others, looked at one by one."""
+    """Whether each new member may be on its node beside all other members, each checked on its own."""
     everybody = [
         (member.shape, node, member.node is None)
         for each, row in zip(problem.sets, rows, strict=True)

@@ -180,7 +180,7 @@ def compact_together(plan: Plan) -> list[tuple[int, int]]:
 
 
 def compact_first(plan: Plan) -> list[list[int]]:
-    """Of the earlier gang first, where the sums leave it open."""
+    """Return the compactness of each gang in order: at equal sums, the earlier gang is compact first."""
     return [[gang for gang, _ in levels] for levels in plan.spread()]
 
 

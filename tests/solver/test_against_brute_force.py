@@ -35,7 +35,7 @@ SAMPLE = 1500
 
 
 def answers(problem: Problem) -> Iterator[Answer]:
-    """Of every way that the solver has for this problem."""
+    """Yield the answer of every solution method that the solver has for this problem."""
     yield solve(problem, PATIENT)
     if solve_tree_dp(instance_of(problem, evicting=False)) is not None:
         yield by_model(problem, PATIENT)
@@ -90,7 +90,7 @@ def counted(problem: Problem, outcome: Outcome) -> dict[str, int]:
 
 
 def first_number(score: Any) -> int:
-    """Of a score of the reference, which may have parts that have parts."""
+    """Return the first number of a score of the reference, whose parts may be nested."""
     while not isinstance(score, int):
         score = score[0]
     return score

@@ -1,4 +1,4 @@
-"""Gangs of alike members that evict, by counting: the plans that trying all of them gives."""
+"""Plans with evictions for gangs of equal members: counting gives the plans of the brute-force search."""
 
 from dataclasses import replace
 from random import Random

@@ -85,7 +85,7 @@ def test_a_minimum_over_several_sets_is_kept() -> None:
 
 
 def of_queues(joint: Problem, *shares: QuotaShare) -> Problem:
-    """Each gang charged to the share at its own position, one unit a member."""
+    """Return the problem with a quota: each gang is charged to the share at its own position, one unit a member."""
     charges = tuple(
         QuotaCharge(gang, pod_set, joint.sets[pod_set].members[0].shape, 1)
         for gang, rules in enumerate(joint.gangs)
@@ -95,7 +95,7 @@ def of_queues(joint: Problem, *shares: QuotaShare) -> Problem:
 
 
 def members_placed(answer: JointAnswer) -> list[int]:
-    """Of each gang."""
+    """Return the number of placed members of each gang."""
     return [0 if share is None else sum(map(_placed, share.nodes)) for share in answer.shares]
 
 

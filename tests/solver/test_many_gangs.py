@@ -343,7 +343,7 @@ def _spread(joint: ManyGangs, rows: list[tuple[int, ...]] | tuple[tuple[int, ...
 
 
 def _generation(joint: ManyGangs) -> ColumnGeneration:
-    """Of gangs that ask for one resource, on all nodes."""
+    """Return the column generation of gangs that request one resource and may use all nodes."""
     nodes, depth = joint.gangs[0].nodes, len(joint.gangs[0].levels)
     asks = np.array([gang.shapes[0].requests[0] for gang in joint.gangs])
     members = [len(gang.sets[0].members) for gang in joint.gangs]
