@@ -1,4 +1,4 @@
-"""The cookie of `phalanx ui`, and other servers on the same machine: cookies know no ports."""
+"""The cookie of `phalanx ui` is safe from other servers on the machine, although cookies do not distinguish ports."""
 
 import socket
 import threading

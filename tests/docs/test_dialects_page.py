@@ -1,4 +1,4 @@
-"""The page about what a dialect has to bring says what the code asks of them, and how small the smallest is."""
+"""The page about new dialects lists what the code requires of a dialect, and the size of the smallest dialect."""
 
 import ast
 import re

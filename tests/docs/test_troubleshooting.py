@@ -1,4 +1,4 @@
-"""The headings of the troubleshooting page are messages that the code says, or that another test expects of it."""
+"""The headings of the troubleshooting page are messages of the code, or messages that another test expects."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A kind that a WorkloadKind describes is read as those of the table: from the row that its objects have with them."""
+"""Phalanx reads a user-defined kind like the kinds of its table: each object of the kind carries the kind's row."""
 
 from copy import deepcopy
 from pathlib import Path

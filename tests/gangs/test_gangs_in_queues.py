@@ -1,4 +1,4 @@
-"""A Gang that names a queue: what it is charged to, what it waits for, and who else may say where it is charged.
+"""A Gang that names a queue: where it is charged, what it waits for, and which other objects may name its queue.
 
 The cluster is that of `kueue_objects.POOL`: LocalQueue default/q leads to ClusterQueue pool, whose flavor tas has the
 Topology default of blocks and racks.

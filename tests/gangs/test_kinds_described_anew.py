@@ -1,4 +1,4 @@
-"""A WorkloadKind that is changed or goes while workloads of its kind are there: their pods stay what they were."""
+"""If a WorkloadKind is changed or deleted while workloads of its kind exist, their pods keep their gang and set."""
 
 from copy import deepcopy
 from typing import Any

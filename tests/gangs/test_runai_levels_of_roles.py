@@ -1,4 +1,4 @@
-"""Levels of one role in Run:ai's words, beside that of the workload.
+"""Levels of single roles in Run:ai's dialect, in addition to the level of the workload.
 
 zone ── block ── rack ── node      RayCluster w: head, group of 3      JobSet w: driver, 3 nodes in one Job, or in three
 """

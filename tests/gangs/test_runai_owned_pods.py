@@ -1,4 +1,4 @@
-"""Pods that carry Run:ai's annotations themselves: which gang they are, and what is wrong with them."""
+"""Pods that carry Run:ai's annotations themselves: their gangs and their faults."""
 
 from typing import Any
 

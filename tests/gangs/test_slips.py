@@ -1,4 +1,4 @@
-"""Pods and templates that would ask for a gang but for a slip of the pen, and those that mean what they say."""
+"""Misspelt keys on pods and templates that were meant to ask for a gang, and similar keys that are correct."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A catalog is a mapping, whatever came and went, and finds by an index what a search through all would find."""
+"""A catalog stays equal to a plain mapping after any changes, and its index finds the results of a full search."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

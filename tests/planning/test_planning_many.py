@@ -334,7 +334,7 @@ class Counted:
 
 
 def test_equal_gangs_without_room_are_refused_by_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two nodes hold one pod each. Eight of ten gangs of one pod do not fit, and the solver is asked for one of them."""
+    """Two nodes hold one pod each. Eight of ten gangs of one pod do not fit; the solver gets one of them only."""
     workers = Counted()
     monkeypatch.setattr(planned_together, "SMALL", 0)
     monkeypatch.setattr(planner, "shared_workers", lambda: workers)

@@ -528,7 +528,7 @@ def test_pods_that_request_nothing_of_a_quota_may_have_a_topology_of_their_own()
 
 
 def test_a_gang_that_is_restarted_may_have_any_flavor_and_tolerates_only_what_that_one_opens() -> None:
-    """The pod ran in flavor red, and its release added a toleration of red's taint. In blue it has its original spec."""
+    """The pod ran in flavor red, and its release added a toleration of red's taint. Blue needs the original spec."""
     ran = pod("a-0", on="r1")
     spec = msgspec.structs.replace(ran.spec, tolerations=RED.tolerations)
     metadata = msgspec.structs.replace(ran.metadata, annotations={PINNED_IN: ""})

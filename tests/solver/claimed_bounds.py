@@ -1,4 +1,4 @@
-"""Whether the bounds that a plan claims hold, beside the best plan that there is."""
+"""Checks the bounds that a plan claims against the best plan."""
 
 from brute_force import Outcome
 

@@ -1,4 +1,4 @@
-"""Small random problems in which every rule and every goal has its say."""
+"""Small random problems. Together they contain every constraint and every goal of the solver."""
 
 from dataclasses import replace
 from random import Random

@@ -1,4 +1,4 @@
-"""Several gangs that compete, planned together: the cases where greedy goes wrong."""
+"""Joint planning of several competing gangs, in cases where a greedy order gives a worse result."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""When time runs out there is a verified plan with what has been proven of it, or an honest "unproven"; never an error.
+"""When a time limit ends, the solver returns a verified plan with true bounds, or Unproven. It never raises an error.
 
 Limits are in CP-SAT's own unit of work, the same on every machine.
 """

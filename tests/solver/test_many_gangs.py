@@ -1,4 +1,4 @@
-"""Many gangs at once, as compact together as can be: against every possible plan, and where gangs want the same."""
+"""Many gangs at once, as compact as possible in sum: compared with all possible plans, and for competing gangs."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Mixtures of columns: what they take, what their duals say, and what may be asked of them."""
+"""The restricted master problem: the shares of columns in its relaxation, its duals, and its cuts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Topology spread among members of several shapes: by counting, whatever number the emptiest group ends with."""
+"""Topology spread of members of several shapes, solved by counting for each final count of the emptiest group."""
 
 from collections import Counter
 from random import Random

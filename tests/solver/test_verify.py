@@ -31,7 +31,7 @@ from solver.verify.rules import verify
 
 # block b0: rack r0: a b     block b1: rack r0: e f
 #           rack r1: c d
-# Every node has room for two; on d and f run two evictable pods each, of one gang on d.
+# Every node can hold two pods. Nodes d and f run two evictable pods each; those on d belong to one gang.
 PATHS = {
     "a": ("b0", "r0"),
     "b": ("b0", "r0"),
