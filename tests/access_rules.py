@@ -12,7 +12,7 @@ ACCOUNTS = ("phalanx-webhook", "phalanx-controller")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One account may do one thing. `namespace`: "" for everywhere; `name`: "" for all objects of the resource."""
+    """A right of one account. `namespace`: "" means all namespaces; `name`: "" means all objects of the resource."""
 
     account: str
     verb: str
@@ -22,7 +22,7 @@ class Right:
     name: str = ""
 
     def __str__(self) -> str:
-        """As a person says it: `phalanx-controller may patch pods/status`."""
+        """The right as a sentence: `phalanx-controller may patch pods/status`."""
         resource, slash, below = self.resource.partition("/")
         where = f" in {self.namespace}" if self.namespace else ""
         kind = f"{resource}.{self.group}" if self.group else resource
@@ -55,7 +55,7 @@ def without(objects: Iterable[Manifest], right: Right) -> list[dict[str, Any]]:
 
 
 def _bindings(objects: Iterable[Manifest]) -> Iterator[tuple[Manifest, Manifest]]:
-    """Each binding with its role."""
+    """Yield each RoleBinding and ClusterRoleBinding with its role."""
     whole = list(objects)
     roles = {(each["kind"], each["metadata"]["name"]): each for each in whole if each["kind"].endswith("Role")}
     for each in whole:

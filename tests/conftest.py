@@ -1,12 +1,13 @@
-"""What all tests share: the real control plane, started once a session, and a clean cluster for each test that asks.
+"""Shared fixtures: one real control plane per session, and an empty cluster for each test that requests it.
 
 - `control_plane` (session): a running `controlplane.control_plane.ControlPlane`. Pods of priority class `low-priority`
   take `SLOW_SECONDS` to terminate; any pod takes as long as its annotation
   `controlplane.running.stages.TERMINATES_AFTER` says.
-- `cluster` (test): the same, emptied: no nodes, pods, workloads, custom objects, priority classes, webhooks of earlier
-  tests. Definitions of kinds stay. Namespaces of a test's own take a fresh name each (`emptying.empty`).
+- `cluster` (test): the session's control plane, emptied of the nodes, pods, workloads, custom objects, priority classes
+  and webhooks of earlier tests. Definitions of kinds stay. A test that creates a namespace gives it a fresh name
+  (`emptying.empty`).
 
-What it can do (`plane` is either of them):
+Both fixtures offer these methods (`plane` is either fixture):
 
     plane.add_nodes(manifests)                      create nodes; returns when pods can go there
     plane.create("/api/v1/namespaces/default/pods", manifests)      many objects at once
@@ -23,8 +24,8 @@ Events, in the order of the API server, rather than polling (`controlplane.recor
         …
         events = recorder.wait_for(lambda seen: …)
 
-Tests that use them carry `@pytest.mark.controlplane` and run after all others. Another control plane, with other
-options, is `with ControlPlane(Options(…)) as plane`.
+Tests that use these fixtures carry `@pytest.mark.controlplane` and run after all others. A test that needs other
+options starts its own control plane: `with ControlPlane(Options(…)) as plane`.
 
 `make test` runs three processes of pytest, each with a control plane of its own; the tests of a file stay together.
 """
@@ -61,11 +62,14 @@ LONGEST = (
     "test_train_jobs",
     "test_training_operator",
 )
-"""Files of `tests/system` that take more than a minute; first the one whose kinds are others' definitions later on."""
+"""Files of `tests/system` that take more than a minute.
+
+The first file defines kinds that later files replace by other definitions.
+"""
 
 
 def pytest_configure() -> None:
-    """End on SIGTERM as on Ctrl-C: with the fixtures' own ends."""
+    """Make SIGTERM end the run as Ctrl-C does, so that the fixtures are torn down, and set up this process."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # The programs of the control plane are in Go, and spend a quarter of their time on keeping their heap small.
     os.environ.setdefault("GOGC", "400")
@@ -85,8 +89,11 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The fast ones first; those last that leave a controller running, which has a mind of its own, and of these the
-    short files last, so that several processes end together. Each process of several keeps to that order.
+    """Sort the tests: fast tests first, tests on a control plane after them, `tests/system` last.
+
+    Tests of `tests/system` run last because they leave a controller running, which would act on the objects of later
+    tests. Long files of `tests/system` come before the short files, so that parallel processes finish at about the same
+    time. With several processes, each process keeps this order.
     """
 
     def place(item: pytest.Item) -> tuple[bool, bool, int]:
@@ -98,13 +105,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection() -> None:
-    """Tests are collected without a look for garbage in between."""
+    """Disable garbage collection while pytest collects the tests."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """What is there by now, thousands of tests among it, stays to the end. Looked through for garbage again and again
-    it took an eighth of the fast tests, and half a second of the one that happened to run then.
+    """Exclude all objects that exist now, thousands of tests among them, from garbage collection.
+
+    They live until the end of the run. Scanning them repeatedly took an eighth of the time of the fast tests, and half
+    a second of the test during which a scan ran.
     """
     gc.collect()
     gc.freeze()
@@ -113,7 +122,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this process plans is limited by CP-SAT's own unit of work alone, so that a slow machine proves the same."""
+    """Raise the wall-clock limits of planning in this process to 600 seconds.
+
+    CP-SAT's deterministic time alone then limits a solve, so that a slow machine proves the same results.
+    """
     for module, name in ((planned_together, "LONGEST"), (planned_together, "BOUNDING"), (planner, "COMPARING")):
         monkeypatch.setattr(module, name, replace(getattr(module, name), seconds=600.0))
 
@@ -127,6 +139,6 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def cluster(control_plane: ControlPlane) -> ControlPlane:
-    """The control plane, emptied."""
+    """The session's control plane, emptied of the objects of earlier tests."""
     empty(control_plane)
     return control_plane

@@ -1,6 +1,7 @@
-"""What the last measured run has covered, lines and branches together, room by room: `make coverage` prints it.
+"""The coverage of the last measured run, lines and branches together, by package: `make coverage` prints it.
 
-Modules of which less than half was run are named: they are dead, tested on a real control plane alone, or forgotten.
+The report names each module of which less than half was run. Such a module is dead code, is tested only on a real
+control plane, or has no test.
 """
 
 import json
@@ -32,10 +33,10 @@ def main() -> None:
 
 
 def measured() -> dict[str, dict[str, Any]]:
-    """By file, how many lines and branches there are and were run."""
+    """Return coverage's summary of each file: how many lines and branches it has, and how many of them were run."""
     coverage = Coverage()
     coverage.load()
-    coverage.combine()  # what processes have left that were not awaited
+    coverage.combine()  # adds the data files of processes that the measured run did not wait for
     coverage.save()
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         coverage.json_report(outfile=report.name)
@@ -44,7 +45,7 @@ def measured() -> dict[str, dict[str, Any]]:
 
 
 def share(summaries: list[dict[str, Any]]) -> float:
-    """The share of lines and branches that were run, in per cent; all of nothing."""
+    """Return the percentage of lines and branches that were run; 100 if there are none."""
     there = sum(each["num_statements"] + each["num_branches"] for each in summaries)
     run = sum(each["covered_lines"] + each["covered_branches"] for each in summaries)
     return 100.0 * run / there if there else 100.0

@@ -9,7 +9,7 @@ KEPT_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease", "
 KEPT_PRIORITY_CLASSES = ("system-", "phalanx-")
 PATIENCE_SECONDS = 300.0
 _ALL_OF_A_KIND_SECONDS = 600.0
-"""For thousands of objects in one request."""
+"""The time limit of a request that deletes all objects of a kind, which may be thousands."""
 
 _WEBHOOKS = (
     "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
@@ -29,7 +29,7 @@ _AWAITED = (
     "v1/pods",
     "v1/nodes",
 )
-"""Makers of pods before the pods."""
+"""Kinds that must be gone before a test begins. Kinds whose controllers create pods come before the pods."""
 _OTHERS = (
     "policy/v1/poddisruptionbudgets",
     "storage.k8s.io/v1/storageclasses",
@@ -48,15 +48,17 @@ _MADE_FOR_WORKLOADS = (
     "rbac.authorization.k8s.io/v1/roles",
     "apps/v1/controllerrevisions",
 )
-"""What operators make beside the pods. If its owner's kind went before the garbage collector looked, it stays for ever,
-and the next operator refuses to make a workload of the same name.
+"""Kinds of objects that operators create in addition to pods.
+
+If the owner's kind is removed before the garbage collector runs, such an object stays for ever. The next operator then
+refuses to create a workload of the same name.
 """
 _FILED_AS = {"v1/nodes": "minions", "v1/services": "services/specs"}
-"""By kind: how etcd has it, where that is another word."""
+"""By kind: the name under which etcd stores its objects, where it differs from the plural."""
 _NO_CUSTOM_KINDS = ("apiextensions.k8s.io/", "apiregistration.k8s.io/")
-"""What etcd has by a group's name, too, but is the API server's own."""
+"""Prefixes of etcd keys that contain a group's name but belong to the API server, not to custom objects."""
 _ALWAYS_THERE = ("default", "kube-root-ca.crt")
-"""What every namespace gets from the controller-manager."""
+"""Names of the objects that the controller-manager creates in every namespace."""
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 
@@ -64,12 +66,14 @@ Objects = Mapping[str, list[Stored]]
 
 
 def empty(control_plane: ControlPlane, *, webhooks: bool = True, kept: Collection[str] = ()) -> None:
-    """Remove what tests have made; definitions of kinds, access rules and the system namespace stay.
+    """Remove the objects that tests have created. Definitions of kinds, access rules and the system namespace stay.
 
-    With `webhooks`, registrations of webhooks go, too, but those of the names that are `kept`.
+    Controllers still finish work that they had begun, so the removal repeats until no object is left. A namespace
+    terminates for five more seconds, because the controller-manager waits so long. A test therefore gives its own
+    namespace a fresh name.
 
-    Again and again until a look finds nothing, because controllers still finish what they had begun. Namespaces are on
-    their way out for five more seconds (the controller-manager waits so long): a test gives its own a fresh name.
+    :param webhooks: whether to remove webhook configurations and admission policies, too.
+    :param kept: names of the webhook configurations that stay.
     """
     if webhooks:
         _remove_webhooks(control_plane, kept)
@@ -89,7 +93,7 @@ def _remove_webhooks(control_plane: ControlPlane, kept: Collection[str]) -> None
 
 
 def _remove(control_plane: ControlPlane) -> bool:
-    """Delete everything there is; whether there was anything that a test would notice."""
+    """Delete all objects, and return whether any of the kinds in `_AWAITED` still had objects."""
     found = control_plane.stored()
     _remove_custom(control_plane, found)
     for kind in _OTHERS:
@@ -103,24 +107,27 @@ def _remove(control_plane: ControlPlane) -> bool:
 
 
 def kinds() -> tuple[str, ...]:
-    """All that are looked for, `group/version/plural`, besides custom ones."""
+    """All kinds that `empty` removes, as `group/version/plural`, without custom kinds."""
     named = ("v1/services", "v1/events", "v1/namespaces", "scheduling.k8s.io/v1/priorityclasses")
     return (*_WEBHOOKS, *_AWAITED, *_OTHERS, *_MADE_FOR_WORKLOADS, *named)
 
 
 def files(kind: str, found: Objects) -> list[Stored]:
-    """The objects of a kind among all that are stored."""
+    """The objects of one kind among all objects that etcd stores."""
     return found.get(_FILED_AS.get(kind, kind.rpartition("/")[2]), [])
 
 
 def _remove_all(control_plane: ControlPlane, kind: str, found: Objects) -> None:
-    """Delete the objects of a kind."""
+    """Delete all objects of one kind, with one request per namespace."""
     for namespace in {each.namespace for each in files(kind, found)}:
         control_plane.request("DELETE", path_of(kind, namespace), _NOW, seconds=_ALL_OF_A_KIND_SECONDS)
 
 
 def _remove_custom(control_plane: ControlPlane, found: Objects) -> None:
-    """Delete the objects of kinds that are served: of one that is on its way in or out the API server knows nothing."""
+    """Delete the custom objects of all kinds that are served.
+
+    The API server does not serve a kind whose definition is not established yet, or is being deleted.
+    """
     for filed_as in (each for each in found if "." in each and not each.startswith(_NO_CUSTOM_KINDS)):
         group, _, plural = filed_as.partition("/")
         definition = control_plane.request("GET", f"{_DEFINITIONS}/{plural}.{group}")
@@ -136,14 +143,17 @@ def _remove_custom(control_plane: ControlPlane, found: Objects) -> None:
 
 
 def _remove_services(control_plane: ControlPlane, found: Objects) -> None:
-    """Those of operators' workloads. One whose owner's kind is gone stays, and another operator cannot make its own."""
+    """Delete the services of operators' workloads.
+
+    If the kind of its owner is gone, a service stays, and another operator cannot create a service of the same name.
+    """
     for namespace, name in files("v1/services", found):
         if namespace not in KEPT_NAMESPACES - {"default"} and (namespace, name) != ("default", "kubernetes"):
             control_plane.request("DELETE", f"/api/v1/namespaces/{namespace}/services/{name}")
 
 
 def _remove_owned(control_plane: ControlPlane, kind: str, found: Objects) -> None:
-    """Delete those objects of a kind that belong to another object."""
+    """Delete the objects of one kind that have an owner reference."""
     of_tests = (each for each in files(kind, found) if each.namespace not in KEPT_NAMESPACES - {"default"})
     for namespace, name in (each for each in of_tests if each.name not in _ALWAYS_THERE):
         path = f"{path_of(kind, namespace)}/{name}"
@@ -158,7 +168,7 @@ def _remove_named(control_plane: ControlPlane, kind: str, kept: tuple[str, ...],
 
 
 def path_of(kind: str, namespace: str = "") -> str:
-    """Where the API server has the objects of a kind."""
+    """The URL path of the objects of a kind, in one namespace, or without a namespace if it is empty."""
     group_version, _, plural = kind.rpartition("/")
     root = "/apis" if "/" in group_version else "/api"
     return f"{root}/{group_version}/{f'namespaces/{namespace}/' if namespace else ''}{plural}"

@@ -1,4 +1,4 @@
-"""Kinds of other projects as definitions that the API server serves, whatever is written in their objects."""
+"""Definitions of other projects' kinds for the API server. Their schemas accept any fields."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +16,19 @@ PLURALS = {at: shape.plural for at, shape in WORKLOADS.items()} | {
 
 @contextmanager
 def served(plane: ControlPlane, versions: Mapping[tuple[str, str], str]) -> Iterator[None]:
-    """Have these kinds served, by group and kind, and be gone afterwards: whoever empties the cluster asks for all."""
+    """Define these kinds on the API server, and remove their definitions afterwards.
+
+    They are removed because `emptying.empty` sends requests for every custom kind that has objects.
+
+    :param versions: by group and kind, the version to serve.
+    """
     define(plane, "tests", [definition(*of, each) for of, each in versions.items()])
     yield
     undefine(plane, [f"{PLURALS[kind]}.{kind[0]}" for kind in versions])
 
 
 def definition(group: str, kind: str, version: str) -> dict[str, Any]:
-    """A kind that takes whatever is written."""
+    """Return a CustomResourceDefinition whose schema accepts any fields."""
     plural = PLURALS[group, kind]
     open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": open_schema}}

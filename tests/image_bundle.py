@@ -1,8 +1,9 @@
-"""The built image, unpacked, and its containers as the manifests want them: their user, a root that nobody may write,
-no capabilities, no new privileges, and no mounts but theirs.
+"""The built image, unpacked, and the commands that run its containers as the manifests specify.
 
-`umoci` unpacks, `runc` runs; what a kubelet would write into a container's configuration is written here, the limit of
-memory included. Not as in a cluster: the network is this machine's, and system calls are not filtered.
+A container has the manifest's user, a read-only root file system, no capabilities, no new privileges, and only the
+mounts of its manifest. `umoci` unpacks the image and `runc` runs the containers. This module writes the container
+configuration that a kubelet would write, including the memory limit. Two things differ from a cluster: the network is
+this machine's, and system calls are not filtered.
 """
 
 import json
@@ -23,7 +24,7 @@ Object = dict[str, Any]
 
 
 class Bundle:
-    """A container image in a folder, as the runtime takes it."""
+    """A container image, unpacked into a folder as an OCI runtime bundle."""
 
     def __init__(self, archive: Path, folder: Path) -> None:
         layout = folder / "layout"
@@ -37,7 +38,7 @@ class Bundle:
         subprocess.run(["umoci", "unpack", "--image", f"{layout}:{_NAME}", str(self._folder)], check=True)
         self._layers = [layout / "blobs" / each["digest"].replace(":", "/") for each in _layers(layout, manifest)]
         self.own: Object = json.loads((self._folder / "config.json").read_text())
-        """What the image says of itself: user, environment, entry point."""
+        """The image's runtime configuration: user, environment, entry point."""
 
     @property
     def root(self) -> Path:
@@ -45,18 +46,18 @@ class Bundle:
         return self._folder / "rootfs"
 
     def added(self) -> set[str]:
-        """The first folders of what the image adds to its base: of its last layer."""
+        """Return the top-level folders that the image adds to its base image: the folders of its last layer."""
         with tarfile.open(self._layers[-1]) as layer:
             return {each.name.lstrip("./").partition("/")[0] for each in layer} - {""}
 
     @property
     def user(self) -> int:
-        """Whose processes are the image's where nobody says more."""
+        """The user id of the image's processes if a pod does not set another one."""
         return int(self.own["process"]["user"]["uid"])
 
     @property
     def environment(self) -> dict[str, str]:
-        """The image's variables."""
+        """The environment variables that the image sets."""
         return dict(each.split("=", 1) for each in self.own["process"]["env"])
 
     def command(
@@ -68,12 +69,12 @@ class Bundle:
         variables: Sequence[str] = (),
         program: Sequence[str] = (),
     ) -> list[str]:
-        """What runs the one container of a pod's spec in the foreground.
+        """Return the command that runs the one container of a pod's spec in the foreground.
 
-        :param name: the container's, of which only one may run.
-        :param folders: what is mounted where: in the volumes that are no empty directories, in `ACCOUNT`, and beside.
-        :param variables: `NAME=value`.
-        :param program: instead of the entry point.
+        :param name: the container's name. Only one container of a name may run at a time.
+        :param folders: the folder to mount at each path: the volumes that are no `emptyDir`, `ACCOUNT`, and more paths.
+        :param variables: `NAME=value`, in addition to the image's variables.
+        :param program: the program to run instead of the entry point.
         """
         (container,) = pod["containers"]
         place = self._folder.parent / name
@@ -96,7 +97,7 @@ class Bundle:
         return ["runc", f"--root={place}/state", "run", f"--bundle={place}", self._id(name)]
 
     def remove(self, name: str) -> None:
-        """End what may be left of a container."""
+        """Delete the container of this name, and end its processes, if any are left."""
         state = self._folder.parent / name / "state"
         if state.exists():
             subprocess.run(["runc", f"--root={state}", "delete", "--force", self._id(name)], check=True)
@@ -128,7 +129,7 @@ class Bundle:
 
 
 def mark(directory: Path) -> str:
-    """The variable by which a control plane's run knows its processes, and leaves none behind."""
+    """The environment variable that marks the processes of one control plane, so that its end can stop all of them."""
     return f"{MARK}={directory}"
 
 

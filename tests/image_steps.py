@@ -1,7 +1,7 @@
-"""What the Dockerfile does, done without a container runtime: the same steps in a directory of their own.
+"""Runs the Dockerfile's steps without a container runtime, in a directory of their own.
 
-Paths of the image become paths below that directory. What is not tried this way: the base image itself, layers, and a
-root that nobody may write; `image_bundle` has the image that was built.
+Paths of the image become paths below that directory. The base image, its layers and the read-only root file system are
+not tested this way. `image_bundle` tests the built image.
 """
 
 import fnmatch
@@ -21,13 +21,13 @@ from image_bundle import ACCOUNT
 
 ROOT = Path(__file__).parents[1]
 ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:venv|source|build|wheels)\b)")
-"""The directories that the steps make; others belong to the base image."""
+"""The directories that the steps create. All other directories belong to the base image."""
 ABOUT_THE_BASE = ("ARG", "FROM", "WORKDIR")
 
 
 @dataclass
 class Image:
-    """What the steps have made: files below `root`, environment, user and entry point."""
+    """The result of the steps: files below `root`, environment, user and entry point."""
 
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -35,11 +35,11 @@ class Image:
     entry_point: list[str] = field(default_factory=list)
 
     def inside(self, text: str) -> str:
-        """The text with paths of the image as they are here."""
+        """Return the text with each path of the image replaced by its path below `root`."""
         return ABSOLUTE.sub(f"{self.root}/", text)
 
     def added(self) -> set[str]:
-        """The first folders of what the image adds to its base."""
+        """Return the top-level folders that the image adds to its base image."""
         return {each.name for each in self.root.iterdir()}
 
     def command(
@@ -51,8 +51,10 @@ class Image:
         variables: Sequence[str] = (),
         program: Sequence[str] = (),
     ) -> list[str]:
-        """As `image_bundle.Bundle.command`. Folders that would be mounted are named in the arguments instead, and the
-        user is the pod's where this one may become it and that one may run Python.
+        """Return the command that runs the pod's container, with the parameters of `image_bundle.Bundle.command`.
+
+        The folders are not mounted: the arguments name them instead. The command runs as the pod's user if the current
+        user is root and every user may reach the Python interpreter. Otherwise it runs as the current user.
         """
         path = self.root / "venv" / "bin"
         wanted = pod["securityContext"]["runAsUser"]
@@ -78,7 +80,7 @@ def _open_to_all(path: Path) -> bool:
 
 
 def build(root: Path) -> Image:
-    """Take every step of the Dockerfile. Raises `ValueError` for a step that is not known here."""
+    """Run every step of the Dockerfile. Raises `ValueError` for an instruction that this module does not implement."""
     image = Image(root)
     for name, rest in instructions((ROOT / "Dockerfile").read_text()):
         if name == "RUN":
@@ -91,7 +93,7 @@ def build(root: Path) -> Image:
 
 
 def configure(image: Image, name: str, rest: str) -> None:
-    """Take a step that changes no file."""
+    """Apply an instruction that changes no file: `ENV`, `USER` or `ENTRYPOINT`. Raises `ValueError` for others."""
     match name:
         case "ENV":
             image.environment |= dict(each.split("=", 1) for each in rest.split())
@@ -104,7 +106,7 @@ def configure(image: Image, name: str, rest: str) -> None:
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """The steps, each with what follows its name."""
+    """Return the instructions of a Dockerfile, each as its name and its arguments."""
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
     return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
 
@@ -130,7 +132,11 @@ def run(image: Image, command: str) -> None:
 
 
 def copy(image: Image, paths: list[str]) -> None:
-    """Copy from the checkout what .dockerignore lets through, or begin the last stage with what the first has made."""
+    """Run a `COPY` step.
+
+    It copies the files of the checkout that .dockerignore does not exclude. With `--from`, it begins the last stage and
+    keeps only the copied folder of the first stage.
+    """
     *sources, target = paths
     if sources[0].startswith("--from="):
         _, source = sources
@@ -145,7 +151,7 @@ def copy(image: Image, paths: list[str]) -> None:
 
 
 def context() -> list[Path]:
-    """The files of the checkout that .dockerignore lets through: of rules that match, the last decides."""
+    """Return the files of the checkout that .dockerignore does not exclude. The last matching rule decides."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -170,7 +176,7 @@ def _ignored(file: str, rules: list[str]) -> bool:
 
 
 def keep_only(image: Image, source: str, target: str) -> None:
-    """Forget everything that was built but this, which is taken over to the same place."""
+    """Delete all folders of the first stage except `source`, which the last stage takes over at the same path."""
     assert source == target
     for each in image.root.iterdir():
         if each != Path(image.inside(source)):

@@ -1,8 +1,9 @@
-"""Phalanx as `kubectl apply -k manifests/default` leaves it, with nothing but what the manifests grant.
+"""Phalanx as `kubectl apply -k manifests/default` installs it, with only the permissions that the manifests grant.
 
-The API server reaches the webhook through the Service and trusts it by the controller's own certificate. What a node
-would do is done here: the containers' commands are run as processes with the tokens of their service accounts, and the
-Secret is put where the container mounts it. The Service leads to this machine, because no pod really runs.
+The API server reaches the webhook through the Service and trusts it by the certificate that the controller issues. This
+module takes the part of a node. It runs the containers' commands as processes with the tokens of their service
+accounts, and writes the Secret where the container mounts it. The Service points to this machine, because no pod really
+runs.
 """
 
 import base64
@@ -62,7 +63,7 @@ _STRICT = {
         }
     ],
 }
-"""Pods of critical priority are only for namespaces that have a quota for them, as some providers have it."""
+"""Admits pods of critical priority only in namespaces that have a quota for them, as some cloud providers configure."""
 _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 
 Request = Mapping[str, Any]
@@ -70,9 +71,9 @@ Request = Mapping[str, Any]
 
 
 class Installation:
-    """A control plane of its own with Phalanx on it. Use it as a context manager.
+    """A separate control plane with Phalanx installed. Use it as a context manager.
 
-    `more`: more flags of the control plane's components (`controlplane.control_plane.Options`).
+    :param more: more flags for the control plane's components (`controlplane.control_plane.Options`).
     """
 
     def __init__(self, more: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -96,10 +97,10 @@ class Installation:
         )
         self.port, self.metrics_port, webhook_health, controller_health = free_ports(4)
         self.tokens: list[str] = []
-        """Every token that has gone to one of the servers."""
+        """All tokens that this object has sent to one of the servers."""
         self.health = {"webhook": webhook_health, "controller": controller_health}
         self.certificates = self._folder / "certificates"
-        """What the webhook's container mounts."""
+        """The folder with the webhook's certificate and key, in place of the Secret that its container mounts."""
         self.certificates.mkdir()
         self._over = threading.Event()
         self._kubelet = threading.Thread(target=self._mount, name="kubelet", daemon=True)
@@ -123,11 +124,11 @@ class Installation:
         shutil.rmtree(self._folder)
 
     def objects(self) -> list[dict[str, Any]]:
-        """The manifests, as kubectl puts them together."""
+        """The manifests of the installation, as `kubectl kustomize` prints them."""
         return [each for each in yaml.safe_load_all(self.plane.kubectl("kustomize", str(MANIFESTS))) if each]
 
     def requests(self) -> Iterator[Request]:
-        """What the two accounts have asked of the API server so far."""
+        """The requests that the two service accounts have sent to the API server so far."""
         for line in self._audit.read_text().splitlines():
             yield json.loads(line)
 
@@ -144,7 +145,7 @@ class Installation:
         return self.plane.run(name, command, {**os.environ, "HOME": str(self.plane.directory)})
 
     def command(self, name: str, arguments: list[str], kubeconfig: Path) -> list[str]:
-        """How the container `name` is run on this machine, in the foreground."""
+        """Return the command that runs the container `name` on this machine, in the foreground."""
         here = [f"--cert-dir={self.certificates}"] if name == "webhook" else []
         return [*_COMMAND, *arguments, f"--kubeconfig={kubeconfig}", *here]
 
@@ -160,7 +161,7 @@ class Installation:
 
     @contextlib.contextmanager
     def stopped(self, name: str) -> Iterator[None]:
-        """Have a server end as a cluster would, and start it again afterwards."""
+        """Terminate a server as a cluster does (SIGTERM), and start it again when the context ends."""
         program = self.plane.program(name)
         program.terminate()
         program.wait()
@@ -169,7 +170,7 @@ class Installation:
         self.await_ready(name)
 
     def await_ready(self, name: str) -> None:
-        """Wait until a server says that it can do its work."""
+        """Wait until a server's readiness endpoint answers 200. Raises `TimeoutError` with the end of its log."""
         url = f"http://127.0.0.1:{self.health[name]}/readyz"
 
         def ready() -> bool:
@@ -186,7 +187,10 @@ class Installation:
             raise
 
     def ask(self, method: str, path: str, token: str) -> int:
-        """The status of the webhook's answer to the bearer of a token (nobody: ""), with nothing to solve."""
+        """Send the webhook a request without a body and return the HTTP status of its answer.
+
+        :param token: the bearer token; empty: no `Authorization` header.
+        """
         self.tokens.append(token)
         trust = ssl.create_default_context(cadata=self.secret()["ca.crt"].decode())
         connection = http.client.HTTPSConnection("localhost", self.port, timeout=120, context=trust)
@@ -196,7 +200,12 @@ class Installation:
             return connection.getresponse().status
 
     def ask_controller(self, path: str, token: str) -> int:
-        """The status of the controller's answer to the bearer of a token; its certificate is its own."""
+        """Send the controller's metrics port a GET request and return the HTTP status of its answer.
+
+        The controller's certificate is self-signed, so this method does not verify it.
+
+        :param token: the bearer token; empty: no `Authorization` header.
+        """
         self.tokens.append(token)
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
@@ -207,7 +216,7 @@ class Installation:
 
     @contextlib.contextmanager
     def ui(self, account: str) -> Iterator[str]:
-        """`phalanx ui` for an account; gives the address that it prints."""
+        """Run `phalanx ui` for a service account and yield the address that it prints."""
         config = str(self.plane.kubeconfig)
         options = [f"--server=https://127.0.0.1:{self.port}", f"--service-account={account}", f"--kubeconfig={config}"]
         command = [*_COMMAND, "ui", "--no-open", *options]
@@ -219,9 +228,9 @@ class Installation:
                 process.terminate()
 
     def shake_hands(self, version: ssl.TLSVersion) -> str | None:
-        """The version that is agreed upon with a client that speaks this one alone, and takes any cipher."""
+        """Return the TLS version that the webhook negotiates with a client that offers only `version`, any cipher."""
         trust = ssl.create_default_context(cadata=self.secret()["ca.crt"].decode())
-        trust.set_ciphers("ALL:@SECLEVEL=0")  # else our own side would refuse first
+        trust.set_ciphers("ALL:@SECLEVEL=0")  # otherwise OpenSSL on the client side rejects old versions first
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             trust.minimum_version = trust.maximum_version = version
@@ -229,12 +238,12 @@ class Installation:
             return agreed.version()
 
     def _tls(self, trust: ssl.SSLContext) -> ssl.SSLSocket:
-        """A connection to the webhook by the name that its certificate is for."""
+        """Open a TLS connection to the webhook under the host name of its certificate."""
         name = f"{DEFAULT_PLACE.service}.{SYSTEM_NAMESPACE}.svc"
         return trust.wrap_socket(socket.create_connection(("127.0.0.1", self.port), 30), server_hostname=name)
 
     def trusted(self) -> bool:
-        """Whether a member is gated: then the webhook was called, and its certificate believed."""
+        """Whether a member gets its gate: then the API server called the webhook and trusted its certificate."""
         labels = {"pod-group.scheduling.sigs.k8s.io": "none"}
         spec = {"containers": [{"name": "main", "image": "pause"}]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "labels": labels}, "spec": spec}
@@ -242,18 +251,18 @@ class Installation:
         return bool(answer.get("spec", {}).get("schedulingGates"))
 
     def account(self, name: str) -> ApiServer:
-        """The API server, asked in the name of one of the accounts."""
+        """A client of the API server with the token of one service account."""
         config = yaml.safe_load(self.plane.kubeconfig_for(SYSTEM_NAMESPACE, name).read_text())
         token = config["users"][0]["user"]["token"]
         return ApiServer(self.plane.server.removeprefix("https://"), token, self.plane.ca_file)
 
     def secret(self) -> dict[str, bytes]:
-        """What the certificate's Secret holds; nothing while there is none."""
+        """The decoded data of the certificate's Secret; empty while the Secret does not exist."""
         found = self.plane.request("GET", f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}")
         return {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}
 
     def logs(self) -> str:
-        """Everything that both servers have logged."""
+        """The logs of both servers, one after the other."""
         return "".join((self.plane.directory / f"{name}.log").read_text() for name in self.health)
 
     def _install(self) -> None:
@@ -280,7 +289,7 @@ class Installation:
             self.plane.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
 
     def _mount(self) -> None:
-        """Keep the mounted files as the Secret is, like the kubelet."""
+        """Update the mounted files whenever the Secret changes, as a kubelet does."""
         while not self._over.wait(0.2):
             try:
                 held = self.secret()
@@ -293,7 +302,7 @@ class Installation:
 
 
 def right_of(request: Request) -> Right:
-    """The right that a request used, or lacked."""
+    """Return the right that a request used, or that it lacked."""
     found = request["objectRef"]
     below = f"/{found['subresource']}" if "subresource" in found else ""
     return Right(
@@ -307,7 +316,7 @@ def right_of(request: Request) -> Right:
 
 
 def wait_for_use(installation: Installation, rights: set[Right], seconds: float = PATIENCE) -> set[Right]:
-    """Wait until each right has been used, or the time is over; those that have not."""
+    """Wait until every right has been used or the time is over, and return the unused rights."""
     deadline = time.monotonic() + seconds
     while True:
         used = {right_of(each) for each in installation.requests() if "objectRef" in each}

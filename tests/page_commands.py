@@ -1,11 +1,13 @@
-"""The commands on the pages of docs/, and what they print: fenced blocks whose language is `console`.
+"""Runs the commands on the pages of docs/ and compares their output: fenced blocks whose language is `console`.
 
-A line that begins with `$ ` is a command, and goes on in the next line where it ends with a backslash; below it stands
-what it prints, both streams. `…` within a line stands for any text, a line that is `…` alone for any lines; a run of
-blanks counts as one. A command that fails is followed by `$ echo $?`. What a page needs before its first command stands
-in comments, `<!-- before: COMMAND -->`; a page that needs a cluster says `<!-- played: on a cluster -->`.
+A line that begins with `$ ` is a command. A backslash at its end continues it on the next line. The lines below a
+command are its output, standard output and standard error together. `…` within a line matches any text, and a line that
+is only `…` matches any lines. A sequence of blanks matches one blank. A command that fails is followed by `$ echo $?`.
 
-`python tests/page_commands.py PAGE...` plays pages without a cluster and writes what was printed where it differs.
+The comments `<!-- before: COMMAND -->` hold the commands that a page needs before its first command. A page that needs
+a cluster contains `<!-- played: on a cluster -->`.
+
+`python tests/page_commands.py PAGE...` runs pages without a cluster and writes the printed output where it differs.
 """
 
 import os
@@ -20,7 +22,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 WRITE = "PHALANX_WRITE_PAGES"
-"""Set: what is printed is written into the page where it differs."""
+"""Name of an environment variable. If it is set, the printed output is written into the page where it differs."""
 
 _ON_A_CLUSTER = "<!-- played: on a cluster -->"
 _BEFORE = re.compile(r"^<!-- before: (.*) -->$", re.MULTILINE)
@@ -34,16 +36,19 @@ _DIFFERENT = re.compile(
     r"|(?<=\()\d+[smh](?= ago\))|(?<=  )\d+[smh]$|(?<=^  )\d+[smh](?=  )"  # ages
     r"|\d{4}-\d\d-\d\dT[\d:]+Z"
 )
-"""What is never twice the same, and is written as `…`."""
+"""Durations, ages and times. They differ in every run, so they are written as `…`."""
 _MORE = re.compile(r"(?<=^Warning: gang )(\S+ waits for )\d+ more pods?: \d+(?= of \d+ exist$)", re.MULTILINE)
-"""How many pods of a gang its next pod is told of: the one before may not have been heard of yet, on a busy machine."""
+"""The number of missing pods in the warning for a gang's next pod.
+
+The number varies: on a busy machine, the webhook may not know of the pod before it yet.
+"""
 
 _TOLD = re.compile(r"Warning: gang \S+ waits for N more pods: N of \d+ exist")
-"""And whether it is told: nobody waits for the answer."""
+"""The warning about missing pods. The output may lack it, because the command does not wait for the answer."""
 
 
 class Command(NamedTuple):
-    """A command of a page, what it prints there, and where that stands: the offsets in the page's text."""
+    """A command of a page, its output on the page, and the offsets of that output in the page's text."""
 
     text: str
     expected: str
@@ -52,7 +57,7 @@ class Command(NamedTuple):
 
 
 class Shell:
-    """Runs commands one after the other in a folder of its own that looks like the checkout."""
+    """Runs commands one after the other in its own folder, which links to the folders of the checkout."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
@@ -65,7 +70,7 @@ class Shell:
         self.at = folder
 
     def run(self, command: str) -> tuple[str, int]:
-        """What a command prints, and how it ends. `cd` counts for the commands after it."""
+        """Run a command and return its output and its exit status. A `cd` takes effect for the commands after it."""
         place = self._folder / "cwd"
         script = f"trap 'pwd > {place}' EXIT\n(exit {self._status})\n{command}"
         answer = subprocess.run(
@@ -84,7 +89,7 @@ class Shell:
 
 
 def pages(*, on_a_cluster: bool) -> list[Path]:
-    """The pages with commands that need a cluster, or with such as need none."""
+    """The pages whose commands need a cluster, or the pages whose commands need none."""
     found = [each for each in sorted(DOCS.rglob("*.md")) if _BLOCK.search(each.read_text())]
     return [each for each in found if (_ON_A_CLUSTER in each.read_text()) is on_a_cluster]
 
@@ -137,7 +142,10 @@ def _plain(text: str) -> str:
 
 
 def play(page: Path, shell: Shell) -> list[str]:
-    """Run all commands of a page in their order; what was not as it says. Where `WRITE` is set the page is written."""
+    """Run all commands of a page in order, and return the differences between their output and the page.
+
+    If the environment variable that `WRITE` names is set, the page is rewritten with the real output.
+    """
     text = page.read_text()
     wrong: list[str] = []
     written: list[tuple[Command, str]] = []

@@ -1,16 +1,16 @@
 """Wrong requests of every dialect and the exact answer to each, written once in `refusals/<dialect>.yaml`.
 
-Three readers share them: the rules themselves (tests/gangs), the command line (tests/cli), and kubectl on a real API
-server (tests/system). A file has two parts. `standing`: named lists of objects that are in the cluster already.
-`cases`: what somebody writes beside some of them, and one answer of four:
+Three groups of tests share the cases: the rules themselves (tests/gangs), the command line (tests/cli), and kubectl on
+a real API server (tests/system). A file has two parts. `standing` holds named lists of objects that are in the cluster
+already. `cases` holds the object that a user writes beside some of these lists, and one of four answers:
 
 - `refused`: the fault, as `object: field: what is wrong; remedy`. Admission denies it, `solve` ends with status 2.
-- `warned`: the same for what is admitted all the same; shown as a warning by both.
+- `warned`: the fault of an object that is admitted nevertheless. Admission and `solve` show it as a warning.
 - `spoils`: the fault of another object that becomes wrong by this one; a warning at admission, an error of `solve`.
-- `waits`: what the gang waits for; a warning at admission, the outcome Waiting in `solve`.
+- `waits`: the object that the gang waits for; a warning at admission, the outcome Waiting in `solve`.
 
-`apiServer` stands in what kubectl shows where the API server's own validation speaks before any webhook. `planned`:
-what is missing is no object of a dialect, so that only whoever plans the gang can say it.
+`apiServer` is part of kubectl's output if the API server's own validation rejects the object before any webhook.
+`planned` is set if the missing object belongs to no dialect. Then only the planner can report it.
 """
 
 from dataclasses import dataclass
@@ -45,17 +45,17 @@ class Case:
     planned: bool = False
 
     def __str__(self) -> str:
-        """Its id in a test report."""
+        """The id of the case in a test report: the dialect and the case's own sentence."""
         return f"{self.dialect}: {self.it}"
 
     @property
     def answer(self) -> str:
-        """What admission says about the object, as one sentence."""
+        """The sentence that admission returns about the object."""
         spoils = f"cannot be planned: {self.spoils}" if self.spoils else ""
         return self.refused or self.warned or spoils or f"waits for {self.waits}"
 
     def standing(self) -> list[Manifest]:
-        """The objects that it stands beside."""
+        """The objects that are in the cluster before the case's object is written."""
         return [each for name in self.beside for each in _file(self.dialect)["standing"][name]]
 
 
@@ -86,7 +86,7 @@ def defaulted(manifest: Manifest) -> Manifest:
 
 
 def sources_of(manifests: list[Manifest]) -> Sources:
-    """What dialects would read of these objects."""
+    """Return the sources from which the dialects read gangs, built from these objects."""
     whole = [defaulted(each) for each in manifests]
     pods = [pod_of(each) for each in whole if each["kind"] == "Pod"]
     namespaces = {

@@ -1,4 +1,4 @@
-"""What users are told of a Job in a queue that is suspended."""
+"""The two messages about a suspended Job in a queue, as events and conditions report them."""
 
 LIFTED = (
     "Job default/j4: spec.suspend: was lifted when the Job was made, and applying its manifest again changes nothing; "

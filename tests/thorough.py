@@ -63,12 +63,12 @@ def _named(seeds: range, *marks: pytest.MarkDecorator) -> Any:
 
 
 def parts(count: int) -> Sequence[Any]:
-    """So many parts of the same test, of which the first is tested in seconds."""
+    """Return the numbers of the parts of one test. All parts but the first are marked `thorough`."""
     return [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, count))]
 
 
 def mostly(fast: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-    """Rows of a table of which some take their time."""
+    """Return the rows of a table. The rows of `others` take long, so they are marked `thorough`."""
     return [*fast, *(pytest.param(*_row(each), marks=pytest.mark.thorough) for each in others)]
 
 

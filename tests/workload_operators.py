@@ -1,11 +1,15 @@
-"""Workloads of every kind whose annotations make gangs, and what their operators make of them.
+"""Workloads of every kind whose annotations make gangs, and the objects that their operators create for them.
 
-The operators' rules are those of their sources: Kubeflow's training operator v1.8 (pkg/core, pkg/controller.v1) and the
-StatefulSet and Deployment controllers, the MPI operator v0.5, JobSet v0.8, KubeRay v1.4, LeaderWorkerSet v0.9, and
-Spark's operator v2 with Spark 4.
-Nothing of them runs here: tests make what they would make, in their order, with their labels and owner references.
-Where a Job makes pods it is the real one. The real operators run in `tests/system/test_real_operators.py`,
-`test_ray_kinds.py`, `test_training_operator.py` and `test_train_jobs.py`.
+The rules come from the operators' sources:
+
+- Kubeflow's training operator v1.8 (pkg/core, pkg/controller.v1)
+- the StatefulSet and Deployment controllers
+- the MPI operator v0.5, JobSet v0.8, KubeRay v1.4 and LeaderWorkerSet v0.9
+- Spark's operator v2 with Spark 4
+
+No operator runs here. Tests create the objects that an operator would create, in its order, with its labels and owner
+references. For Jobs, the real Job controller creates the pods. The real operators run in
+`tests/system/test_real_operators.py`, `test_ray_kinds.py`, `test_training_operator.py` and `test_train_jobs.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,14 +31,14 @@ def template(cpu: str = "1", container_name: str = "c") -> Object:
 
 
 def owned(manifest: Object, **more: object) -> Object:
-    """A reference to the object that makes another."""
+    """Return an owner reference to the object of this manifest."""
     metadata = manifest["metadata"]
     found = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "name": metadata["name"]}
     return {**found, "uid": metadata.get("uid", "u"), "controller": True, **more}
 
 
 def made(manifest: Object, of: Object, name: str, labels: Mapping[str, str]) -> Object:
-    """A pod of a template, as an operator makes it for one of its objects."""
+    """Return a pod from a template, as an operator creates it for one of its objects."""
     pod = {"apiVersion": "v1", "kind": "Pod", **deepcopy(of)}
     pod["metadata"] = {
         **pod.get("metadata", {}),
@@ -48,7 +52,7 @@ def made(manifest: Object, of: Object, name: str, labels: Mapping[str, str]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A kind of workload of four pods. `sets`: the pods of each role; `pods`: what the operator makes of a manifest."""
+    """A kind of workload, with four pods. `sets`: pods by role; `pods`: the operator's pods for a manifest."""
 
     api_version: str
     kind: str
@@ -57,41 +61,41 @@ class Row:
     pods: Callable[[Object], Iterator[Object]]
     names: tuple[str, ...]
     ended: str = ""
-    """The condition by which it says that it is over."""
+    """The condition type that reports that the workload has ended; empty: none."""
     suspend: tuple[str, ...] = ()
-    """The field that suspends it."""
+    """The path of the spec field that suspends the workload; empty: it cannot be suspended."""
     minimum: Mapping[str, Any] = field(default_factory=dict)
-    """What its spec says for three of its pods to be enough."""
+    """The spec fields that set the gang's minimum to three pods."""
     jobs: Callable[[Object], Iterator[Object]] | None = None
-    """The Jobs that it makes, after the pods that it makes itself; None: it makes pods alone."""
+    """The Jobs that the operator creates after its own pods; None: it creates pods only."""
     makers: Callable[[Object], Iterator[Object]] | None = None
-    """What it has make its pods, Jobs aside."""
+    """The objects other than Jobs through which the workload creates its pods; None: there are none."""
     gang: str = NAME
-    """The name of its gang."""
+    """The name of the gang that the workload forms."""
 
     @property
     def group(self) -> str:
-        """Its API group."""
+        """The API group of the kind."""
         return self.api_version.partition("/")[0]
 
     @property
     def version(self) -> str:
-        """Its version."""
+        """The API version of the kind, without its group."""
         return self.api_version.partition("/")[2]
 
     def manifest(self, **annotations: str) -> Object:
-        """A workload with annotations of ours; underscores stand for dashes."""
+        """Return a workload with `phalanx.dev/` annotations. Underscores in their names become dashes."""
         said = {f"phalanx.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
         metadata = {"name": NAME, "namespace": "default", "annotations": said}
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, "spec": self.spec()}
 
 
 _CONTAINERS = {"TFJob": "tensorflow"}
-"""What the training operator demands that a container is called; else as the kind."""
+"""By kind: the container name that the training operator requires. Other kinds use their own name without `Job`."""
 
 
 def of_replicas(kind: str, field_name: str, *, leader: str = "Master", minimum: Object | None = None) -> Row:
-    """A kind of the training operator, of a leader and three workers, or of four workers."""
+    """A kind of the training operator: a leader and three workers, or four workers if `leader` is empty."""
     container = _CONTAINERS.get(kind, kind.removesuffix("Job").lower())
     roles = {leader: 1, "Worker": 3} if leader else {"Worker": 4}
 
@@ -125,7 +129,10 @@ def of_replicas(kind: str, field_name: str, *, leader: str = "Master", minimum: 
 
 
 def _replicated(kind: str, maker: Callable[[Object], Object] | None = None) -> Row:
-    """A kind of the core of four pods without numbers. `maker`: what makes them for a manifest; None: that itself."""
+    """A built-in kind of Kubernetes with four pods that have no index.
+
+    :param maker: the object that creates the pods of a manifest; None: the workload itself creates them.
+    """
 
     def spec() -> Object:
         pods = template()
@@ -151,7 +158,7 @@ def _replicated(kind: str, maker: Callable[[Object], Object] | None = None) -> R
 
 
 def _part(manifest: Object, kind: str, name: str) -> Object:
-    """What a workload has make its pods."""
+    """Return an object that a workload creates, and that in turn creates the pods."""
     metadata = {"name": name, "namespace": "default", "ownerReferences": [owned(manifest)]}
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata}
 
@@ -452,7 +459,7 @@ ROWS: Mapping[str, Row] = {
 
 
 def described() -> Object:
-    """What a platform team writes of the kind of an invented operator (`training_run`)."""
+    """Return a WorkloadKind as a platform team would write it for the kind of an invented operator (`training_run`)."""
     return {
         "apiVersion": "phalanx.dev/v1alpha1",
         "kind": "WorkloadKind",
@@ -478,7 +485,7 @@ def described() -> Object:
 
 
 def training_run() -> Row:
-    """A kind that nobody knows: `described` says what there is to know of it."""
+    """A user-defined kind that Phalanx does not know: the WorkloadKind of `described` describes it."""
 
     def spec() -> Object:
         parts = {"chief": 1, "worker": 3}

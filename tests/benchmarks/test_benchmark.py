@@ -1,4 +1,4 @@
-"""The benchmark runs and says what it promises to say; what it measures is not judged here."""
+"""The benchmark runs and prints the promised report. The tests do not judge the measured values."""
 
 import json
 from dataclasses import replace

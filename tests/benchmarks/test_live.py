@@ -1,4 +1,4 @@
-"""What the live benchmark asks of a cluster, and how it counts what programs use."""
+"""The objects that the live benchmark requests from a cluster, and its measurement of programs' resource usage."""
 
 import os
 import time
@@ -74,7 +74,7 @@ def test_seventy_percent_of_the_gpus_are_taken_unevenly_and_always_the_same(node
 
 
 FREE = {0: 3, 1: 5, 49: 4, 50: 6, 51: 6}
-"""By rack; racks 0 to 49 are one block."""
+"""The free nodes by rack. Racks 0 to 49 are one block."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The live benchmark's rounds put together: rows, the page, the picture, and what has become worse."""
+"""The summary of the live benchmark's runs: rows, the page, the chart, and the figures that have become worse."""
 
 import json
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def test_the_page_has_a_table_for_each_scene_and_whom_a_gang_evicts() -> None:
 
 
 def of(mode: str, *seconds: float) -> list[LiveRow]:
-    """The row of a mode beside a stock that takes a second."""
+    """Return the rows of a mode with these seconds, compared with a stock scheduler that takes one second."""
     return rows([*lots(STOCK, 1.0), *lots(JOB_STOCK, 1.0), *lots(mode, *seconds)])
 
 

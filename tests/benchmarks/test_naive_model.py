@@ -54,7 +54,7 @@ def test_they_do_for_several_gangs_too(part: int) -> None:
 
 
 def _joint(seed: int) -> Several:
-    """Two gangs that ask for much the same, the later for a member less where it has more than one."""
+    """Return two gangs with similar demands. The later gang has one member less if it has more than one."""
     first = random_problem(seed)
     (asked,) = first.sets
     members = tuple(replace(each, key=f"later-{each.key}") for each in asked.members[: max(1, len(asked.members) - 1)])
@@ -64,7 +64,7 @@ def _joint(seed: int) -> Several:
 
 
 def _values(joint: Several, whole: Problem) -> tuple[int, ...]:
-    """What the solver's joint plan comes to, counted from where the members are."""
+    """Return the goal values of the solver's joint plan, computed from the nodes of the members."""
     answer = solve_joint(whole, Limits())
     assert answer.proof is Proof.OPTIMAL
     keys = {whole.victims[each].key for share in answer.shares if share is not None for each in share.victims}

@@ -1,4 +1,4 @@
-"""What the authority signs, checked as a client would."""
+"""The certificates that the authority signs, verified as a client verifies them."""
 
 from datetime import UTC, datetime, timedelta
 

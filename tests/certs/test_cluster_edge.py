@@ -32,7 +32,7 @@ def applied(control_plane: ControlPlane) -> None:
 
 @pytest.fixture
 def plane(cluster: ControlPlane) -> Iterator[ControlPlane]:
-    """As everything was applied; the webhook's registrations, which a clean cluster has not, anew."""
+    """A clean cluster with the webhook configurations applied. They and the certificate are deleted afterwards."""
     cluster.kubectl("apply", "-k", WEBHOOK)
     yield cluster
     for kind, name in CONFIGURATIONS:
@@ -43,19 +43,19 @@ def plane(cluster: ControlPlane) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def transport(plane: ControlPlane) -> Transport:
-    """As the controller's own service account."""
+    """A connection to the API server with the controller's service account."""
     return connect(str(plane.kubeconfig_for("phalanx-system", "phalanx-controller")))
 
 
 def secret(plane: ControlPlane) -> dict[str, bytes]:
-    """What the Secret holds."""
+    """Return the decoded data of the certificate's Secret."""
     path = f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}"
     found: dict[str, Any] = plane.request("GET", path)
     return {name: base64.b64decode(value) for name, value in found["data"].items()}
 
 
 def bundles(plane: ControlPlane) -> set[bytes]:
-    """The caBundles of all our entries, none as empty."""
+    """Return the caBundles of all webhooks of Phalanx; a missing one is empty."""
     found = set()
     for kind, name in CONFIGURATIONS:
         configuration = plane.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
@@ -137,7 +137,7 @@ def test_a_new_authority_is_trusted_before_it_is_used_and_the_old_one_until_nobo
 
 
 def test_entries_that_call_a_url_are_left_alone(plane: ControlPlane, transport: Transport) -> None:
-    """After 400 days of sleep everything is made anew, but not for entries that trust another server."""
+    """After a pause of 400 days all certificates are recreated. Webhooks that call a URL keep their caBundle."""
     ensure_serving_certificate(transport, now=NOW)
     first = secret(plane)["ca.crt"]
     for kind, name in CONFIGURATIONS:

@@ -1,4 +1,4 @@
-"""Self-signed files serve TLS as they are."""
+"""The self-signed certificate files can serve TLS without changes."""
 
 import ssl
 import stat

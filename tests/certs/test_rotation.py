@@ -3,7 +3,7 @@
 CA 1   ─────────────────────────────┐ 8 months        (two thirds of a year)
 CA 2                                ├─ introduced: both trusted, leaf still of CA 1
                                     ├─ + 2 min: leaf of CA 2
-                                    └─ + 1 h: CA 1 forgotten
+                                    └─ + 1 h: CA 1 removed
 leaf   ──┬──┬──┬──  every 60 days   (two thirds of 90)
 """
 
@@ -31,7 +31,7 @@ def authorities(held: Held) -> int:
 
 
 def held_until(when: datetime) -> Held:
-    """What is held at `when` if somebody looked every day since the start."""
+    """Return the certificates at `when` if the rotation ran every day since the start."""
     held, now = FIRST, START
     while now < when:
         held = next_step(held, NAMES, now)
@@ -96,14 +96,14 @@ def test_an_authority_is_introduced_then_used_then_the_old_one_retired() -> None
     ],
 )
 def test_what_does_not_fit_together_is_made_anew(broken: Held, *, the_authority_stays: bool) -> None:
-    """The leaf alone where the authority is whole: nobody has to learn whom to trust."""
+    """If the authority is intact, only the leaf is recreated: then no client has to trust a new authority."""
     made = next_step(broken, NAMES, START)
     verify(made.leaf.certificate, made.bundle, NAMES, START)
     assert (made.bundle == FIRST.bundle) == the_authority_stays
 
 
 def test_a_lost_authority_stays_trusted_until_nobody_shows_its_leaf() -> None:
-    """Replicas serve the old leaf until they have read the new one: clients know both meanwhile."""
+    """Replicas serve the old leaf until they have read the new one. Until then, clients trust both authorities."""
     later = START + timedelta(days=1)
     made = next_step(None, NAMES, later, trusted=FIRST.bundle)
     verify(made.leaf.certificate, made.bundle, NAMES, later)
@@ -129,7 +129,10 @@ def test_only_living_authorities_of_our_own_stay_trusted(trusted: bytes, count: 
 
 
 def test_no_authority_is_introduced_while_another_one_is_retired() -> None:
-    """Else the bundle would lose an authority whose leaf may still be shown. Here a renewal is always due."""
+    """Otherwise the bundle would lose an authority whose leaf a server may still show.
+
+    With the schedule of this test a renewal is always due.
+    """
     hasty = Schedule(renewal=0.0, introduction=timedelta(minutes=1), retirement=timedelta(minutes=5))
     held, now, counts = FIRST, START, []
     for _ in range(200):

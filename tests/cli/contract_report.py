@@ -36,7 +36,7 @@ class Level(Strict, frozen=True):
 
 
 class Victim(Strict, frozen=True):
-    """A pod that goes."""
+    """A running pod that the plan evicts."""
 
     namespace: str
     pod: str
@@ -46,7 +46,7 @@ class Victim(Strict, frozen=True):
 
 
 class Goal(Strict, frozen=True):
-    """One goal; they come in their order."""
+    """The value and the bound of one goal. The report lists goals in their lexicographic order."""
 
     goal: str
     value: int

@@ -1,4 +1,4 @@
-"""A terminal that nobody sits at: what a program writes to it, and what it writes where there is none."""
+"""Runs Python scripts on a pseudo-terminal or with pipes, and returns their output."""
 
 import os
 import select
@@ -9,18 +9,18 @@ from collections.abc import Mapping
 
 SECONDS = 60
 SPINNING = "\x1b[?25l"
-"""Hides the cursor: how something that moves begins."""
+"""The escape sequence that hides the cursor: an animation begins with it."""
 _OURS = ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "TERM", "COLORTERM", "COLUMNS")
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours, without what says how this terminal is; a wide one that knows colours instead."""
+    """Return this process's environment for a terminal of 200 columns with colours, instead of the current terminal."""
     kept = {name: value for name, value in os.environ.items() if name not in _OURS}
     return {**kept, "TERM": "xterm-256color", "COLUMNS": "200", **(more or {})}
 
 
 def on_a_terminal(script: str, more: Mapping[str, str] | None = None) -> str:
-    """What a Python script writes where all its streams are a terminal; it has to end well."""
+    """Run a Python script with a terminal as all of its streams, and return its output. It must exit with 0."""
     mine, its = os.openpty()
     try:
         program = subprocess.Popen(
@@ -36,7 +36,7 @@ def on_a_terminal(script: str, more: Mapping[str, str] | None = None) -> str:
                 continue
             try:
                 more_of_it = os.read(mine, 65536)
-            except OSError:  # Linux: nobody has the terminal open any more
+            except OSError:  # Linux: no process has the terminal open any more
                 break
             if not more_of_it:
                 break
@@ -51,7 +51,7 @@ def on_a_terminal(script: str, more: Mapping[str, str] | None = None) -> str:
 
 
 def in_a_pipe(script: str, more: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """What a Python script writes to its output and to its errors where these are no terminal."""
+    """Run a Python script without a terminal, and return its standard output and standard error."""
     answer = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=environment(more), check=False
     )

@@ -1,4 +1,4 @@
-"""What `phalanx controller` says about certificate options that contradict each other, before anything starts."""
+"""`phalanx controller` refuses contradictory certificate options before it starts anything."""
 
 import pytest
 from click.testing import CliRunner

@@ -1,4 +1,4 @@
-"""The cookie of `phalanx ui`, and other servers on the same machine: cookies know no ports."""
+"""The cookie of `phalanx ui` is safe from other servers on the machine, although cookies do not distinguish ports."""
 
 import socket
 import threading
@@ -18,7 +18,7 @@ from cli.ui import LOOPBACK, Gateway, own_host
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[tuple[Gateway, int]]:
-    """One that is served, over a webhook that nobody reaches, and its port."""
+    """A served gateway and its port. The gateway's webhook is not reachable."""
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
     made = Gateway("https://127.0.0.1:1", (tmp_path / "ca.crt").read_text(), lambda: "token")
     server = make_server(LOOPBACK, 0, made.application, threaded=True)
@@ -28,7 +28,7 @@ def gateway(tmp_path: Path) -> Iterator[tuple[Gateway, int]]:
 
 
 def resolving(jar: CookieJar, monkeypatch: pytest.MonkeyPatch) -> OpenerDirector:
-    """A browser: it keeps cookies, and knows that every name below localhost is this machine."""
+    """A client like a browser: it keeps cookies, and resolves every name below localhost to this machine."""
     found = socket.getaddrinfo
 
     def here(host: str, *rest: object, **options: object) -> object:

@@ -1,4 +1,4 @@
-"""The examples are what they say they are."""
+"""The examples give the results that they describe."""
 
 import itertools
 import subprocess

@@ -1,5 +1,6 @@
-"""`phalanx solve` says of a no what would help, and of a yes why it is here: every change that it tells of is made here
-in the files, and then the gang has its place.
+"""`phalanx solve` names the changes that would help a rejected gang, and the reason for the place of a placed gang.
+
+The tests make every named change in the files and check that the gang is placed then.
 
     s0/r0: a b (full) c (tainted)      8 cpu a node, a pod of the gang takes them all
     s0/r1: d
@@ -128,23 +129,23 @@ def toleration(objects: Objects) -> None:
 
 
 def uncordoned(objects: Objects) -> None:
-    """Every node schedulable again."""
+    """Make every node schedulable."""
     for each in of_kind(objects, "Node"):
         each["spec"].pop("unschedulable", None)
 
 
 def more_nodes(objects: Objects) -> None:
-    """Two nodes more in r0."""
+    """Add two nodes to rack r0."""
     objects += [node(name, "s0", "r0") for name in ("new-0", "new-1")]
 
 
 def more_evictions(objects: Objects) -> None:
-    """A budget that allows two."""
+    """Set the disruption budget to two allowed evictions."""
     of_kind(objects, "PodDisruptionBudget")[0]["status"]["disruptionsAllowed"] = 2
 
 
 def all_apart() -> Objects:
-    """The same, of members that refuse to share a host."""
+    """Return a gang in the tree of nodes whose members have anti-affinity to each other on a host."""
     objects = asked(*TREE)
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"phalanx.dev/gang": "llm"}}}
     for each in of_kind(objects, "Pod")[1:]:

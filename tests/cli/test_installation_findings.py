@@ -1,4 +1,4 @@
-"""What the doctor says of Phalanx's own webhooks, certificate and leader, one illness a row."""
+"""The doctor's findings about Phalanx's own webhooks, certificate and leader, one fault in each row."""
 
 import base64
 from collections.abc import Iterator

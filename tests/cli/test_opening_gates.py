@@ -1,4 +1,4 @@
-"""What `phalanx uninstall` does with gated pods: a real API server that seems not to forget the webhook at once."""
+"""`phalanx uninstall` opens the gates of pods while a real API server seems to call the removed webhook still."""
 
 import time
 from types import SimpleNamespace

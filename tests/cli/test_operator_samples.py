@@ -22,30 +22,33 @@ pytestmark = pytest.mark.controlplane
 
 Sample = dict[str, Any]
 FOLDERS = ("config/samples", "docs/examples", "examples")
-"""Where the modules have them."""
+"""Folders of the operators' modules that contain samples."""
 NOT_PLANNED = {
     "config/samples/batch_v1alpha2_jobset.yaml": "asks for nothing: the JobSet has no pod template",
     "config/samples/ray-cluster.kai-gpu-sharing.yaml": "annotations[gpu-fraction]: asks for a part of a GPU",
     "config/samples/ray-job.use-existing-raycluster.yaml": "spec.rayClusterSpec: is missing",
     "config/samples/ray-cluster.persistent-redis.yaml": "pod has unbound immediate PersistentVolumeClaims",
 }
-"""What is said of those that cannot be."""
+"""By sample: the message about a sample that cannot be planned."""
 ROOM = {"cpu": "256", "memory": "4Ti", "pods": "110", "ephemeral-storage": "10Ti"}
 ACCELERATORS = {"nvidia.com/gpu": "8", "google.com/tpu": "8"}
 MANY, SOME = 200, 70
 WITHOUT = "trainer"
-"""Its module has samples in Python alone."""
+"""The operator without samples as manifests: its module has samples in Python only."""
 
 
 def node(name: str, labels: Mapping[str, str]) -> Sample:
-    """A node with room for any of them."""
+    """Return a node with enough capacity for any sample."""
     room = {**ROOM, **ACCELERATORS}
     metadata = {"name": name, "labels": {**labels, "kubernetes.io/hostname": name}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": room, "allocatable": room}}
 
 
 def samples(operator: str) -> Iterator[tuple[str, list[Sample]]]:
-    """Those with a workload of which our annotation makes a gang, which it has here; by their paths."""
+    """Yield the path and the objects of each sample with a workload that can be a gang.
+
+    Each such workload gets the annotation that makes it a gang.
+    """
     root = source(operator)
     for path in sorted(file for folder in FOLDERS for file in (root / folder).rglob("*.yaml")):
         documents = [each for each in yaml.safe_load_all(path.read_text()) if isinstance(each, dict) and "kind" in each]

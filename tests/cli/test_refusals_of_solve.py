@@ -26,7 +26,7 @@ def test_solve_gives_the_exact_answer(case: Case, tmp_path: Path) -> None:
         errors = [each for each in said if each.startswith("error")]
         assert (errors, result.exit_code) == ([f"error: {case.refused or case.spoils}"], BAD_INPUT)
     elif case.warned:
-        # What admission warns of is an error in a file if it cannot be meant.
+        # A warning of admission is an error of `solve` if the user cannot have meant the text of the file.
         (kind,) = (kind for kind in ("warning", "error") if f"{kind}: {case.warned}" in said)
         assert (result.exit_code == BAD_INPUT) is (kind == "error")
     else:

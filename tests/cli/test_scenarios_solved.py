@@ -1,6 +1,6 @@
 """`phalanx solve` on the files of every scenario, act by act: the same pods on the same nodes as on a cluster.
 
-What an act has placed runs in the next one, as it would on a cluster: a plan becomes pods that have their nodes.
+The pods that one act places run in the next act, as on a cluster: each plan becomes pods bound to their nodes.
 """
 
 import fnmatch
@@ -27,14 +27,14 @@ PLACED, NOT_PLACED = 0, 3
 
 
 class Cluster:
-    """What has been applied so far, and the pods of plans as they run."""
+    """The objects applied so far, and the running pods of the plans so far."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.applied: dict[ObjectKey, Manifest] = {}
 
     def do(self, act: Act) -> None:
-        """Delete and apply what the act does."""
+        """Delete and apply the objects that the act deletes and applies."""
         for each in act.delete:
             self._delete([key for key in self.applied if self._meant(each, key)])
         for name in act.apply:
@@ -66,7 +66,7 @@ class Cluster:
         return (key[1].lower(), key[3]) == (kind, name)
 
     def _delete(self, keys: list[ObjectKey]) -> None:
-        """The objects, and the pods that they own."""
+        """Delete these objects, and the pods that they own."""
         names = {(key[1], key[2], key[3]) for key in keys}
         for key, manifest in list(self.applied.items()):
             owners = manifest["metadata"].get("ownerReferences") or ()
@@ -74,7 +74,10 @@ class Cluster:
                 del self.applied[key]
 
     def solve(self, path: Path) -> list[Mapping[str, Any]]:
-        """The report's gangs; then their pods run where they were placed, and victims are gone."""
+        """Run `phalanx solve` and return the gangs of its report.
+
+        Afterwards the placed pods run on their nodes, and the victims are deleted.
+        """
         path.write_text(yaml.safe_dump_all(self.applied.values()))
         result = CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"], catch_exceptions=False)
         assert result.exit_code in (PLACED, NOT_PLACED), result.stderr

@@ -1,4 +1,4 @@
-"""What an option's help promises is what the server does that is told nothing."""
+"""The default in an option's help is the default of the server."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ OTHERWISE_NAMED = {"shutdown_notice_seconds": "notice", "certificate_poll_second
 
 
 def promised(command: click.Command) -> dict[str, object]:
-    """By the settings' names."""
+    """Return the defaults that a command's help shows, by the name of the server's setting."""
     options = (each for each in command.params if isinstance(each, click.Option) and each.show_default)
     return {OTHERWISE_NAMED.get(str(each.name), str(each.name)): each.default for each in options}
 

@@ -83,7 +83,7 @@ def test_an_input_that_asks_for_no_gang_says_so() -> None:
 
 
 def test_goals_come_in_the_order_that_is_promised() -> None:
-    """Name by name, whatever `solver.objective` says: programs read these."""
+    """The test lists the names itself instead of reading `solver.objective`, because programs depend on these names."""
     (gang,) = report(*files(*EXAMPLE_2)).gangs
     names = [goal.goal for goal in gang.objective]
     levels = [f"compactness/{level.level}" for level in gang.levels]

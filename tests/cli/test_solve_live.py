@@ -25,7 +25,7 @@ def solve(plane: ControlPlane, file: str) -> tuple[int, Gang, str]:
 
 
 def everything(plane: ControlPlane) -> list[str]:
-    """What a program that writes would add to or take away from."""
+    """Return the names of all objects that a command with write access could add or remove."""
     return plane.kubectl("get", "pods,podgroups,clusternetworktopologies", "-A", "-o", "name").split()
 
 

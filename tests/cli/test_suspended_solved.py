@@ -17,13 +17,13 @@ FOLDER = Path(__file__).parents[2] / "examples" / "workloads"
 FIELDS = {kind.lower(): row.suspended_at for (group, kind), row in WORKLOADS.items() if group != "batch.volcano.sh"}
 KINDS = sorted(path.stem for path in FOLDER.glob("*.yaml") if FIELDS.get(path.stem) and path.stem != "trainjob")
 NOTHING_MADE = ("appwrapper", "rayjob")
-"""Of which the object that is the gang is made when they are resumed."""
+"""Kinds whose child workload, the gang, is created only when they are resumed."""
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_other_kind = pytest.mark.parametrize("kind", [each for each in KINDS if each not in NOTHING_MADE])
 
 
 def suspended(kind: str, **metadata: Any) -> dict[str, Any]:
-    """The example of the kind, in a queue and suspended."""
+    """Return the example of the kind, suspended and in a queue."""
     found: dict[str, Any] = yaml.safe_load((FOLDER / f"{kind}.yaml").read_text())
     found["metadata"] = {"name": found["metadata"]["name"], "labels": {QUEUE_NAME: "q"}, **metadata}
     *way, last = FIELDS[kind].split(".")
@@ -69,7 +69,7 @@ def test_one_that_its_user_has_suspended_waits(tmp_path: Path, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", NOTHING_MADE)
 def test_of_one_of_no_queue_of_which_nothing_is_made_nothing_is_planned(tmp_path: Path, kind: str) -> None:
-    """It was Placed."""
+    """Such a workload has no pods while it is suspended, so `solve` must not report it as Placed."""
     file = tmp_path / "workload.yaml"
     file.write_text(yaml.safe_dump(suspended(kind, labels={}, annotations={"phalanx.dev/gang": "true"})))
     arguments = ["solve", "-f", str(FOLDER / "cluster.yaml"), "-f", str(file), "-o", "json"]

@@ -217,17 +217,17 @@ complete -C "phalanx gangs --wat" | string split -f1 \\t
         ("--no-config", "-c"),
     ),
 }
-"""What has either shell complete two lines, and how it is started without anybody's settings."""
+"""By shell: a script that completes two lines, and the options that start the shell without a user's settings."""
 PROTOCOL = {
     "zsh": {"COMP_CWORD": ("1", "2"), "told": ("plain\ntopology\n", "plain\n--watch\n")},
     "fish": {"COMP_CWORD": ("top", "--wat"), "told": ("plain,topology\t", "plain,--watch\t")},
 }
-"""What the script of either shell sends, and how what it gets in return begins."""
+"""By shell: the variables that its completion script sends, and the beginnings of the answers."""
 
 
 @pytest.mark.parametrize("shell", ASKING)
 def test_another_shell_completes_a_command_and_an_option(shell: str) -> None:
-    """By the shell itself where there is one; everywhere by what its script asks and is answered."""
+    """The test runs the shell itself if it is installed. In any case it tests the protocol of the shell's script."""
     commands = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}"}
     if found := shutil.which(shell):

@@ -1,4 +1,4 @@
-"""What `phalanx webhook` says about options that cannot be, before anything starts."""
+"""`phalanx webhook` refuses invalid options before it starts anything."""
 
 import pytest
 from click.testing import CliRunner

@@ -1,4 +1,4 @@
-"""What `phalanx why` says, from what the cluster holds."""
+"""The text of `phalanx why` for given objects of a cluster."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `-o wide` shows beside the rest, and where there are colours: on a terminal that wants them, nowhere else."""
+"""The additional columns of `-o wide`, and colours: output has colours only on a terminal that asks for them."""
 
 import re
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ def aged(text: str) -> list[str]:
 
 
 def gangs() -> list[Json]:
-    """One of another system's, and one of our own that waits."""
+    """Return two Gang objects: the mirror of a gang of another dialect, and a Phalanx gang that waits."""
     summary = {"pods": "4/4", "domain": "s0/r1"}
     placed = gang("llm", phase="Placed", proof="Optimal", message="bound", summary=summary)
     placed["metadata"]["annotations"] = MIRROR

@@ -18,7 +18,7 @@ CLUSTER = FOLDER / "cluster.yaml"
 FILES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml")) if path != CLUSTER}
 NOT_PLAYED = {"sparkapplication", "appwrapper", "volcanojob"}
 LATER = "trainjob"
-"""What it makes is described in another object."""
+"""The example whose child workload is described in another object, its runtime."""
 
 
 def test_every_kind_that_takes_the_annotations_has_an_example() -> None:
@@ -28,7 +28,7 @@ def test_every_kind_that_takes_the_annotations_has_an_example() -> None:
 
 
 def test_every_example_is_played_once_but_those_whose_operator_cannot_be_had() -> None:
-    """Those of Spark, AppWrapper and Volcano have no Go module that could be pinned (docs/decisions/0033)."""
+    """The operators of Spark, AppWrapper and Volcano have no Go module that could be pinned (docs/decisions/0033)."""
     of_these = [found for path in scenarios() if files_of(path, found := read(path)) == FOLDER]
     applied = [name for each in of_these for act in each.acts for name in act.apply]
     played = Counter(name.removesuffix(".yaml") for name in applied if name.removesuffix(".yaml") in FILES)
@@ -61,7 +61,7 @@ spec:
           metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
           spec: {template: {spec: {containers: [{name: node, image: b}]}}}
 """
-"""As the Trainer's own of that name."""
+"""A runtime like the Trainer's own runtime of this name."""
 
 
 def test_what_is_described_elsewhere_is_planned_beside_it(tmp_path: Path) -> None:

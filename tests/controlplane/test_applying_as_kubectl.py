@@ -1,4 +1,4 @@
-"""What is asked of the API server without kubectl is what kubectl asks."""
+"""The test control plane's own server-side apply sends the API server the requests that kubectl sends."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The version before: only what differs is built anew, and only what there is can be asked for."""
+"""The previous Kubernetes version: only programs that differ are built again, and only known versions can be chosen."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ BUILD = Path(__file__).parents[2] / "controlplane" / "build"
 
 @pytest.fixture(autouse=True)
 def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """All of the usual programs, as envtest gives them."""
+    """A folder with all usual programs, as envtest provides them."""
     for each in PROGRAMS:
         (tmp_path / each.name).touch(0o755)
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))

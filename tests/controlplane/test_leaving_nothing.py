@@ -39,7 +39,7 @@ with ControlPlane() as running:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    """Starts a process that runs a control plane and then does what it is told."""
+    """Return a function that starts a process with a control plane and then executes the given statement in it."""
     children: list[subprocess.Popen[str]] = []
 
     def started(then: str) -> subprocess.Popen[str]:

@@ -79,7 +79,7 @@ class Story:
         self.change(name, spec={"nodeName": node})
 
     def delete(self, name: str, *, graceful: bool = True) -> None:
-        """A pod goes."""
+        """Delete a pod; with `graceful`, it terminates first."""
         if graceful:
             self.change(name, deletionTimestamp="2026-01-01T00:00:00Z")
         self._tell("DELETED", self._pods.pop(name))
@@ -229,7 +229,7 @@ def test_a_running_pod_that_disappears_is_reported(story: Story) -> None:
 
 
 def test_pods_that_go_at_once_by_the_rules_of_kubernetes_are_not_reported(story: Story) -> None:
-    """A pod without a node, one that has ended, and one whose grace period is 0."""
+    """Kubernetes deletes a pod at once if it has no node, has ended, or has a grace period of 0."""
     story.pod("gated")
     story.delete("gated", graceful=False)
     story.started()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.controlplane
 
 PODS = "/api/v1/namespaces/default/pods"
 COMEBACK_SECONDS = 240.0
-"""A killed kwok lets go of its nodes only when their leases have run out, after 40 s."""
+"""The time limit for recovery: a restarted kwok gets its nodes only when their leases have expired, after 40 s."""
 
 
 @pytest.fixture(scope="module")

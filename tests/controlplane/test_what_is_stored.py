@@ -1,4 +1,4 @@
-"""Whoever empties the cluster looks for each kind where etcd has it: a kind that is filed elsewhere would stay."""
+"""`emptying.empty` looks for each kind under its key in etcd: objects of a kind under another key would stay."""
 
 from typing import Any
 

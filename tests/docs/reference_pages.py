@@ -27,7 +27,7 @@ _SERVERS = ("webhook", "controller")
 
 
 def commands_page() -> str:
-    """What can be typed, but for the options of the two servers."""
+    """Return the reference page of all commands, without the options of the two servers."""
     return "\n".join(_commands())
 
 
@@ -125,7 +125,7 @@ def _sentence(schema: Mapping[str, Any]) -> str:
 
 
 def settings_page() -> str:
-    """What can be set: of the servers, of the chart, of the cluster."""
+    """Return the reference page of all settings: of the servers, of the chart, of the cluster."""
     return "\n".join(_settings())
 
 

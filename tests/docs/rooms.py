@@ -18,7 +18,7 @@ PACKAGES = (
 
 
 def layers(package: str) -> list[list[str]]:
-    """The rooms of a package, top-down; those of one line do not use each other."""
+    """Return the modules of a package by layer, from the top down. Modules of one layer do not import each other."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (found,) = (
         each["layers"]
@@ -29,7 +29,7 @@ def layers(package: str) -> list[list[str]]:
 
 
 def question(module: str) -> str:
-    """The first sentence of a room's or module's docstring."""
+    """Return the first sentence of the docstring of a package or module."""
     path = ROOT / Path(*module.split("."))
     text = ast.get_docstring(
         ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())

@@ -1,4 +1,4 @@
-"""The pages for those who carry on stay true: rooms as the code has them, paths that exist."""
+"""The pages for contributors stay true: they list the packages of the code, and their paths exist."""
 
 import ast
 import re
@@ -10,13 +10,13 @@ from rooms import PAGE, ROOT, drawn
 
 PAGES = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md")
 MADE = "dist/"
-"""What `make` writes is not there in a fresh checkout."""
+"""The folder that `make` writes. A fresh checkout does not have it."""
 NO_MODULES = {"phalanx", "kubectl"}
-"""What docstrings of packages name besides."""
+"""Names in the docstrings of packages that are not modules."""
 
 
 def packages() -> list[Path]:
-    """All that the product has."""
+    """Return the folders of all packages of the product."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     return sorted(each.parent for name in contracts["root_packages"] for each in (ROOT / name).rglob("__init__.py"))
 
@@ -35,7 +35,7 @@ def test_every_path_that_is_named_exists(name: str) -> None:
 
 @pytest.mark.parametrize("package", packages(), ids=lambda each: each.relative_to(ROOT).as_posix())
 def test_a_package_names_modules_that_exist(package: Path) -> None:
-    """A newcomer is told in its docstring which of them to open first."""
+    """The docstring of a package names the modules that a new reader should open first."""
     told = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     named = [each.split(".")[0] for each in re.findall(r"`([a-z_][a-z_./]*)`", told)]
     there = {each.name.removesuffix(".py") for folder in (package, ROOT) for each in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""What the pages show is what comes out: their commands, played; their manifests, as they are in the examples."""
+"""The pages show the real output of their commands, and their manifests equal the manifests of the examples."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from page_commands import DOCS, ROOT, Shell, like, pages, play
 from cli.main import group
 
 WRITTEN_FOLDERS = ("start", "concepts", "coming-from", "how-to")
-"""The pages that tell people what to type, and show manifests."""
+"""Folders of the pages that show commands to type, and manifests."""
 DEMO = "tests/system/test_scenarios.py"
 LOOKING = "tests/system/test_terminal.py"
 SH_BLOCKS: dict[str, str] = {
@@ -54,9 +54,9 @@ SH_BLOCKS: dict[str, str] = {
     "source .venv/bin/activate": "needs a shell of a person's own",
     "source <(phalanx completion bash)": "tests/cli/test_terminal_texts.py",
 }
-"""How each command in a block of `sh` begins, and the test that runs the like of it, or what it needs that no test has.
+"""By beginning of a command in a block of `sh`: the test that runs a similar command, or the need that no test meets.
 
-What can be played as it is written stands in a block of `console`, and is.
+A command that can run as it is written belongs in a block of `console`. Tests run all commands of these blocks.
 """
 
 
@@ -67,7 +67,7 @@ def test_the_commands_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -
 
 
 def written() -> list[Path]:
-    """The pages that tell people what to type."""
+    """Return the pages that show commands to type."""
     return [page for folder in WRITTEN_FOLDERS for page in sorted((DOCS / folder).glob("*.md"))]
 
 
@@ -79,12 +79,12 @@ def in_sh(page: Path) -> Iterator[str]:
 
 
 def pages_with_sh() -> list[Path]:
-    """All of them, wherever in the docs."""
+    """Return all pages of the docs that have a block of `sh`."""
     return [page for page in sorted(DOCS.rglob("*.md")) if any(in_sh(page))]
 
 
 def account_of(line: str) -> str:
-    """How a command begins, in the table: the longest beginning that fits."""
+    """Return the longest key of `SH_BLOCKS` with which the command begins; empty if there is none."""
     return max((each for each in SH_BLOCKS if line.startswith(each)), key=len, default="")
 
 
@@ -107,7 +107,7 @@ WAITS = "Warning: gang a/b: waits for {} exist\n"
 
 
 def test_what_is_said_of_commands_that_are_not_played_is_so() -> None:
-    """Each entry is of a command in the docs; what it names is a test, and else it says what is needed."""
+    """Each entry of `SH_BLOCKS` belongs to a command in the docs, and names an existing test or a need."""
     used = {account_of(line) for page in pages_with_sh() for line in in_sh(page)}
     assert used == set(SH_BLOCKS)
     for account in SH_BLOCKS.values():

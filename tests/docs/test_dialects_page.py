@@ -1,4 +1,4 @@
-"""The page about what a dialect has to bring says what the code asks of them, and how small the smallest is."""
+"""The page about new dialects lists what the code requires of a dialect, and the size of the smallest dialect."""
 
 import ast
 import re
@@ -30,7 +30,7 @@ def members() -> dict[str, list[str]]:
 
 
 def rows() -> dict[str, tuple[list[str], str]]:
-    """By protocol: its members and who has it, as the page says."""
+    """Return, by protocol, its members and the dialects that implement it, as the page lists them."""
     lines = re.findall(r"^\| `(\w+)`[^|]*\| ([^|]*) \| ([^|]*) \|$", PAGE, re.MULTILINE)
     return {name: (re.findall(r"`(\w+)`", names), who) for name, names, who in lines}
 

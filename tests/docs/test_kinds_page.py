@@ -1,4 +1,4 @@
-"""The page of kinds says of each kind what the table in the code says, and what the code makes of its example."""
+"""The page of kinds agrees with the table in the code and with the gang that the code reads from each example."""
 
 import kinds
 import pytest

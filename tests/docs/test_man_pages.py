@@ -1,4 +1,4 @@
-"""Every command is shown with an example, and the manual pages say what the commands' help does."""
+"""Every command has an example, and the manual pages agree with the help of the commands."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""What docs/operations.md tells people to do can be done: its files, options and objects are there."""
+"""The instructions of docs/operations.md can be followed: their files, options and objects exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the README says is true: its commands run, its folders exist, its example output is what comes out."""
+"""The README is true: its commands run, its folders exist, and its example output is the real output."""
 
 import re
 import subprocess

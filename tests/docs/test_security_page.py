@@ -1,4 +1,4 @@
-"""`docs/security.md` says what the manifests grant, no more and no less, and what breaks without it."""
+"""`docs/security.md` lists exactly the rights that the manifests grant, and what fails without each right."""
 
 import re
 import subprocess

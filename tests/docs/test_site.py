@@ -28,7 +28,7 @@ LOADED = {
     "image": ("href", "xlink:href"),
     "use": ("href", "xlink:href"),
 }
-"""What a browser fetches by itself when it shows a page."""
+"""By element: the attributes whose addresses a browser fetches by itself when it shows a page."""
 FETCHING = re.compile(
     r"^```\s*(mermaid|pyodide)"  # as they are written
     r'|class="[^"]*\b(mermaid|glightbox|pyodide)\b|data-md-exec-state=|data-md-component="source"',  # as they are built
@@ -36,7 +36,7 @@ FETCHING = re.compile(
 )
 """Parts of a page for which the theme's script would fetch programs from elsewhere."""
 NOT_FETCHED = ("canonical", "prev", "next", "alternate")
-"""Relations of a <link> that are followed by people alone."""
+"""Relations of a <link> that a browser does not fetch by itself."""
 
 
 def named(entries: object) -> Iterator[str]:
@@ -117,7 +117,7 @@ class Fetched(HTMLParser):
 
 
 def foreign(html: str) -> list[str]:
-    """What the page would fetch from elsewhere."""
+    """Return the addresses on other servers that the page would fetch."""
     parser = Fetched()
     parser.feed(html)
     return [each for each in parser.found if re.match(r"['\"]?(\w+:)?//", each)]

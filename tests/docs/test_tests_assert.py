@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 _RAISING = {"raises", "warns", "fail", "wait_until", "await_nodes", "await_ready", "verify"}
 """pytest's own, the control plane's waits, and `certs.authority.verify`, which raise where something does not hold."""
 _COMMON = set(dir(dict) + dir(list) + dir(str) + dir(set)) | {"request", "connect", "run", "put", "main"}
-"""Names that say nothing of whose function it is."""
+"""Names of functions that are too common to identify a function."""
 
 
 class Function(NamedTuple):
@@ -22,7 +22,7 @@ class Function(NamedTuple):
 
 
 def functions() -> Iterator[Function]:
-    """All of the tests."""
+    """Yield all functions in the files of the tests."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):

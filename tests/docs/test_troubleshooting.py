@@ -1,4 +1,4 @@
-"""The headings of the troubleshooting page are messages that the code says, or that another test expects of it."""
+"""The headings of the troubleshooting page are messages of the code, or messages that another test expects."""
 
 import ast
 import re
@@ -12,9 +12,9 @@ PACKAGES = ("certs", "cli", "cluster", "controller", "gangs", "kube", "planning"
 EXPECTING = ("tests/cli", "tests/faults", "tests/planning", "tests/system")
 HEADINGS = re.findall(r"^### `(.*)`$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
 ELSEWHERE = {'failed calling webhook "pods.phalanx.dev"': "manifests/webhook/mutating.yaml"}
-"""Said by the API server, with a name of ours: where that stands."""
+"""By message of the API server that contains a name of Phalanx: the file that defines this name."""
 _SHORTEST = 8
-"""Letters that two messages do not share by accident."""
+"""The least length of a heading's longest part: two messages do not share so many letters by accident."""
 
 
 @cache
@@ -24,7 +24,7 @@ def texts() -> frozenset[str]:
 
 
 def _texts() -> Iterator[str]:
-    """What is filled in stands as `…`."""
+    """Yield all string literals of the code. `…` replaces each formatted value."""
     for package in (*PACKAGES, *EXPECTING):
         for path in (ROOT / package).rglob("*.py"):
             for each in ast.walk(ast.parse(path.read_text())):
@@ -35,7 +35,7 @@ def _texts() -> Iterator[str]:
 
 
 def said(heading: str) -> bool:
-    """Whether one text of the code has all the heading's words in their order, what stands for names left out."""
+    """Whether one text of the code has all the heading's words in order. `…` in the heading stands for names."""
     parts = [re.escape(part.strip()) for part in heading.split("…") if len(part.strip()) > 1]
     pattern = re.compile(".*".join(parts), re.DOTALL)
     return any(pattern.search(text) for text in texts())

@@ -1,4 +1,4 @@
-"""What `phalanx solve` answers to files, as a user sees it."""
+"""Runs `phalanx solve` on files and returns its answer as a user sees it."""
 
 import re
 from dataclasses import dataclass

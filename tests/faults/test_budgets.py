@@ -66,7 +66,7 @@ GONE = {"web-9": "2026-01-01T00:00:00Z"}
         # an eviction that was accepted is charged already: its pod goes in any case, and no other may
         ({"disruptionsAllowed": 0, "disruptedPods": GOING}, 1, ["Placed", "Unplaceable"]),
         ({"disruptedPods": GOING}, 1, ["Placed", "Unplaceable"]),
-        # one that is gone has made its room, and takes nothing off what its budget allows now
+        # an evicted pod that does not exist any more has freed its capacity and does not lower `disruptionsAllowed`
         ({"disruptionsAllowed": 1, "disruptedPods": GONE}, 1, ["Placed", "Unplaceable"]),
     ],
 )
@@ -97,7 +97,7 @@ def test_pods_under_two_budgets_are_told_as_what_they_are(name: str, budgets: st
     ],
 )
 def test_a_budget_that_is_refused_lets_nobody_go(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    """It used to count as none."""
+    """An invalid budget must not count as a missing one."""
     objects = list(yaml.safe_load_all((FILES / "pdb_two_priorities.yaml").read_text()))
     for each in objects:
         if each["kind"] == "PodDisruptionBudget":

@@ -19,7 +19,7 @@ FILES = Path(__file__).parent / "competing"
     ],
 )
 def test_gangs_are_accepted_in_order_and_planned_together(name: str, places: dict[str, str]) -> None:
-    """The first line of each file says what was wrong."""
+    """The first line of each file describes the fault that the case guards against."""
     answer = solved(FILES / f"{name}.yaml")
     lines = answer.report.splitlines()
     found = {

@@ -1,7 +1,7 @@
 """Workloads of every kind whose pods ask for gangs: one gang, a refusal that helps, or a warning that is exact.
 
-It was: keys on the template of a StatefulSet, a Deployment or a PyTorchJob made every pod a gang of one, so that a
-required level held for each alone and four pods lay in two super nodes.
+Keys on the template of a StatefulSet, a Deployment or a PyTorchJob must not make every pod a gang of one. A required
+level would then hold for each pod alone, and four pods could run in two super nodes.
 """
 
 import random
@@ -188,7 +188,7 @@ def test_a_stateful_set_that_makes_its_pods_one_by_one_is_told_before_the_first(
 
 @pytest.mark.parametrize("way", ["a level", "a queue"])
 def test_one_with_kueues_keys_is_not(way: str) -> None:
-    """It was: its later pods are members before they exist now."""
+    """Such a workload is not refused: its later pods are expected pods, members of the gang before they exist."""
     manifest = workload("StatefulSet", *WAYS[way])
     del manifest["spec"]["podManagementPolicy"]
     assert said(manifest)[0] == []

@@ -1,6 +1,7 @@
-"""Two clusters of thousands of pods of lower priority, as files: `phalanx solve` always has a plan in its time.
+"""On two clusters with thousands of pods of lower priority, in files, `phalanx solve` has a plan in its time limit.
 
-96 and more members in slices once had the solving process stopped from outside, and 10,000 members took 36 s.
+Two faults gave these inputs: with 96 or more members in slices, the solver process was killed at its limit, and 10,000
+members took 36 s.
 """
 
 import lzma

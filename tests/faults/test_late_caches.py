@@ -1,7 +1,7 @@
-"""An object that contradicts another one only as that was a moment ago is admitted: what refuses it is read again.
+"""An object is admitted if it contradicts only an outdated version of another object: the webhook reads that one again.
 
-The webhook's caches are late by a moment: of two objects that are applied one after the other, the second was judged by
-the first as it had been, refused once, and accepted when it was applied again.
+The webhook's caches lag behind the API server. If two objects are applied one after the other, the webhook may review
+the second one with an outdated version of the first one. It must not refuse the second object for that.
 """
 
 import sys
@@ -46,7 +46,7 @@ LISTED_NOW = group("eldest", ALL, "2026-01-01T00:00:00Z")
 YOUNGER, YOUNGER_NOW = (group("llm", each, "2026-01-02T00:00:00Z") for each in (BOTH, ALL))
 
 CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any], dict[str, Any] | None, str]] = {
-    # what the caches hold, what is there by now, the object, the object before, what it is refused for
+    # objects in the caches, objects on the API server, the object, its version before the change, the fault
     "a level that its topology has got": (
         [topology("rack")],
         [topology("block", "rack")],
@@ -95,7 +95,7 @@ def test_a_refusal_rests_on_what_is_there_by_now(
 
 
 WAITING: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
-    # what is there by now, and not in the caches; the object; what it is told to wait for
+    # objects on the API server that the caches lack; the object; the object that the warning waits for
     "the topology that is named": ([topology("rack")], gang(required="rack", topology="datacenter"), ""),
     "no topology": ([], gang(required="rack", topology="datacenter"), "Topology datacenter"),
     "a topology of another name": ([topology("rack")], gang(required="rack", topology="racks"), "Topology racks"),
@@ -122,7 +122,7 @@ POD = {
     "spec": {"containers": [{"name": "main", "image": "example.com/w"}]},
 }
 LATE_GROUP: dict[str, tuple[list[dict[str, Any]], bool]] = {
-    # what is there by now, and not in the caches; whether the pod is told to wait for its group
+    # objects on the API server that the caches lack; whether the pod gets the warning that it waits for its group
     "the group that it names": ([group("llm", BOTH, "2026-01-01T00:00:00Z")], False),
     "no group": ([], True),
     "another group": ([group("eldest", BOTH, "2026-01-01T00:00:00Z")], True),

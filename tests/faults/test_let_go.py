@@ -1,5 +1,6 @@
-"""A member that was let go and is not bound holds its node's room only as far as that is there; one that only the stock
-scheduler has nominated is planned as any other.
+"""A released member that is not bound reserves its node's capacity only if the node has this capacity.
+
+A member that only the stock scheduler has nominated is planned like any other member.
 
     n1: 4 cpu, all taken by busy        g-0 asks for 4 and names n1
 """
@@ -38,7 +39,7 @@ def named(objects: Objects, name: str) -> dict[str, Any]:
 
 
 def let_go(objects: Objects, name: str = "g-0", node: str = "n1") -> None:
-    """By our own plan."""
+    """Mark the member as released to a node by a plan of Phalanx."""
     named(objects, name)["metadata"]["annotations"] = {"phalanx.dev/planned-node": node}
 
 
@@ -92,7 +93,7 @@ def selecting(objects: Objects) -> None:
 
 
 def both_faulty(objects: Objects) -> None:
-    """g-0 was let go to n1, which is cordoned by now, g-1 to n2, which is tainted."""
+    """Release g-0 to n1, which is cordoned by now, and g-1 to n2, which is tainted by now."""
     let_go(objects)
     cordoned(objects)
     let_go(objects, "g-1", "n2")
@@ -100,7 +101,7 @@ def both_faulty(objects: Objects) -> None:
 
 
 def two_racks(objects: Objects) -> None:
-    """g-0 was let go to n1, g-1 to n2."""
+    """Release g-0 to n1 and g-1 to n2, in two racks, while the gang requires one rack."""
     let_go(objects)
     let_go(objects, "g-1", "n2")
     named(objects, "n2")["metadata"]["labels"]["example.com/rack"] = "r2"
@@ -108,7 +109,7 @@ def two_racks(objects: Objects) -> None:
 
 
 def both_on_one(objects: Objects) -> None:
-    """Two were let go to n1, where there is room for one by now."""
+    """Release two members to n1, which has capacity for one of them by now."""
     gone(objects)
     second_member(objects)
     let_go(objects)
@@ -293,7 +294,7 @@ def keeping_off(objects: Objects) -> None:
 
 
 def elsewhere(objects: Objects) -> None:
-    """It was let go to a node that is gone: it holds nothing."""
+    """Release the member to a node that does not exist any more: the member reserves nothing."""
     let_go(objects, node="n9")
 
 
@@ -332,7 +333,7 @@ def test_it_holds_its_node_against_others_with_and_without_its_nomination(
 
 
 def test_a_member_bound_to_a_node_that_is_gone_is_no_member() -> None:
-    """It never runs again, and its node's room is nobody's: the gang waits for the pod that comes in its place."""
+    """Such a pod never runs again and reserves no capacity: the gang waits for the pod that replaces it."""
     answer = solved(Path(__file__).parent / "let_go" / "bound_to_a_node_that_is_gone.yaml")
     assert answer.report == (
         "default/g  Waiting\n  waits for 1 more pod: 1 of 2 exist; g-0 is bound to node gone, which does not exist\n"

@@ -1,6 +1,6 @@
-"""Keys of pods on workloads themselves: nobody would read them there, so whoever writes them is told at once.
+"""Pod keys on a workload itself have no effect there, so admission and `solve` report them at once.
 
-It was: such keys did nothing, at most the doctor said so.
+Without this report such keys would have no effect, and only the doctor would find them.
 """
 
 import pytest

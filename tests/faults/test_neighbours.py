@@ -1,4 +1,4 @@
-"""Every member of a set counts for itself, and whoever is in its way may be evicted as far as anybody may."""
+"""Each member of a set is checked on its own, and any pod in its way is a possible victim under the usual rules."""
 
 import copy
 from collections.abc import Callable
@@ -142,7 +142,7 @@ def test_a_member_keeps_off_a_pod_that_goes(tmp_path: Path) -> None:
 
 
 def test_a_pod_that_a_member_must_be_near_is_not_evicted_for_it(tmp_path: Path) -> None:
-    """Both want all of n1: without the pod the member has nobody to be near to, and with it no room."""
+    """Both pods need all of n1. Without the running pod the member's affinity fails; with it there is no capacity."""
     everything = objects("antiaffinity_of_victim")
     low, member = named(everything, "low"), named(everything, "g-0")
     affinity = low["spec"].pop("affinity")

@@ -1,4 +1,4 @@
-"""What the API server refuses, `solve` refuses in one line, and nothing else: tried on both with the same objects."""
+"""`solve` refuses an object in one line if and only if the API server refuses it: both get the same objects."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""A gang of which something is wrong has one entry in the report: it is Invalid, and is not planned beside that."""
+"""A gang with a fault has one entry in the report: it is Invalid, and it is not planned as well."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ WRONG = (
 
 
 def test_a_queue_on_a_stateful_set_whose_template_names_a_level() -> None:
-    """It used to be Placed, too, by the level, and to take the others' room."""
+    """The workload must not be planned by the level of its template as well, and take the capacity of other gangs."""
     answer = solved(Path(__file__).parent / "once" / "queue_on_a_stateful_set.yaml")
     assert answer.report == f"default/w  Invalid\n  {WRONG}\n"
     assert answer.said == f"error: queue_on_a_stateful_set.yaml: {WRONG}\n"

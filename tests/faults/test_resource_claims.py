@@ -1,5 +1,6 @@
-"""Gangs whose pods need devices, of which no plan is made yet: they stay gated and say why, unless their user has them
-released all the same.
+"""Gangs whose pods need devices, which Phalanx does not plan yet.
+
+The gangs stay gated and report the reason, unless their user requests the release nevertheless.
 
 n0: 8 cpu, n1: 8 cpu. Four pods of 1 cpu, which would all fit.
 """
@@ -33,7 +34,7 @@ def spec(*, claims: bool = True, **requests: str) -> Manifest:
 
 
 def job(pod: Manifest | None = None, *, annotations: Mapping[str, str] | None = None) -> Manifest:
-    """A Job of four pods that is a gang. `annotations`: beside the one that makes it one."""
+    """Return a Job of four pods that is a gang. `annotations`: in addition to the one that makes it a gang."""
     template = {"spec": {"restartPolicy": "Never", **(pod or spec())}}
     metadata = {"name": "llm", "annotations": {"phalanx.dev/gang": "true", **(annotations or {})}}
     body = {"parallelism": 4, "completions": 4, "template": template}

@@ -1,4 +1,4 @@
-"""A gang that runs keeps the minimum of each of its sets or goes as a whole, whatever its objects say by now.
+"""A running gang keeps the minimum of each of its sets or is evicted as a whole, even if its objects have changed.
 
     n1: a0                1 cpu
     n2: a1 b0 b1          3 cpu; all of gang h: 3 of 4, 2 of set a, 1 of set b
@@ -25,7 +25,7 @@ WHOLE = ["a0", "a1", "b0", "b1"]
 
 
 def report(path: Path) -> dict[str, Any]:
-    """What is reported of the gang that asks."""
+    """Return the report of `phalanx solve` on the pending gang g."""
     result = CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"])
     gangs: list[dict[str, Any]] = yaml.safe_load(result.stdout)["gangs"]
     return next(gang for gang in gangs if gang["name"] == "g")
@@ -68,7 +68,7 @@ def with_sets(minimum: int, a: int, b: int) -> Callable[[Objects], None]:
 
 
 def one_more(objects: Objects) -> None:
-    """More members than the object says: a2 runs, too."""
+    """Add a running member a2, so that the gang has more members than its object states."""
     more = copy.deepcopy(named(objects, "a1"))
     more["metadata"]["name"] = "a2"
     named(objects, "n2")["status"]["allocatable"]["cpu"] = "4"
@@ -91,7 +91,7 @@ def failed(objects: Objects) -> None:
 
 
 def released(objects: Objects) -> None:
-    """a1 was let go to n2 and is not bound yet."""
+    """Change a1 to a member that was released to n2 and is not bound yet."""
     pod = named(objects, "a1")
     del pod["spec"]["nodeName"]
     pod["status"] = {"nominatedNodeName": "n2"}
@@ -103,7 +103,7 @@ def unknown_set(objects: Objects) -> None:
 
 
 def protected(objects: Objects) -> None:
-    """b1 can not go: it is of the asking gang's priority. So nobody can."""
+    """Give b1 the priority of the pending gang. Then b1 cannot be evicted, and so its whole gang cannot."""
     named(objects, "b1")["spec"]["priority"] = 10
 
 
@@ -137,7 +137,7 @@ def test_it_goes_whole_or_not_at_all_whatever_became_of_it(
 
 
 def test_a_gang_that_cannot_go_as_a_whole_is_told_as_what_stands_in_the_way() -> None:
-    """One of its members is as important as who asks: it used to be told of the other node's selector only."""
+    """One member has the priority of the pending gang: the message must name the gang beside the node selector."""
     told = report(FILES / "member_of_higher_priority.yaml")
     assert told["message"] == (
         "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) didn't match Pod's node affinity/selector); "

@@ -82,7 +82,7 @@ default/g  Unplaceable  infeasible
 
 
 def test_a_gang_of_no_number_is_refused() -> None:
-    """Though its pods exist: how many are still to come nobody knows."""
+    """The gang is refused although its pods exist, because the number of expected pods is unknown."""
     problem = (
         "Gang default/g: spec.minMember: is not set, and there are no podSets: the gang has no number; write how many "
         "pods must start together, or spec.podSets with the count of each set"
@@ -93,7 +93,7 @@ def test_a_gang_of_no_number_is_refused() -> None:
 
 
 def test_one_pod_stays_and_two_stay(tmp_path: Path) -> None:
-    """A gang that runs whole, with a member beyond it that finds no room."""
+    """A gang runs at its minimum, and an additional member does not fit."""
     node = NODE % ("n1", "", "4")
     more = POD % (2, 0, "9", "")
     for count, text in ((1, "1 pod stays on n1"), (2, "2 pods stay on n1")):
@@ -147,7 +147,7 @@ SAID = {
 @pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
 @pytest.mark.parametrize("whose", WRONG_LEVELS)
 def test_a_gang_waits_for_a_topology_that_is_refused(tmp_path: Path, whose: str, *, named: bool) -> None:
-    """It used to be planned as if there were none, by the levels found on the nodes."""
+    """The gang must not be planned with the levels found on the nodes, as if no Topology existed."""
     asked = GANG % (1, f", topology: {WRONG_LEVELS[whose][2]}" if named else "") + POD % (0, 0, "4", "")
     answer = solved(written(tmp_path, NODE % ("n1", "", "4") + TOPOLOGY % WRONG_LEVELS[whose] + asked))
     assert answer.report == f"default/g  Waiting\n  waits for {SAID[whose]}\n"

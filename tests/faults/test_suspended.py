@@ -1,6 +1,6 @@
 """A Job in a queue that its user suspends stays suspended; the same manifest applied again does not suspend it.
 
-It was: `kubectl patch job j4 -p '{"spec":{"suspend":true}}'` said "patched", and the Job ran on without a word.
+After `kubectl patch job j4 -p '{"spec":{"suspend":true}}'` the Job must not go on without a message.
 """
 
 import json
@@ -30,18 +30,18 @@ ONLY_SUSPEND = {"f:spec": {"f:suspend": {}}}
 
 
 def documents() -> list[Manifest]:
-    """The queue, its flavor and the Job, as they were written."""
+    """Return the manifests of the queue, its flavor and the Job."""
     files = ("topology-and-flavor.yaml", "pool.yaml", "job.yaml")
     return [each for file in files for each in yaml.safe_load_all((FILES / file).read_text())]
 
 
 def cluster(*objects: Manifest) -> Sources:
-    """What the webhook knows."""
+    """Return the objects that the webhook reads from its caches."""
     return Sources(objects={key_of(each): each for each in objects})
 
 
 def made(*, suspend: bool | None = True) -> Manifest:
-    """The Job as the webhook lets it in."""
+    """Return the Job as the webhook admits it."""
     *_, job = documents()
     job["spec"].pop("suspend")
     if suspend is not None:
@@ -53,12 +53,15 @@ def made(*, suspend: bool | None = True) -> Manifest:
 
 
 def managed(manager: str, operation: str, fields: Manifest) -> Manifest:
-    """Who owns what of the Job, as the API server keeps it."""
+    """Return an entry of `metadata.managedFields`: the fields of the Job that a manager owns."""
     return {"manager": manager, "operation": operation, "fieldsV1": fields}
 
 
 def stored(*managers: Manifest, noted: str | None = "true", annotations: Manifest | None = None) -> Manifest:
-    """The Job as it stands, running. `noted`: what was noted at its creation; None: nothing was."""
+    """Return the running Job as stored.
+
+    :param noted: the value of the annotation that the webhook wrote at its creation; None: no annotation.
+    """
     job = made()
     job["metadata"] |= {"uid": "uid-j4", "managedFields": list(managers)}
     job["metadata"]["annotations"] |= annotations or {}
@@ -71,7 +74,7 @@ def stored(*managers: Manifest, noted: str | None = "true", annotations: Manifes
 ASKED, ASKED_NOT = (
     {LAST_APPLIED: json.dumps({"spec": {"suspend": suspend, "template": {}}})} for suspend in (True, False)
 )
-"""What kubectl noted that it last applied."""
+"""The last-applied annotations of kubectl, with `suspend` true and false."""
 
 
 @pytest.mark.parametrize(

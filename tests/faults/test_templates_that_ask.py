@@ -1,4 +1,4 @@
-"""A workload whose pods ask for a gang is planned with the pods that its controller will make, or is told of."""
+"""A workload whose pods ask for a gang is planned with its expected pods, or `solve` reports why it is not."""
 
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ default/ptj  Placed  optimal
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_the_pods_to_come_are_planned(name: str) -> None:
-    """It used to be "nothing to plan: the input asks for no gang"."""
+    """The answer must not be "nothing to plan: the input asks for no gang"."""
     assert solved(*CLUSTER, HERE / f"{name}.yaml") == Answer(PLANNED[name], "", 0)
 
 
@@ -83,7 +83,7 @@ IN_TURN = {
 
 @pytest.mark.parametrize("kind", IN_ORDER)
 def test_pods_of_several_makers_are_planned_unless_some_wait_for_others(kind: str, tmp_path: Path) -> None:
-    """It used to be said of all of them that nobody can foresee them."""
+    """The message that pods cannot be foreseen is for pods created in order only."""
     answer = solved(*CLUSTER, HERE / "gang.yaml", HERE / f"{kind}.yaml")
     assert (answer.status, answer.report.splitlines()[0]) == (0, "default/g  Placed  optimal")
     manifest = yaml.safe_load((HERE / f"{kind}.yaml").read_text())

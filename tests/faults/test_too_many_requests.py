@@ -1,6 +1,6 @@
-"""An API server says 429 for several reasons: only one of them is a disruption budget.
+"""An API server answers 429 for several reasons, of which a disruption budget is only one.
 
-What was refused for its time alone comes again, not before the time that the server asks for.
+A request that the server throttled is retried, but not before the time that the server asks for.
 """
 
 import json
@@ -56,7 +56,7 @@ def answering(status: int, body: str, headers: dict[str, str]) -> Iterator[Write
             self.wfile.write(body.encode())
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Suppress the log line of each request."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -1,4 +1,4 @@
-"""What tenants and strangers write cannot fill our memory, nor stop a round for everybody else."""
+"""Objects of tenants and of unknown users can neither fill Phalanx's memory nor stop a reconcile for other users."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A no names its own ground: what the user wrote is told as that, and what Phalanx laid down itself as what it is."""
+"""A rejection names its reason, and distinguishes constraints of the user from rules that Phalanx adds itself."""
 
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def test_a_no_says_what_it_is(files: tuple[str, ...], answer: Answer) -> None:
 
 
 def test_the_domain_of_a_replacement_offers_what_is_left_of_it_in_koordinators_words_too() -> None:
-    """It used to be "desiredOfferSlot: 1" beside "spine-1: 3": the three that run were counted as offered."""
+    """The slots of the three running members must not count as offered: "desiredOfferSlot: 1" excludes "spine-1: 3"."""
     files = [HERE / f"{each}.yaml" for each in ("koord-nodes", "cluster-network-topology", "replacement")]
     (decision,) = dry_run([each for file in files for each in parse(file.read_bytes(), file.name)[0]]).decisions
     assert decision.gang is not None
@@ -253,7 +253,7 @@ def test_whose_rule_keeps_a_node_out(tmp_path: Path, asked: str, reason: str, re
 
 
 def test_a_node_in_none_of_the_topologys_pools_is_told_as_that(tmp_path: Path) -> None:
-    """Not as one without a label `pool=fast`."""
+    """The message must not report the node as one without the label `pool=fast`."""
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {rack: a}}\nstatus: {allocatable: {cpu: 4}}\n---\n"
     topology = "apiVersion: phalanx.dev/v1alpha1\nkind: Topology\nmetadata: {name: t, annotations: "
     topology += "{phalanx.dev/node-pools: pool=fast}}\nspec: {levels: [{name: rack, nodeLabel: rack}]}\n---\n"

@@ -1,4 +1,4 @@
-"""The changes that a no names do help: a label that a node lacks is named, room only where the members may use it."""
+"""The changes that a rejection names do help: it names missing labels, and capacity only where members may use it."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ REMEDIES = {
         "a minimum of 1 instead of 2",
     ],
     "no_hostname": ["node n1 had the label kubernetes.io/hostname", "1 more node in the cluster"],
-    # One member may only use r1, the other only r2: room in one of them is none for the other.
+    # One member may only use r1, the other only r2: capacity in one rack does not help the other member.
     "members_of_two_racks": [
         "a minimum of 1 instead of 2",
         "required level rack dropped",
@@ -31,9 +31,9 @@ REMEDIES = {
     ],
     # The member may only use n1, where a gang runs that cannot be evicted.
     "gang_that_stays_whole": ["1 more pod slot in r1/n1"],
-    # Three members in rack r2 beside none in r1 are more than maxSkew 2, and four need more room than r2 has.
+    # Three members in rack r2 and none in r1 exceed maxSkew 2, and four members need more capacity than r2 has.
     "would_fit_if_forgets_spread": ["a minimum of 2 instead of 4"],
-    # The members exclude each other by host: more room on n2 helps none of them.
+    # The members exclude each other by host: more capacity on n2 helps none of them.
     "would_fit_if_slot_on_the_node": [
         "1 more node in r1",
         "a minimum of 1 instead of 2",

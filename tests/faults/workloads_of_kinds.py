@@ -39,7 +39,7 @@ TO_GANG = "make a Gang object and label the pod templates phalanx.dev/gang: <its
 
 
 def solve(*files: str) -> tuple[Object, list[str], int]:
-    """The report, what is said beside it, and the exit status."""
+    """Run `phalanx solve` and return the report, the lines of standard error, and the exit status."""
     arguments = [part for file in files for part in ("-f", str(FILES / file))]
     answer = CliRunner().invoke(group, ["solve", "-o", "json", *arguments], catch_exceptions=False)
     lines = [line.replace(f"{FILES}/", "") for line in answer.stderr.splitlines() if "tas-config" not in line]
@@ -47,7 +47,7 @@ def solve(*files: str) -> tuple[Object, list[str], int]:
 
 
 def document(name: str) -> Object:
-    """One file."""
+    """Return the object in one of the files."""
     found: Object = yaml.safe_load((FILES / f"{name}.yaml").read_text())
     return found
 
@@ -92,7 +92,7 @@ def roles(**parts: tuple[int, Object]) -> Object:
 
 
 def said(manifest: Object) -> tuple[list[str], list[str]]:
-    """What admission refuses it for, and what it warns of."""
+    """Return the faults for which admission refuses the workload, and the warnings about it."""
     sources = Sources(objects={key_of(manifest): manifest})
     faults, advice = review(manifest, sources)
     told = [*advice, *typos_of(manifest, sources, (*faults, *advice))]
@@ -100,7 +100,7 @@ def said(manifest: Object) -> tuple[list[str], list[str]]:
 
 
 def gangs_of(*manifests: Object) -> list[Gang]:
-    """The gangs that come of workloads, once their pods are there."""
+    """Return the gangs of workloads and pods, with the expected pods of the workloads."""
     pods = [pod_of(each) for each in manifests if each["kind"] == "Pod"]
     objects = {key_of(each): each for each in manifests if each["kind"] != "Pod"}
     return list(read_all(expanded(Sources(pods, objects))[0]).gangs)

@@ -20,7 +20,7 @@ def gang(strategies: str = "[{layer: PoDTopologyLayer, strategy: MustGather}]") 
 
 
 def no_room(of: Gang, offers: list[NodeOffer], *offered: tuple[tuple[str, ...], int], evicting: bool = False) -> NoRoom:
-    """Nobody has a node; `offered`: path and slots of each domain."""
+    """Return the case that no member has a node. `offered`: the path and the slots of each domain."""
     return NoRoom(
         gang=of,
         pods=[each.pod for each in of.members],

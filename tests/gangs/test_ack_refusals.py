@@ -1,4 +1,4 @@
-"""What is no fault of an ACK Lingjun request."""
+"""ACK Lingjun requests with oddities that are no faults: admission accepts them, if necessary with a warning."""
 
 from ack_objects import LINGJUN, job, network
 from written import documents, sources

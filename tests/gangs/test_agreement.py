@@ -1,4 +1,4 @@
-"""Pods that say for themselves what their gang asks: whose word counts, and who has to agree with whom."""
+"""Gangs whose pods carry the gang's request themselves: which pod decides, and which pods must agree."""
 
 from typing import Any
 
@@ -39,14 +39,14 @@ def of_runai(name: str, created: str | None, place: str, minimum: str = "3", uid
 
 
 def of_kueue(name: str, created: str | None, place: str, total: str = "3", uid: str = "u1") -> Pod:
-    """A pod of a group of Kueue's that a StatefulSet makes; of nobody, where `uid` is empty."""
+    """A pod of a Kueue pod group that a StatefulSet owns; without an owner if `uid` is empty."""
     annotations = {QUEUED_PLACE: f"example.com/{place}", POD_GROUP_TOTAL: total}
     made_by = owner(uid) if uid else None
     return pod(name, created=created, labels={POD_GROUP: "web"}, annotations=annotations, owner=made_by)
 
 
 def reading(*pods: Pod) -> Reading:
-    """What is read of these pods among racks and blocks."""
+    """Return the reading of these pods with topologies of racks and blocks, for Run:ai and for Kueue."""
     return read_all(Sources(pods, sources(RACKS, KUEUE_RACKS).objects))
 
 
@@ -58,7 +58,7 @@ a_dialect = pytest.mark.parametrize(
 
 @a_dialect
 def test_what_the_newest_pod_says_counts_and_nobody_is_refused(member: Any, field: str) -> None:
-    """A rolling update: web-1 is made again with new words, beside web-0 and web-2, which have the old ones."""
+    """In a rolling update, web-1 is recreated with new annotations, while web-0 and web-2 have the old annotations."""
     found = reading(member("web-0", EIGHT, "rack"), member("web-1", TEN, "block"), member("web-2", NINE, "rack"))
     assert found.faults == ()
     (gang,) = found.gangs
@@ -117,19 +117,19 @@ SETTINGS = """
 
 
 def of_koordinator(name: str, created: str, number: str, uid: str = "u1") -> Pod:
-    """A pod of a gang that has no PodGroup."""
+    """A pod of a Koordinator gang without a PodGroup, defined by annotations."""
     annotations = {"gang.scheduling.koordinator.sh/name": "web", "gang.scheduling.koordinator.sh/min-available": number}
     return pod(name, created=created, annotations=annotations, owner=owner(uid))
 
 
 def of_light(name: str, created: str, number: str, uid: str = "u1") -> Pod:
-    """The same by labels."""
+    """A pod of a Koordinator gang without a PodGroup, defined by the labels of lightweight coscheduling."""
     labels = {f"{LIGHT}/name": "web", f"{LIGHT}/min-available": number}
     return pod(name, created=created, labels=labels, owner=owner(uid))
 
 
 def of_ack(name: str, created: str, number: str, uid: str = "u1") -> Pod:
-    """The same with a JobNetworkTopology."""
+    """A pod of a gang without a PodGroup, defined by labels, that also names a JobNetworkTopology."""
     labels = {f"{LIGHT}/name": "web", f"{LIGHT}/min-available": number, "network-topology-job-name": "web"}
     return pod(name, created=created, labels=labels, owner=owner(uid))
 

@@ -1,7 +1,4 @@
-"""One annotation makes a gang of a workload of every kind that can be one: a row a kind.
-
-It was: on anything but a Job the annotation was refused, "cannot be made a gang by annotations yet".
-"""
+"""One annotation makes a gang of a workload, for every kind that can be a gang. The tests run for each kind."""
 
 from copy import deepcopy
 from typing import Any
@@ -26,13 +23,13 @@ every_kind = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 
 
 def standing(manifest: Object, pods: list[Object] | None = None) -> Sources:
-    """A workload among its pods, those that its operator makes where none are given."""
+    """Return sources with the workload, as stored after admission, and these pods; without pods if none are given."""
     admitted: Any = as_admitted(manifest, Sources())
     return Sources([pod_of(each) for each in pods or ()], {key_of(admitted): admitted})
 
 
 def admitted(row: Row, **annotations: str) -> Object:
-    """The workload as it is stored."""
+    """Return the workload as it is stored after admission."""
     found: Any = as_admitted(row.manifest(**annotations), Sources())
     return found
 
@@ -50,13 +47,13 @@ def counts(gang: Gang) -> dict[str, int]:
 
 
 def said(row: Row, manifest: Object) -> list[str]:
-    """What a workload is refused for."""
+    """Return the faults for which admission refuses a workload."""
     del row
     return [str(each) for each in review(manifest, Sources())[0]]
 
 
 def put(manifest: Object, part: Any) -> Object:
-    """The workload with more in its spec."""
+    """Return a copy of the workload with more fields in its spec."""
     return {**manifest, "spec": {**manifest["spec"], **part}}
 
 
@@ -213,7 +210,7 @@ def test_replicas_that_are_no_number_are_one_clear_fault(row: Row) -> None:
 
 
 def _wrong(row: Row, key: str, value: Any) -> list[list[str]]:
-    """What is said of the workload with each of its numbers of that name wrong in turn."""
+    """Return the faults of the workload for each of its numeric fields named `key`, set to `value` one at a time."""
     answers = []
     for position in range(len(list(_numbers(row.manifest(), key)))):
         manifest = row.manifest(gang="true")
@@ -252,7 +249,7 @@ def test_a_minimum_in_a_field_of_the_kind_that_cannot_be_is_refused_there(path: 
 
 @every_kind
 def test_a_quantity_that_is_none_is_one_mistake_of_the_dry_run(row: Row) -> None:
-    """It was a traceback: only the templates of Jobs were looked at."""
+    """The dry run checks the templates of all kinds, so an invalid quantity gives one error line and no traceback."""
     text = yaml.safe_dump(row.manifest(gang="true")).replace("cpu: '1'", "cpu: 1x", 1)
     answer = CliRunner().invoke(group, ["solve", "-f", "-"], input=text, catch_exceptions=False)
     (line,) = [each for each in answer.stderr.splitlines() if each.startswith("error: ")]
@@ -263,7 +260,7 @@ def test_a_quantity_that_is_none_is_one_mistake_of_the_dry_run(row: Row) -> None
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "JobSet"])
 def test_more_pods_of_all_roles_together_than_can_be_looked_at_are_refused(kind: str) -> None:
-    """It was: only those of each role were counted, and of roles there may be any number."""
+    """The limit is for all roles together, because a workload may have any number of roles."""
     manifest = ROWS[kind].manifest(gang="true")
     for part in _numbers(manifest, "replicas"):
         part["replicas"] = 15_000 if kind == "PyTorchJob" else 7_500
@@ -320,7 +317,10 @@ def test_of_one_that_makes_later_pods_when_earlier_ones_run_these_are_members_be
 
 @pytest.mark.parametrize("name", ["OrderedReady", "LeaderReady"])
 def test_more_pods_to_come_than_room_is_held_for_are_refused(name: str) -> None:
-    """Nobody has to make them, and whoever reads the gang reads each; groups that are gangs count one by one."""
+    """A manifest costs its author nothing, but every reading of the gang reads each expected pod.
+
+    Groups that are gangs of their own count one by one.
+    """
     kind, part, _ = IN_TURN[name]
     manifest = put(ROWS[kind].manifest(gang="true"), part)
     spec = manifest["spec"]
@@ -335,7 +335,7 @@ def test_more_pods_to_come_than_room_is_held_for_are_refused(name: str) -> None:
 
 
 def test_a_gang_that_is_scaled_stays_readable_while_what_is_to_come_is_not_too_much() -> None:
-    """Nobody is asked about a scale, and a gang that cannot be read loses the room that is held for it."""
+    """Admission does not review a scale, and a gang that cannot be read loses its reserved capacity."""
     manifest = put(admitted(ROWS["StatefulSet"], gang="true"), {"podManagementPolicy": "OrderedReady"})
     pods = list(ROWS["StatefulSet"].pods(manifest))
     manifest["spec"]["replicas"] = 2_048 + len(pods)
@@ -377,7 +377,7 @@ def test_jobs_that_wait_for_others_or_whose_first_pod_is_bound_first_have_pods_t
 
 
 def test_pods_are_still_to_come_when_those_before_them_have_ended() -> None:
-    """An initializer's work is done before the training's pods are made. They were members no more."""
+    """An initializer's pod ends before the training pods are created. These must stay expected pods of the gang."""
     manifest = admitted(ROWS["JobSet"], gang="true")
     manifest["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "driver", "status": "Complete"}]
     driver, *_ = ROWS["JobSet"].pods(manifest)
@@ -400,7 +400,7 @@ def test_what_a_pod_to_come_asks_for_is_what_its_siblings_got_at_their_admission
 
 
 def test_pods_of_a_launcher_or_a_child_job_that_have_ended_well_are_counted() -> None:
-    """Their Jobs count them, too, but a Job is not what asks here."""
+    """Their Jobs count the succeeded pods, too, but here the parent workload is the gang, not the Job."""
     for kind in ("MPIJob", "JobSet"):
         manifest = admitted(ROWS[kind], gang="true")
         pods = [dict(each) for each in ROWS[kind].pods(manifest)]
@@ -460,14 +460,14 @@ def test_wishes_on_a_template_are_told_where_to_write_them() -> None:
 
 
 def test_one_without_a_pod_template_is_told_that_it_asks_for_nothing() -> None:
-    """It was told that it came too late."""
+    """The message must not claim that the annotation came too late."""
     manifest: Any = {**ROWS["JobSet"].manifest(gang="true"), "spec": {}}
     (told,) = review(manifest, Sources())[1]
     assert told.text == "asks for nothing: the JobSet has no pod template"
 
 
 def test_pods_to_come_are_the_same_spec_in_the_next_reading_unless_it_says_something_else() -> None:
-    """Who compares the thousands of members of two readings does not look into each."""
+    """A comparison of two readings with thousands of members then compares object identities only."""
     row = ROWS["StatefulSet"]
     manifest = put(admitted(row, gang="true"), {"podManagementPolicy": "OrderedReady"})
 

@@ -1,4 +1,4 @@
-"""The review of one object comes to the same with the pods that have to do with it as with all pods there are."""
+"""The review of an object gives equal results with its related pods only and with all pods of the cluster."""
 
 import random
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The CRDs say what the readers read: field by field, every one described."""
+"""The CRDs define exactly the fields that Phalanx reads, and describe every field."""
 
 from collections.abc import Iterator
 from pathlib import Path

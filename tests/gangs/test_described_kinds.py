@@ -1,4 +1,4 @@
-"""A kind that a WorkloadKind describes is read as those of the table: from the row that its objects have with them."""
+"""Phalanx reads a user-defined kind like the kinds of its table: each object of the kind carries the kind's row."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -48,7 +48,7 @@ def stored(manifest: Object, kind: Object) -> Object:
 
 
 def gang(sources: Sources) -> Gang:
-    """The one gang there is."""
+    """Return the only gang of the sources, and check that the reading has no fault."""
     reading = read_all(sources)
     assert reading.faults == ()
     (found,) = reading.gangs
@@ -248,7 +248,7 @@ def test_workloads_that_ask_for_nothing_are_not_kept() -> None:
 
 
 def solved(tmp_path: Path, *objects: Object) -> str:
-    """What `phalanx solve -f` prints."""
+    """Return the output of `phalanx solve -f` for these objects and two nodes of 8 cpu."""
     nodes = [
         {
             "apiVersion": "v1",

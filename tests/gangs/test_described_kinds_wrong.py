@@ -1,4 +1,4 @@
-"""What is wrong with objects of described kinds, or with what describes them, is told; what is large costs little."""
+"""Faults of objects of user-defined kinds and of their WorkloadKinds are reported; large objects cost little."""
 
 import time
 from copy import deepcopy
@@ -179,7 +179,7 @@ def test_a_workload_of_thousands_of_templates_is_refused_at_once() -> None:
 
 
 def read(manifest: Object, kind: Object) -> Any:
-    """What the cache keeps of an object."""
+    """Return the part of an object that the cache keeps."""
     (teaching,) = [each for each in all_kinds() if each.taught is not None]
     assert teaching.taught is not None
     (found,) = teaching.taught([kind])
@@ -236,7 +236,7 @@ ANYTHING = st.recursive(
 
 
 def as_whole(manifest: Object, kind: Object) -> None:
-    """What is kept of an object reads as the whole does, and whoever compares two versions of it can."""
+    """Check that the cached part of an object gives the reading of the whole object and can be compared by version."""
     whole = among(manifest, kind)
     cut = read(manifest, kind)
     kept = Sources(objects={key_of(kind): kind, key_of(cut): cut})

@@ -1,4 +1,4 @@
-"""What every room asks of all dialects together."""
+"""The questions that other packages ask of all dialects together."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A Gang that names a queue: what it is charged to, what it waits for, and who else may say where it is charged.
+"""A Gang that names a queue: where it is charged, what it waits for, and which other objects may name its queue.
 
 The cluster is that of `kueue_objects.POOL`: LocalQueue default/q leads to ClusterQueue pool, whose flavor tas has the
 Topology default of blocks and racks.
@@ -65,12 +65,12 @@ def read_one(*texts: str, pods: tuple[Pod, ...] = ()) -> Gang:
 
 
 def without(*kinds: str) -> tuple[str, ...]:
-    """The pool's objects, but for those of some kinds."""
+    """Return the pool's objects without those of some kinds, each as YAML."""
     return tuple(yaml.safe_dump(each) for each in documents(POOL) if each["kind"] not in kinds)
 
 
 def with_spec(kind: str, **changed: Any) -> tuple[str, ...]:
-    """The pool's objects, one kind with other fields."""
+    """Return the pool's objects, each as YAML; objects of one kind get other spec fields."""
     found = documents(POOL)
     for each in found:
         if each["kind"] == kind:
@@ -173,7 +173,7 @@ def test_each_namespace_has_the_queue_of_its_own() -> None:
     }
 
 
-# What its pods and their workloads say of a queue
+# The queue that a gang's pods and their workloads name
 
 
 def test_a_queue_that_its_pods_name_too_is_charged_once() -> None:
@@ -380,7 +380,7 @@ def test_a_pod_in_another_queue_is_refused_as_it_arrives() -> None:
     assert ['"z" differs from "q"' in str(each) for each in refused] == [True]
 
 
-# What is changed later
+# Changes of the queue after the creation
 
 MOVES = {
     "to another queue": ({"queue": "q"}, {"queue": "z"}, "in queue q and cannot go on in queue z"),
@@ -391,7 +391,7 @@ MOVES = {
 
 
 def moved(before: dict[str, Any], after: dict[str, Any], around: str, *pods: Pod) -> str:
-    """What is said when a Gang is changed; "" where it may be."""
+    """Return the message that refuses a change of a Gang; empty if the change is allowed."""
     (old,), (new,) = documents(gang(**before)), documents(gang(**after))
     there = Sources(pods, sources(around, gang(**before)).objects) if around else Sources(pods)
     match checked(new, old, there, lambda _: ()):

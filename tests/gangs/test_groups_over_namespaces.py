@@ -1,7 +1,7 @@
-"""Groups of gangs over namespaces: they join where all say so, and a claim that nobody answers is its author's alone.
+"""Groups of gangs over namespaces: a group forms only if all gangs agree; a one-sided claim affects its author only.
 
-Tenant a writes in team-a, tenant b in team-b. What a writes about b's gangs changes nothing of how these are read,
-nor of what b is told.
+Tenant a writes in team-a, tenant b in team-b. A claim of tenant a about b's gangs changes neither the reading of b's
+gangs nor the messages to tenant b.
 """
 
 from typing import Any
@@ -126,7 +126,7 @@ def test_whoever_claims_waits_and_says_for_what() -> None:
 
 
 def test_of_a_closed_namespace_nothing_is_learnt() -> None:
-    """Not even whether what is listed exists."""
+    """A user cannot even find out whether the listed gangs of the closed namespace exist."""
     with_it, without = (
         of(read_all(standing(group("team-a/x", BOTH), *more)), "team-a") for more in ((group("team-b/training"),), ())
     )

@@ -1,8 +1,8 @@
-"""Workloads of which another object is made that is the gang: one annotation on the workload is enough.
+"""Workloads whose child workload is the gang: one annotation on the workload is enough.
 
-Their operators' rules are those of their sources: KubeRay v1.6 copies the annotations of a RayJob or RayService to the
-RayCluster, Trainer v2.1 writes `spec.annotations` of a TrainJob on its JobSet, the CronJob controller those of its
-`jobTemplate` on its Jobs, and AppWrapper v1 makes its components as they are written.
+The rules come from the operators' sources. KubeRay v1.6 copies the annotations of a RayJob or RayService to the
+RayCluster. Trainer v2.1 writes `spec.annotations` of a TrainJob on its JobSet. The CronJob controller writes the
+annotations of its `jobTemplate` on its Jobs. AppWrapper v1 creates its components unchanged.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def _ray(at: str) -> Callable[[Object], Object]:
 
 
 def _train_job(manifest: Object) -> Object:
-    """Of a runtime of a driver and three nodes."""
+    """Return the JobSet that the Trainer creates from a runtime with a driver and three nodes."""
     metadata = {"name": "w", "annotations": manifest["spec"].get("annotations", {})}
     spec = ROWS["JobSet"].spec()
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec}
@@ -75,9 +75,9 @@ class Maker:
     made: Callable[[Object], Object]
     sets: dict[str, int]
     at: str
-    """Where admission writes the annotations; "" where the operator copies those of the workload."""
+    """The path where admission writes the annotations; empty if the operator copies the workload's annotations."""
     foreseen: str
-    """The gang of the dry run; "" where what is made is described elsewhere."""
+    """The gang of the dry run; empty if another object describes the child workload."""
 
 
 KINDS = {
@@ -147,7 +147,7 @@ def admitted(manifest: Object, old: Object | None = None) -> Object:
 
 
 def made(kind: str, manifest: Object) -> Object:
-    """What its operator makes of it, as admission has that stored."""
+    """Return the child workload that the operator creates for the workload, as stored after admission."""
     found = deepcopy(KINDS[kind].made(manifest))
     found["metadata"] |= {"namespace": "default", "uid": "made", "ownerReferences": [owned(manifest)]}
     labelled: Any = as_admitted(found, Sources())
@@ -155,7 +155,7 @@ def made(kind: str, manifest: Object) -> Object:
 
 
 def said(manifest: Object) -> tuple[list[str], list[str]]:
-    """What it is refused for, and what is told."""
+    """Return the faults for which admission refuses the workload, and the warnings about it."""
     faults, advice = review(manifest, Sources())
     told = [*advice, *typos_of(manifest, Sources(), (*faults, *advice))]
     return [str(each) for each in faults], [str(each) for each in told]
@@ -217,7 +217,7 @@ def test_admission_writes_down_what_it_says_and_takes_back_what_it_says_no_longe
 
 
 def annotations_of(kind: str, *manifests: Object) -> list[Object]:
-    """What is written down in each."""
+    """Return the annotations that the workloads of these manifests propagate to their child workloads."""
     found = []
     for part in manifests:
         where: Any = part
@@ -351,7 +351,7 @@ def test_wishes_on_a_template_are_told_where_to_write_them() -> None:
 
 
 def test_a_job_with_a_generated_name_is_planned_with_its_pods() -> None:
-    """It was: `waits for 4 more pods`, because pods were sought by the name that it has not yet."""
+    """The name does not exist yet. The expected pods must be found without it; otherwise the gang waits for 4 pods."""
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "w-", "annotations": RACK}}
     job |= {"spec": _job()}
     (gang,) = read_all(expanded(Sources(objects={key_of(job): job}))[0]).gangs

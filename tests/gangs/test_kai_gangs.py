@@ -1,4 +1,4 @@
-"""What PodGroups, policies, roles and the ConfigMap of the KAI guide ask for."""
+"""The gangs that PodGroups, policies, roles and the ConfigMap of the KAI guide define."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,10 @@ def gangs(*texts: str, pods: Any = ()) -> dict[str, Gang]:
 
 
 def advice(*texts: str, about: int = -1) -> list[str]:
-    """What is said at the admission of one of these objects (the last) among the others."""
+    """Return the warnings at the admission of one of these objects.
+
+    :param about: the index of the object; by default the last one.
+    """
     written = documents(*texts)
     written[about]["metadata"].setdefault("namespace", "default")
     faults, said = review(written[about], sources(*texts))

@@ -1,4 +1,4 @@
-"""What the status of KAI's PodGroups shows of their pods and their plan."""
+"""The status of KAI's PodGroups: the phase, the counts of their pods, and the result of planning."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def gang(*pods: Pod, minimum: int = 2) -> Gang:
 
 
 def told(placed: str, message: str, *, no_room: bool = False) -> GangObjectStatus:
-    """What the Gang object says."""
+    """The status of the Gang object, with this `Placed` condition."""
     condition = {"type": "Placed", "status": placed, "reason": "R", "message": message, "observedGeneration": 4}
     return GangObjectStatus(message, [{"type": "Complete", "status": "True"}, condition], no_room)
 

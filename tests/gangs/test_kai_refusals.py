@@ -1,4 +1,4 @@
-"""Wrong requests in the words of the KAI guide, and what they leave standing."""
+"""Invalid requests in KAI's dialect, and what stays in effect beside them."""
 
 import pytest
 from kai_objects import group, member

@@ -52,7 +52,7 @@ def gang_of(text: str, *pods: Pod) -> Gang:
 
 
 def faults(text: str, *pods: Pod) -> list[str]:
-    """All that is wrong."""
+    """Return all faults of reading these objects and pods."""
     there = sources(DATACENTER, text)
     return [str(each) for each in read_all(Sources(pods, there.objects)).faults]
 

@@ -1,7 +1,7 @@
-"""What is kept up to date change by change is what a reading of everything comes to, whatever changes.
+"""An incremental reading equals a full reading after any changes.
 
-Everything that the examples of all systems write, and their pods, comes, goes and changes at random; after each burst
-of changes the kept reading is compared with a fresh one.
+All objects of the examples of all systems and their pods are created, deleted and changed at random. After each burst
+of changes, the test compares the incremental reading with a full one.
 """
 
 import random
@@ -116,7 +116,7 @@ QUEUED = [
 
 @dataclass
 class World:
-    """What there is, by name; `pods` and `objects` hold all there may be."""
+    """The objects of a cluster by name: `here` and `there` hold what exists, `pods` and `objects` what may exist."""
 
     pods: dict[str, Pod]
     objects: dict[ObjectKey, Mapping[str, Any]]
@@ -127,7 +127,7 @@ class World:
     versions: int = 0
 
     def sources(self) -> Sources:
-        """What dialects read from now."""
+        """The sources from which the dialects read gangs, with the objects that exist now."""
         pods = [self.here[key] for key in sorted(self.here)]
         labels = {name: dict(labels) for name, labels in self.namespaces.items()}
         return Sources(pods, dict(self.there), labels, sharing=dict(self.sharing))
@@ -154,7 +154,7 @@ def _objects_in(value: Any) -> list[dict[str, Any]]:
 
 
 def world() -> World:
-    """All of it; nothing is there yet."""
+    """Return a new world with all objects and pods that may exist, of which none exists yet."""
     made = _made()
     return World(dict(made.pods), dict(made.objects))
 
@@ -204,31 +204,31 @@ class Walk:
         self.objects: set[ObjectKey] = set()
 
     def step(self) -> None:
-        """One change."""
+        """Make one random change."""
         acts = (self.toggle_pod, self.toggle_object, self.change_pod, self.change_object, self.relabel, self.share)
         self.dice.choices(acts, (5, 4, 4, 3, 1, 1))[0]()
 
     def share(self) -> None:
-        """A namespace shares its groups with others, or with nobody any more."""
+        """A random namespace shares its groups with other namespaces, or stops sharing them."""
         name = self.dice.choice(("a", "b", "net", "sample-network-topology"))
         self.world.sharing[name] = self.dice.choice(("", "*", "a, b", "default"))
 
     def toggle_pod(self) -> None:
-        """One comes or goes."""
+        """Create a random pod, or delete it if it exists."""
         key = self.dice.choice(sorted(self.world.pods))
         if self.world.here.pop(key, None) is None:
             self.world.here[key] = self.world.pods[key]
         self.pods.add(key)
 
     def toggle_object(self) -> None:
-        """One comes or goes."""
+        """Create a random object, or delete it if it exists."""
         key = self.dice.choice(sorted(self.world.objects))
         if self.world.there.pop(key, None) is None:
             self.world.there[key] = self.world.objects[key]
         self.objects.add(key)
 
     def change_pod(self) -> None:
-        """One runs, ends, or names other gangs."""
+        """Change a random existing pod: it runs, ends, terminates, or gets other labels, annotations or a version."""
         if not self.world.here:
             return
         key = self.dice.choice(sorted(self.world.here))
@@ -252,7 +252,7 @@ class Walk:
         self.pods.add(key)
 
     def change_object(self) -> None:
-        """One gets another status, other annotations, or all of its own again."""
+        """Change a random existing object: it gets another status or other annotations, or its original content."""
         if not self.world.there:
             return
         key = self.dice.choice(sorted(self.world.there))

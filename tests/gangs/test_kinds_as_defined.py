@@ -1,4 +1,4 @@
-"""The table of kinds says what the operators' own definitions say: versions, plurals, where pod templates stand."""
+"""The table of kinds agrees with the operators' own definitions: versions, plurals, and paths of pod templates."""
 
 from collections import defaultdict
 from functools import cache

@@ -1,4 +1,4 @@
-"""A WorkloadKind that is changed or goes while workloads of its kind are there: their pods stay what they were."""
+"""If a WorkloadKind is changed or deleted while workloads of its kind exist, their pods keep their gang and set."""
 
 from copy import deepcopy
 from typing import Any
@@ -28,7 +28,7 @@ def kind_of(**more: Any) -> Object:
 
 
 def workload(*, helpers: int = 0) -> Object:
-    """One that asks, of three pods, and helpers where there are any."""
+    """Return a workload that asks to be a gang, with three pods and `helpers` more pods of a second template."""
     manifest = training_run().manifest(gang="true")
     manifest["spec"] = {"count": 3, "least": 2, "pods": template()}
     if helpers:
@@ -37,28 +37,28 @@ def workload(*, helpers: int = 0) -> Object:
 
 
 def admitted(manifest: Object, kind: Object) -> Object:
-    """The workload as it is stored while its kind is so described."""
+    """Return the workload as it is stored after admission while the WorkloadKind is `kind`."""
     alone = Sources(objects={key_of(kind): kind})
     found = as_admitted(with_row(manifest, taught(alone)), alone)
     return {key: deepcopy(value) for key, value in found.items() if key != ROW}
 
 
 def pods_of(stored: Object, count: int = 3) -> list[Object]:
-    """What the operator makes of it."""
+    """Return the pods that the operator creates for the workload."""
     return [made(stored, stored["spec"]["pods"], f"{NAME}-{index}", {}) for index in range(count)]
 
 
 def read(stored: Object, kind: Object | None, pods: list[Object], *more: Object) -> Reading:
-    """All there is, as the cache has it."""
+    """Return the reading of the workload, its WorkloadKind (None: there is none), its pods and more objects."""
     alone = Sources(objects={key_of(kind): kind}) if kind is not None else Sources()
     rows = taught(alone)
-    there = [with_row(stored, rows)] if rows else []  # nobody watches a kind that is not described
+    there = [with_row(stored, rows)] if rows else []  # the controller does not watch a kind without a WorkloadKind
     objects = [*there, *more, *([kind] if kind is not None else [])]
     return read_all(Sources([pod_of(each) for each in pods], {key_of(each): each for each in objects}))
 
 
 def only(reading: Reading) -> Gang:
-    """The one gang there is."""
+    """Return the only gang of the reading."""
     assert reading.faults == ()
     (found,) = reading.gangs
     return found

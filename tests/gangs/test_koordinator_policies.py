@@ -24,7 +24,7 @@ def gang_of(*texts: str, pods: tuple[Any, ...] = ()) -> Gang:
 RUNS = {"nodeName": "node-1"}
 
 POLICIES: dict[str, tuple[dict[str, str], str, int, tuple[str, ...]]] = {
-    # what the PodGroup (minMember 3) says, its pods (R runs, w waits), pods that must run together, what it waits for
+    # policy of the PodGroup (minMember 3), its pods (R runs, w waits), pods that must run together, waiting message
     "at first all are needed": ({}, "ww", 3, ()),
     "once satisfied, a member that comes back waits for nobody": ({}, "Rw", 2, ()),
     "once satisfied by name": ({"match_policy": "once-satisfied"}, "Rw", 2, ()),

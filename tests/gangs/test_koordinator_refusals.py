@@ -15,7 +15,7 @@ MUST = gather(("SpineLayer", "MustGather"))
 
 
 def test_the_first_of_two_groups_is_admitted_alone_and_may_be_mended_first() -> None:
-    """Mending goes from the older to the younger: else neither could be changed while both stand."""
+    """The older group is corrected first. Otherwise neither group could be changed while both exist."""
     standing = sources(group("a", groups=BOTH), group("b", groups=BOTH, network_topology_spec=MUST), NETWORK)
     for name, each in zip("ab", list(standing.objects.values())[:2], strict=True):
         each["metadata"]["creationTimestamp"] = f"2026-01-0{'ab'.index(name) + 1}T00:00:00Z"

@@ -1,4 +1,4 @@
-"""What Kueue's objects come to as gangs."""
+"""The gangs that Kueue's objects define."""
 
 from dataclasses import replace
 

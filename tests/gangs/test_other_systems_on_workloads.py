@@ -64,14 +64,14 @@ def around(*objects: Object) -> Sources:
 
 
 def asking(row: Row, annotations: Mapping[str, str] = PLACE) -> Object:
-    """A workload that says this itself."""
+    """Return a workload with these annotations on the workload itself."""
     manifest = row.manifest()
     manifest["metadata"]["annotations"] = dict(annotations)
     return manifest
 
 
 def on_templates(row: Row, said: Mapping[str, Mapping[str, str]]) -> Object:
-    """A workload whose templates all say this."""
+    """Return a workload whose pod templates all have these labels and annotations."""
     manifest = row.manifest()
     for template in written(manifest):
         metadata = template.setdefault("metadata", {})
@@ -86,12 +86,12 @@ def stored(manifest: Object) -> Any:
 
 
 def faults(manifest: Object, *others: Object) -> list[str]:
-    """What it is refused for."""
+    """Return the faults for which admission refuses the workload."""
     return [str(each) for each in review(manifest, around(*others))[0]]
 
 
 def gang_of(row: Row, manifest: Object, missing: int = 0) -> Gang:
-    """The gang of the pods that its operator makes of it; the last ones may be missing."""
+    """Return the gang of the pods that the operator creates, without the last `missing` pods."""
     pods = [pod_of(each) for each in row.pods(manifest)]
     jobs = row.jobs(manifest) if row.jobs else ()
     standing = around(manifest, *(stored(each) for each in jobs))

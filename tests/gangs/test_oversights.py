@@ -1,4 +1,4 @@
-"""What is easily overlooked in a workload that asks to be a gang, and what is told of it."""
+"""Common oversights in workloads that ask to be a gang, and the messages about them."""
 
 from typing import Any
 
@@ -19,14 +19,17 @@ RACK = {"phalanx.dev/required": "rack"}
 
 
 def asking(kind: str, **spec: Any) -> Any:
-    """A workload of a kind of the table by our annotation. `spec`: what it says besides."""
+    """Return a workload of one of the kinds in `ROWS` with Phalanx's annotation. `spec`: more fields of its spec."""
     found = ROWS[kind].manifest()
     found["metadata"]["annotations"] = dict(RACK)
     return {**found, "spec": {**found["spec"], **spec}}
 
 
 def told(manifest: Object, *around: Object) -> list[str]:
-    """What is told of it in all, and no word twice; but that it waits for a topology, which is not here."""
+    """Return all messages about the workload, and check that no message occurs twice.
+
+    The message that it waits for a Topology is left out: these tests have none.
+    """
     sources = Sources(objects={key_of(each): each for each in around})
     faults, advice = review(manifest, sources)
     found = [str(each) for each in (*faults, *advice, *typos_of(manifest, sources, (*faults, *advice)))]
@@ -41,7 +44,7 @@ def test_nothing_is_told_of_what_is_written_as_it_should_be(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Deployment", "LeaderWorkerSet"])
 def test_one_without_pods_is_a_gang_later(kind: str) -> None:
-    """It was "the input asks for no gang"."""
+    """The message must not be "the input asks for no gang": the workload is a gang as soon as it creates pods."""
     text = f"{kind} default/w: spec: the {kind} makes no pods as it is written: it is a gang once it does"
     assert text in told(asking(kind, replicas=0))
     plain = asking(kind, replicas=0)
@@ -58,7 +61,7 @@ def test_one_without_pods_is_a_gang_later(kind: str) -> None:
     ],
 )
 def test_keys_of_a_job_sets_jobs_make_a_gang_of_each(place: str, key: str, value: str) -> None:
-    """Nothing was said, and each Job was one."""
+    """The message must name the reason: with such keys each Job becomes a gang of its own."""
     manifest: Any = ROWS["JobSet"].manifest()
     manifest["spec"]["replicatedJobs"][1]["template"]["metadata"] = {place: {key: value}}
     at = f"JobSet default/w: spec.replicatedJobs[1].template.metadata.{place}[{key}]"
@@ -74,7 +77,7 @@ def test_keys_of_a_job_sets_jobs_make_a_gang_of_each(place: str, key: str, value
     ],
 )
 def test_keys_of_the_jobs_of_a_job_set_that_is_a_gang_are_read_or_told(own: str, key: str, *, read: bool) -> None:
-    """It was said that each Job were one."""
+    """Here the whole JobSet is one gang, so no message may claim that each Job is one."""
     manifest: Any = ROWS["JobSet"].manifest()
     manifest["metadata"]["annotations"] = {own: "rack"}
     manifest["spec"]["replicatedJobs"][1]["template"]["metadata"] = {"annotations": {key: "rack"}}
@@ -84,7 +87,7 @@ def test_keys_of_the_jobs_of_a_job_set_that_is_a_gang_are_read_or_told(own: str,
 
 
 def test_a_role_of_an_mpi_job_that_says_no_number_has_no_pods() -> None:
-    """One launcher was planned, and nothing said."""
+    """Otherwise a gang of the launcher alone would be planned without a message."""
     manifest = asking("MPIJob")
     worker = manifest["spec"]["mpiReplicaSpecs"]["Worker"]
     worker["replica"] = worker.pop("replicas")
@@ -135,7 +138,7 @@ def run(version: str = "v1", annotations: Object | None = None) -> Any:
 
 
 def test_a_path_of_a_described_kind_that_leads_nowhere_is_told() -> None:
-    """One pod was planned where there are three."""
+    """Otherwise one pod would be planned instead of three."""
     manifest = run()
     assert told(manifest) == []
     worker = manifest["spec"]["roles"][1]
@@ -145,7 +148,7 @@ def test_a_path_of_a_described_kind_that_leads_nowhere_is_told() -> None:
 
 
 def test_another_version_than_those_that_are_read_is_named() -> None:
-    """It was "a TrainingRun cannot be made a gang by annotations yet"."""
+    """The message names the unread version, because other versions of the kind can be gangs."""
     at = "metadata.annotations[phalanx.dev/required]"
     assert told(run("v2")) == [
         f"TrainingRun default/w: {at}: is not read in version v2 of TrainingRun; write the version as v1"
@@ -183,7 +186,7 @@ def test_what_kueue_has_on_jobs_alone_is_told_on_others(key: str) -> None:
 
 
 def test_a_kind_that_nobody_may_describe_is_led_to_what_it_makes() -> None:
-    """It was "describe it in a WorkloadKind", which is refused for a group of Kubernetes' name."""
+    """The remedy must not be a WorkloadKind, because a WorkloadKind is refused for the API groups of Kubernetes."""
     metadata = {"name": "w", "namespace": "default", "annotations": dict(RACK)}
     for group, remedy in (("sparkoperator.k8s.io", "write it on what that makes"), ("ml.example.com", "WorkloadKind")):
         manifest = {"apiVersion": f"{group}/v1", "kind": "ScheduledRun", "metadata": metadata, "spec": {}}

@@ -1,4 +1,4 @@
-"""Wrong requests in our own dialect that need more to be told than a table row."""
+"""Invalid requests in Phalanx's own dialect that a row of the refusal tables cannot express."""
 
 import pytest
 from refusal_cases import Case, cases, sources_of
@@ -87,7 +87,7 @@ MISPLACED = {
 
 @pytest.mark.parametrize(("metadata", "template", "advice"), MISPLACED.values(), ids=MISPLACED)
 def test_what_asks_for_a_gang_in_the_wrong_place_is_told(metadata: str, template: str, advice: str) -> None:
-    """By the dry run and the doctor: admission is not asked about a Job that names no gang where it counts."""
+    """The dry run and the doctor report it. The webhook does not receive a Job without gang keys in the right place."""
     text = f"""
         apiVersion: batch/v1
         kind: Job

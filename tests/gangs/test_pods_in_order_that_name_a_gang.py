@@ -1,5 +1,7 @@
-"""Workloads that make pods only when others of theirs run, whose pods name a gang themselves: nobody holds room for
-those to come, so that only what is made at once is planned before it exists.
+"""Workloads that create pods in order, and whose pods name a gang themselves.
+
+The controller reserves no capacity for the later pods of such a workload. Only the pods that the workload creates at
+once are planned before they exist.
 
     StatefulSet  w-0 ──runs──► w-1 ──runs──► w-2 ──runs──► w-3
     MPIJob       three workers ──ready──► launcher
@@ -36,7 +38,7 @@ ORDER: dict[str, tuple[Object, tuple[str, ...]]] = {
     "JobSet": ({"startupPolicy": {"startupPolicyOrder": "InOrder"}}, ("w-driver-0-0",)),
     "SparkApplication": ({}, ("w-driver",)),
 }
-"""What has each make pods in order, and those that it makes at once."""
+"""By kind: the spec fields that make it create pods in order, and the names of the pods that it creates at once."""
 
 
 def workload(kind: str, keys: str) -> Object:
@@ -56,7 +58,7 @@ def workload(kind: str, keys: str) -> Object:
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("kind", ORDER)
 def test_only_those_are_planned_that_are_made_at_once(kind: str, keys: str) -> None:
-    """All were, and the gang was Placed that would have waited for ever, but of a JobSet and a LeaderWorkerSet."""
+    """If all pods were planned, `solve` would report a gang as Placed that waits for ever on a cluster."""
     manifest = workload(kind, keys)
     gang = {**GANG, "spec": {"minMember": 4}} if keys == "a Gang object" else None
     sources = Sources(objects={key_of(each): each for each in (manifest, gang) if each is not None})

@@ -1,6 +1,6 @@
-"""Workloads that name a queue on themselves, as Kueue's users write it: their templates carry its name then.
+"""Workloads with a queue's name on themselves, as Kueue's users write it: admission copies the name to their templates.
 
-Kueue (v0.14) takes the label on a StatefulSet, a Deployment the training operator's jobs and Ray's kinds, beside Jobs.
+Besides Jobs, Kueue (v0.14) reads the label on StatefulSets, Deployments, the training operator's jobs and Ray's kinds.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from webhook.admission.reviews import Admitted
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 MARKED = ("JobSet", "MPIJob", "LeaderWorkerSet")
-"""Those whose pods others make for them."""
+"""Kinds whose pods are created through child objects."""
 TOGETHER = ("StatefulSet", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "RayCluster", *MARKED)
 every_kind = pytest.mark.parametrize("row", [ROWS[kind] for kind in TOGETHER], ids=TOGETHER)
 
@@ -36,18 +36,18 @@ def queued(row: Row, *, place: str = "labels") -> Any:
 
 
 def admitted(row: Row, manifest: Object | None = None) -> Any:
-    """It as it is stored."""
+    """Return the workload as it is stored after admission; None: the workload of `queued`."""
     return as_admitted(queued(row) if manifest is None else manifest, Sources())
 
 
 def said(manifest: Object, *, exists: bool = False) -> tuple[list[str], list[str]]:
-    """What it is refused for, and what is told."""
+    """Return the faults for which admission refuses the workload, and the warnings about it."""
     faults, advice = review(manifest, Sources(), exists=exists)
     return [str(each) for each in faults], [str(each) for each in advice]
 
 
 def written(manifest: Object) -> Iterator[Any]:
-    """The templates of a workload, as they can be written."""
+    """Yield the pod templates of a workload, as mutable parts of its manifest."""
     for each in templates(manifest):
         part: Any = manifest
         for step in each.way:
@@ -250,7 +250,7 @@ IN_TURN: dict[str, tuple[str, Object, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", IN_TURN)
 def test_of_one_that_makes_pods_when_others_run_these_are_members_before_they_exist(name: str) -> None:
-    """They were refused: room for them was charged to no queue."""
+    """Admission accepts such workloads: the reserved capacity of their expected pods is charged to the queue."""
     kind, part, later = IN_TURN[name]
     row, written_so = ROWS[kind], queued(ROWS[kind])
     written_so["spec"] |= part
@@ -313,7 +313,7 @@ def test_pods_that_come_in_order_are_led_into_no_group_in_which_they_would_wait_
 
 
 def test_a_spark_application_is_in_a_queue_with_the_executors_that_its_driver_makes() -> None:
-    """It was refused."""
+    """Admission accepts a SparkApplication in a queue: its expected executors are members of the gang."""
     row = spark_application()
     manifest = admitted(row, queued(row))
     assert said(queued(row)) == ([], [])

@@ -1,7 +1,7 @@
-"""A queue's name on workloads of which another object is made: Kueue has a TrainJob and an AppWrapper in it as a whole.
+"""A queue's name on workloads that create a child workload: Kueue queues a TrainJob and an AppWrapper as a whole.
 
-TrainJob w   label q  ──► spec.labels of it                   ──► JobSet w      is in q
-AppWrapper w label q  ──► metadata.labels of the one it holds ──► that workload is in q
+TrainJob w   label q  ──► its spec.labels                          ──► JobSet w is in q
+AppWrapper w label q  ──► metadata.labels of its inner workload    ──► the inner workload is in q
 """
 
 from typing import Any
@@ -49,14 +49,14 @@ def inner(kind: str) -> Object:
 
 
 def said(manifest: Object, *around: Object) -> tuple[list[str], list[str]]:
-    """What it is refused for, and what is told."""
+    """Return the faults for which admission refuses the workload, and the warnings about it."""
     faults, advice = review(manifest, Sources(objects={key_of(each): each for each in around}))
     return [str(each) for each in faults], [str(each) for each in advice]
 
 
 @pytest.mark.parametrize("kind", HELD)
 def test_what_an_app_wrapper_holds_is_in_its_queue(kind: str) -> None:
-    """It was refused."""
+    """Admission must not refuse an AppWrapper for the queue of its inner workload."""
     manifest = app_wrapper(inner(kind))
     assert said(manifest) == ([], [])
     way = ("spec", "components", "0", "template", "metadata", "labels", QUEUE)
@@ -67,7 +67,7 @@ def test_what_an_app_wrapper_holds_is_in_its_queue(kind: str) -> None:
 
 
 def test_what_a_train_job_has_made_is_in_its_queue() -> None:
-    """It was refused, and led to `spec.labels`."""
+    """Admission accepts the queue label on the TrainJob itself, and copies it to `spec.labels`."""
     manifest = train_job()
     assert list(handed_down(manifest, None, Sources())) == [(("spec", "labels", QUEUE), "q")]
     (told,) = said(manifest)[1]

@@ -1,4 +1,4 @@
-"""In which order the members of a gang stand, and where their ranks come from."""
+"""The order of a gang's members, and the sources of their ranks."""
 
 from collections.abc import Mapping
 

@@ -10,7 +10,7 @@ from gangs.model import Advice, Fault
 
 
 def reviewed(case: Case) -> tuple[list[Fault], list[Advice]]:
-    """What the rules say of the object as it would be admitted."""
+    """Return the faults and the advice of the rules for the object, as it is stored after admission."""
     standing = sources_of(case.standing())
     try:
         manifest = as_admitted(defaulted(case.write), standing)

@@ -1,4 +1,4 @@
-"""Workloads that make pods only when others of theirs run, where no room is to be held for those: a row a way."""
+"""Workloads that create pods in order, and whose user disabled the reservation for later pods, in each possible way."""
 
 from pathlib import Path
 from typing import Any
@@ -85,13 +85,13 @@ def asking(way: str, value: str = "false") -> Object:
 
 
 def told(gang: Gang) -> str:
-    """What its gang waits for."""
+    """Return the message of a gang that waits; empty if the gang can be planned."""
     decision = waiting(gang, Snapshot(), ())
     return "" if decision is None else decision.message
 
 
 def message(way: str, by: str, instead: str) -> str:
-    """What is said of such a gang."""
+    """Return the expected message of a gang whose workload creates pods in order without reserved capacity."""
     kind, _, _, missing, at_once = WAYS[way]
     return (
         f"waits for {missing}; {kind} default/w makes pods only when others of it run, and no room is held for them, "
@@ -100,7 +100,7 @@ def message(way: str, by: str, instead: str) -> str:
 
 
 def first_pods(way: str) -> Sources:
-    """The workload and the pods that are made before any runs."""
+    """Return the workload and the pods that it creates before any of its pods runs."""
     manifest = asking(way)
     return expanded(Sources(objects={key_of(manifest): manifest}))[0]
 
@@ -188,7 +188,7 @@ def test_every_systems_gangs_have_the_annotation(system: str) -> None:
 
 
 def test_the_dry_run_says_the_same(tmp_path: Path) -> None:
-    """And so does admission, whose forecast reads the same pods."""
+    """The dry run gives the controller's message. Admission gives it as well: its forecast reads the same pods."""
     nodes = [node_manifest(f"n{number}", {}) for number in range(4)]
     file = tmp_path / "all.yaml"
     file.write_text(yaml.safe_dump_all([*nodes, asking("LeaderReady")]))

@@ -47,7 +47,7 @@ def gang_of(*texts: str, **more: Any) -> Gang:
 
 
 def faults_of(*texts: str) -> list[str]:
-    """What is wrong with the last object, standing among the others."""
+    """Return the faults of the last object, reviewed beside the others."""
     *others, mine = documents(*texts)
     mine["metadata"].setdefault("namespace", "" if mine["kind"] == "Topology" else "default")
     return [str(each) for each in review(mine, sources(*(yaml.safe_dump(each) for each in others)))[0]]

@@ -1,4 +1,4 @@
-"""Levels of one role in Run:ai's words, beside that of the workload.
+"""Levels of single roles in Run:ai's dialect, in addition to the level of the workload.
 
 zone ── block ── rack ── node      RayCluster w: head, group of 3      JobSet w: driver, 3 nodes in one Job, or in three
 """
@@ -25,7 +25,7 @@ AT_GROUP = "RayCluster default/w: spec.workerGroupSpecs[0].template.metadata.ann
 
 
 def ray(of_group: Mapping[str, str], of_head: Mapping[str, str] | None = None, **own: str) -> Object:
-    """A RayCluster in one zone, of which these templates say more."""
+    """Return a RayCluster in one zone, with more annotations on the templates of its worker group and its head."""
     manifest = ROWS["RayCluster"].manifest()
     manifest["metadata"]["annotations"] = IN_A_ZONE | own
     group, head = manifest["spec"]["workerGroupSpecs"][0], manifest["spec"]["headGroupSpec"]
@@ -36,7 +36,7 @@ def ray(of_group: Mapping[str, str], of_head: Mapping[str, str] | None = None, *
 
 
 def jobs(said: Mapping[str, str], replicas: int = 1, **own: str) -> Object:
-    """A JobSet in one zone, of which the second replicated job says more at its Job template."""
+    """Return a JobSet in one zone, with more annotations on the Job template of its second replicated job."""
     manifest: Any = ROWS["JobSet"].manifest()
     manifest["metadata"]["annotations"] = IN_A_ZONE | own
     entry = manifest["spec"]["replicatedJobs"][1]
@@ -93,7 +93,7 @@ def test_each_of_several_jobs_has_a_domain_of_its_own() -> None:
 
 
 def test_pods_of_one_job_are_one_slice() -> None:
-    """Their indices are the same in each Job; those of one Job come one after the other all the same."""
+    """Pods of different Jobs have equal indices. Nevertheless the members of one Job are consecutive."""
     gang = gang_of(ROWS["JobSet"], stored(jobs({REQUIRED: "rack"}, replicas=2)))
     names = [each.pod.metadata.name for each in gang.members if each.pod_set == "nodes"]
     assert [name.rsplit("-", 1)[0] for name in names] == ["w-nodes-0"] * 3 + ["w-nodes-1"] * 3
@@ -156,7 +156,7 @@ def test_where_the_templates_alone_differ_it_is_said_where_that_can_be() -> None
 
 @pytest.mark.parametrize("name", sorted(ROWS.keys() - {"RayCluster"}))
 def test_a_level_that_a_pod_template_alone_names_is_not_passed_by(name: str) -> None:
-    """The pods were planned anywhere, and nothing was said."""
+    """Otherwise the pods would be planned without the level, and without a message."""
     manifest, kind = ROWS[name].manifest(), ROWS[name].kind
     manifest["metadata"]["annotations"] = {f"{KEY}topology": "network"}
     *_, last = written(manifest)
@@ -174,7 +174,7 @@ def test_a_topology_that_a_template_alone_names_is_not_passed_by() -> None:
 
 
 def test_no_replica_needs_no_pod() -> None:
-    """The gang waited for two pods that nobody makes."""
+    """The gang must not wait for two pods that the operator does not create."""
     driver, nodes = sets_of(jobs({LEAST: "2"}, replicas=0)).values()
     assert (driver.min_count, nodes.count, nodes.min_count) == (1, 0, 0)
 

@@ -1,4 +1,4 @@
-"""Pods that carry Run:ai's annotations themselves: which gang they are, and what is wrong with them."""
+"""Pods that carry Run:ai's annotations themselves: their gangs and their faults."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def worker(name: str, kind: str = "PyTorchJob", uid: str = "", **more: str) -> P
 
 
 def reading(*pods: Pod, text: str = EXAMPLE) -> Reading:
-    """What is read of these pods in the guide's topology."""
+    """Return the reading of these pods with the guide's topology."""
     return read_all(Sources(pods, sources(text).objects))
 
 

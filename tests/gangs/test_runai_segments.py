@@ -18,7 +18,7 @@ AT = "PyTorchJob default/w: spec.pytorchReplicaSpecs.Worker.template.metadata.an
 
 
 def training(on: str = "Worker", said: dict[str, str] | None = None) -> Object:
-    """A PyTorchJob of four workers in one zone; one of its templates says this."""
+    """Return a PyTorchJob of four workers in one zone, with annotations on the template of the role `on`."""
     manifest = ROWS["PyTorchJob"].manifest()
     manifest["metadata"]["annotations"] = dict(ZONE)
     manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 4

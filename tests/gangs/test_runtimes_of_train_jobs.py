@@ -1,4 +1,4 @@
-"""A TrainJob is planned before its JobSet is there: what its pods are is read from the runtime that it names.
+"""A TrainJob is planned before its JobSet exists: its expected pods are read from the runtime that it names.
 
 The JobSets that are expected are those of Trainer 2.1; in `tests/system/test_train_jobs.py` the Trainer makes them.
 """

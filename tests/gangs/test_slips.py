@@ -1,4 +1,4 @@
-"""Pods and templates that would ask for a gang but for a slip of the pen, and those that mean what they say."""
+"""Misspelt keys on pods and templates that were meant to ask for a gang, and similar keys that are correct."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ UNKNOWN = "is not known, so that it asks for nothing"
 
 
 def told(kind: str, metadata: dict[str, Any]) -> list[str]:
-    """What is said of a pod, or of another workload with this pod template."""
+    """Return the messages about a pod with this metadata, or about a workload whose pod template has it."""
     named = {"name": "a", "namespace": "default"}
     if kind == "Pod":
         written = {"apiVersion": "v1", "kind": "Pod", "metadata": {**named, **metadata}}

@@ -62,7 +62,7 @@ def admitted(**more: Any) -> Object:
 
 
 def gang_of(manifest: Object, pods: list[Object]) -> Gang:
-    """The one gang there is."""
+    """Return the only gang of the application and its pods, and check that the reading has no fault."""
     reading = read_all(Sources([pod_of(each) for each in pods], {key_of(manifest): manifest}))
     assert reading.faults == ()
     (gang,) = reading.gangs
@@ -204,7 +204,7 @@ MEMORY: dict[str, tuple[Object, tuple[str, str]]] = {
         ("1433Mi", "2648Mi"),
     ),
 }
-"""What is said of memory in `sparkConf` and beside it: what the driver asks for, and an executor."""
+"""By case: memory settings in `sparkConf` and in the spec, and the resulting requests of the driver and an executor."""
 
 
 @pytest.mark.parametrize(("more", "asked"), MEMORY.values(), ids=MEMORY)

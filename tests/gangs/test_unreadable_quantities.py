@@ -1,4 +1,4 @@
-"""Amounts that nobody can read, in templates at which the API server does not look: a fault of their workload alone."""
+"""Invalid quantities in templates that the API server does not validate are a fault of their own workload only."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -47,12 +47,12 @@ def with_executor(**own: Any) -> Object:
 
 
 def refused(manifest: Manifest, sources: Sources) -> list[Fault]:
-    """What its user is told at admission."""
+    """Return the faults that admission reports to the user of the workload."""
     return review(manifest, sources)[0]
 
 
 def read(manifest: Object, sources: Sources) -> tuple[int, list[str]]:
-    """Gangs of the workload as it is stored, once its first pod is there, and what is wrong with it."""
+    """Return the number of gangs that these sources hold, and the faults of the workload."""
     reading = read_all(sources)
     name = manifest["metadata"]["name"]
     return len(reading.gangs), [str(each) for each in reading.faults if each.object.name == name]

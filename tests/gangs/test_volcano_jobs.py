@@ -23,7 +23,7 @@ def admitted(**more: Any) -> Object:
 
 
 def among(manifest: Object, *others: Object, pods: list[Object] | None = None) -> Sources:
-    """The Job beside others, and its pods."""
+    """Return sources with the Job, other objects, and pods."""
     return Sources([pod_of(each) for each in pods or ()], {key_of(each): each for each in (manifest, *others)})
 
 

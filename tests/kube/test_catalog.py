@@ -1,4 +1,4 @@
-"""A catalog is a mapping, whatever came and went, and finds by an index what a search through all would find."""
+"""A catalog stays equal to a plain mapping after any changes, and its index finds the results of a full search."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,12 +15,12 @@ CHANGES = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), OBJECTS), max_size
 
 
 def groups(thing: Plain) -> Iterable[str]:
-    """What the object is found by."""
+    """Return the index keys of the object."""
     return tuple(thing["groups"])
 
 
 def searched(plain: Mapping[ObjectKey, Plain], kind: tuple[str, str], group: str) -> list[Plain]:
-    """The same by looking at everything."""
+    """Return the objects that the catalog's index must find, by a search of all objects."""
     return [plain[key] for key in sorted(plain) if key[:2] == kind and group in plain[key]["groups"]]
 
 

@@ -1,4 +1,4 @@
-"""What users write stays on its line and tells a terminal nothing."""
+"""Text of users stays on one line and contains no control sequences of a terminal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What each version of Kubernetes is taken for, and that the page says the same."""
+"""How Phalanx classifies each version of Kubernetes, and that the reference page agrees."""
 
 from pathlib import Path
 

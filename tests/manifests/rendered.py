@@ -29,7 +29,10 @@ def by_identity(text: str) -> dict[Identity, Object]:
 
 @cache
 def _read(document: str) -> bytes:
-    """What it says, pickled: definitions of kinds are the same in all renderings, and take a second to read as YAML."""
+    """Parse a YAML document and return the object, pickled, from a cache.
+
+    All renderings contain the same definitions of kinds, and reading these as YAML takes a second.
+    """
     return pickle.dumps(yaml.load(document, yaml.CSafeLoader))
 
 

@@ -30,7 +30,10 @@ def server_side(cluster: ControlPlane, *arguments: str) -> list[str]:
 
 
 def versions(cluster: ControlPlane, *arguments: str) -> dict[Identity, tuple[str, Any]]:
-    """Apply; each object's generation then, or what tells of one that has none that nobody has written it."""
+    """Apply the manifests and return the uid and the generation of each object afterwards.
+
+    If an object has no generation, return another value that shows whether the object was written.
+    """
     items = yaml.safe_load("\n".join(server_side(cluster, "-o", "yaml", *arguments)))["items"]
     return {identity(each): _version(each) for each in items}
 

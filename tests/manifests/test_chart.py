@@ -22,14 +22,14 @@ MUTATING = ("MutatingWebhookConfiguration", "", "zz-phalanx")
 
 
 def rendered(*settings: str) -> dict[Identity, Object]:
-    """What `helm template` gives with the settings."""
+    """Return the objects that `helm template` renders with these settings."""
     answer = check("helm", "template", "phalanx", str(CHART), *(part for each in settings for part in ("--set", each)))
     assert answer.returncode == 0, answer.stderr
     return by_identity(answer.stdout)
 
 
 def pod_of(objects: dict[Identity, Object], server: Identity) -> dict[str, Any]:
-    """The pod of a server."""
+    """Return the pod spec of a server."""
     pod: dict[str, Any] = objects[server]["spec"]["template"]["spec"]
     return pod
 

@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "manifests" / "monitoring"
 CASES = Path(__file__).parent / "data" / "alerts-test.yaml"
 FRESHNESS = {"phalanx_cache_synced", "phalanx_cache_age_seconds", "phalanx_watch_relists_total"}
-"""Told by the watch caches, which these registries have none of; the page of metrics holds them."""
+"""Metrics of the watch caches. The registries of these tests have no caches; the page of metrics lists them."""
 
 
 def alerts() -> list[dict[str, Any]]:
-    """The rules, one by one."""
+    """Return the alerting rules of all groups."""
     return [
         rule for group in yaml.safe_load((MONITORING / "alerts.yaml").read_text())["groups"] for rule in group["rules"]
     ]
@@ -38,7 +38,7 @@ def expressions() -> list[str]:
 
 
 def told() -> set[str]:
-    """The names of all series that the servers tell."""
+    """Return the names of all series that the servers export."""
     assert recorder.EVENTS is not None
     registries = (ControllerMetrics().registry, WebhookMetrics().registry, REGISTRY)
     return FRESHNESS.union(*(registry._names_to_collectors for registry in registries))  # noqa: SLF001 - no public reader

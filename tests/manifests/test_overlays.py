@@ -1,4 +1,4 @@
-"""What is applied: the one file is the default installation, and each overlay differs from it in what it is for."""
+"""The single file is the default installation, and each overlay differs from it only in its own purpose."""
 
 import os.path
 import re
@@ -28,13 +28,13 @@ CERTIFICATES: set[Identity] = {
     for scope in ("", "Cluster")
     for binding in ("", "Binding")
 }
-"""What the controller may do as long as it keeps the certificate itself."""
+"""The objects that grant the controller its rights while it manages the certificate itself."""
 HANDS_OFF = {
     (kind, namespace, "phalanx-certificates")
     for namespace, kinds in (("", ("ClusterRole", "ClusterRoleBinding")), (PLACE.namespace, ("Role", "RoleBinding")))
     for kind in kinds
 }
-"""The rights to the certificate and the caBundle, which go where others keep them."""
+"""The rights to the certificate and the caBundle. Overlays in which another program manages these remove them."""
 CONFIGURED: list[Identity] = [(kind, "", name) for kind, name in CONFIGURATIONS]
 
 
@@ -49,7 +49,7 @@ def container(objects: dict[Identity, Object], server: Identity) -> Object:
 
 
 def changed(name: str) -> tuple[set[Identity], set[Identity], set[Identity]]:
-    """What an overlay has besides the default, what it lacks, and what it has in another form."""
+    """Return the objects that an overlay adds to the default, the objects that it lacks, and those that it changes."""
     default, other = overlay("default"), overlay(name)
     both = default.keys() & other.keys()
     return other.keys() - both, default.keys() - both, {each for each in both if default[each] != other[each]}

@@ -14,10 +14,12 @@ EXPLAINED = {
     "deployment-has-host-podantiaffinity": "topologySpreadConstraints keep replicas on different nodes",
 }
 NO_CPU_LIMIT = "--ignore-container-cpu-limit"
-"""Throttling would cost admissions their time; the request says what a server may count on. All other resources have
-their limits, which the same check holds (`container-resources`)."""
+"""The servers have no cpu limit, because throttling would delay admissions. Their cpu request guarantees their share.
+
+All other resources have limits, and the check `container-resources` verifies them.
+"""
 FINE = 10
-"""kube-score's grade of a check without findings; 0 stands for one that was skipped."""
+"""kube-score's grade of a check without findings. Grade 0 means that the check was skipped."""
 
 
 @pytest.mark.parametrize("overlay", ["default", "high-availability", "webhook-by-url", "admission-policy"])

@@ -1,4 +1,7 @@
-"""Whose pods the API server asks about is chosen at install: nothing of a system that is left alone depends on us."""
+"""The installation selects the systems whose pods the API server sends to the webhook.
+
+Workloads of a ceded system do not depend on Phalanx.
+"""
 
 import json
 import re
@@ -53,14 +56,14 @@ def test_what_is_still_asked_about_are_the_keys_of_all_others(part: str, place: 
 
 @pytest.fixture
 def unanswered(cluster: ControlPlane) -> Iterator[ControlPlane]:
-    """A cluster in whose webhook configurations, once they are applied, nobody answers."""
+    """A cluster for webhook configurations whose address no server answers. They are deleted afterwards."""
     yield cluster
     for kind, name in CONFIGURATIONS:
         cluster.kubectl("delete", kind, name, "--ignore-not-found")
 
 
 def register(cluster: ControlPlane, objects: dict[Any, Object]) -> None:
-    """Apply an overlay's webhook configurations with an address where nobody listens; wait until they count."""
+    """Apply an overlay's webhook configurations with an address without a server; wait until they take effect."""
     (port,) = free_ports(1)
     for kind, name in CONFIGURATIONS:
         whole = json.loads(json.dumps(objects[kind, "", name]))
@@ -80,7 +83,7 @@ def comes_in(cluster: ControlPlane, whose: str) -> bool:
 
 
 def job_comes_in(cluster: ControlPlane) -> bool:
-    """Likewise a Job of a queue of Kueue."""
+    """Whether a Job in a queue of Kueue is admitted."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "pause"}]}}
     metadata = {"name": "j", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}

@@ -1,4 +1,4 @@
-"""Where the real scheduler puts the servers that are installed for several zones, and what is left when a zone goes.
+"""The nodes that the real scheduler gives the servers of the multi-zone installation, and the rest if a zone fails.
 
 a: n0, n1      b: n2, n3      c: n4, n5      d: gpu, which only pods that tolerate its taint may have
 """

@@ -1,5 +1,7 @@
-"""Run inside the image: import every module of ours, and tell what could not be imported, and which modules the
-statements of all that has been imported name, reached or not. Needs nothing but the image.
+"""Runs inside the image: imports every module of Phalanx and reports the modules that could not be imported.
+
+It also reports all modules that the import statements of the imported modules name, whether a statement was executed or
+not. It needs nothing outside the image.
 """
 
 import ast
@@ -13,7 +15,7 @@ from types import ModuleType
 
 
 def of_ours() -> Iterator[str]:
-    """Every module of our own distribution but those that are programs."""
+    """Yield every module of the distribution `phalanx` except `__main__` modules."""
     packages = {file.parts[0] for file in files("phalanx") or () if file.name == "__init__.py"}
     for name in sorted(packages):
         yield name
@@ -23,7 +25,7 @@ def of_ours() -> Iterator[str]:
 
 
 def named_by(module: ModuleType) -> Iterator[str]:
-    """What the import statements of a module name, those in functions too."""
+    """Yield the modules that the import statements of a module name, including statements in functions."""
     package = module.__package__ or ""
     with open(module.__file__ or "", encoding="utf-8") as source:  # noqa: PTH123 - a program for the image
         tree = ast.parse(source.read())

@@ -1,8 +1,8 @@
 """The image: what is in it, and both servers run from it, on a control plane, with what the manifests grant them.
 
-Without a container runtime it is what the Dockerfile's own steps leave in a clean directory. `make test-image` builds
-the image and has the same tests look at that one (`PHALANX_IMAGE` names its archive): in containers then, whose user,
-mounts, limits and root that nobody may write are those of the manifests.
+Without a container runtime, the tests use the result of the Dockerfile's steps in a clean directory. `make test-image`
+builds the image and runs the same tests on it (`PHALANX_IMAGE` names its archive). They then run in containers whose
+user, mounts, limits and read-only root file system are those of the manifests.
 """
 
 import json
@@ -45,7 +45,7 @@ NOT_MET = {
     "numpy": "numpy.f2py and numpy.distutils when they are asked for by name",
     "numpy._pytesttester": "numpy's own tests",
 }
-"""Modules that are loaded and name one that is left out, and why they never come to it."""
+"""By loaded module that names an omitted module: the reason why it never imports the omitted one."""
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def readable(folder: Path) -> None:
-    """Let everybody read a folder, and get there."""
+    """Make a folder and its files readable by every user, and its parent folders in the temporary folder passable."""
     for each in [folder, *folder.rglob("*")]:
         each.chmod(0o755 if each.is_dir() else 0o644)
     for above in folder.parents:
@@ -80,14 +80,14 @@ def readable(folder: Path) -> None:
 
 
 def run(command: list[str]) -> str:
-    """What a command prints; it succeeds."""
+    """Run a command, check that it succeeds, and return its standard output."""
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
 
 
 def files_of(image: Image | Bundle) -> dict[Path, int]:
-    """Every file of ours, and when it was changed last."""
+    """Return every file that the image adds, with its time of last modification in nanoseconds."""
     return {each: each.lstat().st_mtime_ns for each in (image.root / "venv").rglob("*")}
 
 
@@ -123,7 +123,7 @@ def test_it_holds_every_file_of_the_packages_it_has(image: Image | Bundle) -> No
 
 
 def test_its_lists_of_installed_files_are_true(image: Image | Bundle) -> None:
-    """Scanners compare them, and uninstalling goes by them."""
+    """Scanners compare the lists of installed files with the files, and an uninstallation removes the listed files."""
     for each in distributions(path=[str(packages_of(image))]):
         missing = [str(file) for file in each.files or () if not Path(str(each.locate_file(file))).exists()]
         assert missing == [], each.name
@@ -135,7 +135,7 @@ def test_all_is_compiled_once_because_where_it_runs_nothing_can_be_written(image
 
 
 def test_what_was_left_out_is_never_imported(image: Image | Bundle, nothing: dict[str, Path]) -> None:
-    """All of ours is imported, and of all that this imports nothing else names what was left out."""
+    """Import every module of Phalanx: only the modules in `NOT_MET` name an omitted module."""
     program = ["python", "-c", (Path(__file__).parent / "image_contents.py").read_text()]
     told = json.loads(run(image.command("contents", POD, [], nothing, program=program)))
     assert told["failed"] == {"controller.telemetry.tracing": "No module named 'opentelemetry'"}
@@ -202,7 +202,7 @@ class FromTheImage(Installation):
 
 @pytest.fixture(scope="module")
 def installation(image: Image | Bundle) -> Iterator[Installation]:
-    """Both servers, ready, and the API server trusts the webhook; nothing of the image has changed in the end."""
+    """An installation from the image with both servers ready. Its end checks that no file of the image has changed."""
     before = files_of(image)
     with FromTheImage(image) as installed:
         yield installed
@@ -210,7 +210,10 @@ def installation(image: Image | Bundle) -> Iterator[Installation]:
 
 
 def examples() -> list[Path]:
-    """All of them of the built image; else one, since `tests/system/test_install.py` plays all from the checkout."""
+    """Return the folders of all examples if the tests use a built image, otherwise of one example.
+
+    `tests/system/test_install.py` runs all examples from the checkout.
+    """
     return [each for each in folders() if os.environ.get("PHALANX_IMAGE") or each.name == "koordinator"]
 
 
@@ -222,7 +225,10 @@ def test_the_example_happens_as_documented(installation: Installation, folder: P
 
 @pytest.mark.long
 def test_its_contents_and_their_licences_are_listed(image: Image | Bundle) -> None:
-    """`make sbom` lists what is in the image, and nothing else: of the built one an environment that is made alike."""
+    """`make sbom` lists the contents of the image and nothing else.
+
+    For a built image, it lists an environment that is created by the same steps.
+    """
     runtime = [] if isinstance(image, Bundle) else [f"RUNTIME={image.root / 'venv' / 'bin' / 'python'}"]
     made = subprocess.run(["make", "sbom", *runtime], cwd=ROOT, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr

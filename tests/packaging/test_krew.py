@@ -34,7 +34,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def served(wheel: Path, tmp_path: Path) -> Iterator[Path]:
-    """The manifest of an archive that is served where it says."""
+    """The manifest of the plugin, with the archive served at the manifest's address."""
     content = archive(wheel)
     (tmp_path / "phalanx.tar.gz").write_bytes(content)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
@@ -48,10 +48,10 @@ def served(wheel: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
+    """Serves files without a log."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the library's name
-        """Say nothing."""
+        """Suppress the log line of each request."""
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def programs(tmp_path: Path) -> dict[str, str]:
     (folder / "kubectl-krew").symlink_to(checker("krew"))
     path = os.pathsep.join((str(folder), os.environ["PATH"]))
     homes = {"HOME": str(tmp_path / "home"), "KREW_ROOT": str(tmp_path / "krew")}
-    return {**os.environ, "PATH": path, **homes, "PIP_COMPILE": "0"}  # what is run twice need not all be compiled
+    return {**os.environ, "PATH": path, **homes, "PIP_COMPILE": "0"}  # no bytecode: each program runs only twice
 
 
 @pytest.mark.controlplane

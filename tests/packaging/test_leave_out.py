@@ -1,4 +1,4 @@
-"""What is left out of the image is in no list of installed files either; a rule that fits nothing is told."""
+"""Files that the image omits are not in any list of installed files, and a rule without a match is reported."""
 
 import re
 from importlib.metadata import distributions
@@ -27,7 +27,7 @@ def installed(environment: Path, name: str, *files: str) -> Path:
 
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One distribution of which all goes, one of which a part does."""
+    """A folder with two distributions: one that the image omits completely, and one that it omits in part."""
     (tmp_path / "bin").mkdir()
     installed(tmp_path, "Never_Used", "never_used/__init__.py")
     installed(tmp_path, "used", "used/__init__.py", "used/tests/test_it.py", "used/more/tests.py")

@@ -23,7 +23,7 @@ def killed(_request: Request, _tell: Tell) -> Iterator[Reply]:
 
 
 def hung(_request: Request, _tell: Tell) -> Iterator[Reply]:
-    """Never answers. Says when it begins not to."""
+    """Never answers. Reports when it begins to wait."""
     sys.stderr.write("hung\n")
     sys.stderr.flush()
     time.sleep(3600)
@@ -31,20 +31,20 @@ def hung(_request: Request, _tell: Tell) -> Iterator[Reply]:
 
 
 def stopped(_request: Request, _tell: Tell) -> Iterator[Reply]:
-    """Does not even run."""
+    """Stops its own process (SIGSTOP) instead of answering."""
     os.kill(os.getpid(), signal.SIGSTOP)
     yield from ()
 
 
 def greedy_for_memory(request: Request, tell: Tell) -> Iterator[Reply]:
-    """Takes more memory than it may have. Does not write to it: the machine is not to suffer."""
+    """Allocates more memory than its limit. It does not write to the memory, so that the machine does not swap."""
     held = [np.empty(_PIECE, dtype=np.uint8) for _ in range(MEMORY_BYTES // _PIECE + 1)]
     yield from answers(request, tell)
     held.clear()
 
 
 def lying(request: Request, tell: Tell) -> Iterator[Reply]:
-    """Puts everybody onto the first node, and says that this is the best."""
+    """Puts all members onto the first node, and claims that this plan is optimal."""
     for reply in answers(request, tell):
         if isinstance(reply, Placed):
             nodes = tuple(tuple(0 for _ in row) for row in reply.plan.nodes)
@@ -62,7 +62,7 @@ def boasting(request: Request, tell: Tell) -> Iterator[Reply]:
 
 
 def giving_twice(request: Request, tell: Tell) -> Iterator[Reply]:
-    """Gives every gang the place of the first."""
+    """Gives every gang the nodes of the first gang."""
     for reply in answers(request, tell):
         assert isinstance(reply, JointAnswer)
         shares = tuple(reply.answer.shares[0] for _ in reply.answer.shares)
@@ -70,30 +70,30 @@ def giving_twice(request: Request, tell: Tell) -> Iterator[Reply]:
 
 
 def contradicting(_request: Request, _tell: Tell) -> Iterator[Reply]:
-    """Says no, and that this is proven optimal."""
+    """Returns a rejection with the proof Optimal."""
     yield NotPlaced(NoPlan(Proof.OPTIMAL), last=True)
 
 
 def raising(_request: Request, _tell: Tell) -> Iterator[Reply]:
-    """Raises what nobody expects."""
+    """Raises an unexpected exception."""
     yield from ()
     raise ZeroDivisionError("once upon a time")
 
 
 def denying(_request: Request, _tell: Tell) -> Iterator[Reply]:
-    """Says that there is no plan, and that this is proven."""
+    """Claims that infeasibility is proven."""
     yield NotPlaced(NoPlan(Proof.INFEASIBLE), last=False)
     yield NotPlaced(NoPlan(Proof.INFEASIBLE), last=True)
 
 
 def killed_after_no(_request: Request, _tell: Tell) -> Iterator[Reply]:
-    """Knows that there is no plan, and is stopped while it looks for reasons."""
+    """Reports that there is no plan, and is killed while it looks for reasons."""
     yield NotPlaced(NoPlan(Proof.INFEASIBLE), last=False)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def replace_plan(reply: Placed, plan: Plan) -> Placed:
-    """The reply with another plan."""
+    """Return the reply with another plan."""
     return Placed(plan, reply.peak)
 
 

@@ -1,7 +1,7 @@
-"""The best that can be had for a gang, by trying every way to place its pods, judged pod by pod from the manifests.
+"""Brute-force search for the best plan of a gang: it tries every placement and checks it pod by pod on the manifests.
 
-A reading of its own of what kube-scheduler's filters say (NodeResourcesFit, NodeAffinity, NodePorts, InterPodAffinity,
-PodTopologySpread): nothing of the rooms of the project is used.
+It implements kube-scheduler's filters NodeResourcesFit, NodeAffinity, NodePorts, InterPodAffinity and PodTopologySpread
+independently of Phalanx: it imports none of the packages under test.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +14,10 @@ Place = tuple[Manifest, Manifest]
 
 
 class Best(NamedTuple):
-    """The first goals of the best plan: victims and what they hold of the scarcest resource, and of racks and nodes how
-    few hold the gang.
+    """The first goals of the best plan.
+
+    `victims` counts the victims, and `evicted` is their amount of the scarcest resource. `racks` and `nodes` count the
+    domains that the gang uses.
     """
 
     victims: int
@@ -25,7 +27,7 @@ class Best(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Nodes, pods that run (with `spec.nodeName`), and the pods of the gang, all of which have to be placed."""
+    """Nodes, running pods (with `spec.nodeName`), and the pods of the gang. A plan must place all pods of the gang."""
 
     nodes: Sequence[Manifest]
     running: Sequence[Manifest]
@@ -33,7 +35,7 @@ class Cluster(NamedTuple):
 
 
 def best(cluster: Cluster) -> Best | None:
-    """The goals of the best plan; None where there is none."""
+    """Return the goals of the best plan; None if the gang has no plan."""
     low = [pod for pod in cluster.running if priority(pod) < priority(cluster.members[0])]
     for count in range(len(low) + 1):
         found = [
@@ -47,21 +49,24 @@ def best(cluster: Cluster) -> Best | None:
 
 
 def goals(cluster: Cluster, gone: Sequence[str], nodes: Sequence[Manifest]) -> Best:
-    """What a plan comes to. Pods have plenty of places: cpu is the scarcest resource where anybody asks for it."""
+    """Return the goal values of a plan.
+
+    The instances have many free places for pods. So cpu is the scarcest resource if any member requests it.
+    """
     held = sum(cpu(pod) for pod in cluster.running if name(pod) in gone)
     evicted = held if any(map(cpu, cluster.members)) else len(gone)
     return Best(len(gone), evicted, len({label(node, "rack") for node in nodes}), len({name(node) for node in nodes}))
 
 
 def plans(cluster: Cluster, gone: Sequence[str]) -> Iterator[tuple[Manifest, ...]]:
-    """Every allowed way to place the members once some pods have gone."""
+    """Yield every allowed placement of the members after the eviction of the pods in `gone`."""
     for nodes in product(cluster.nodes, repeat=len(cluster.members)):
         if allowed(cluster, gone, nodes):
             yield nodes
 
 
 def allowed(cluster: Cluster, gone: Sequence[str], nodes: Sequence[Manifest]) -> bool:
-    """Whether every member passes all filters beside all others, and the scheduler accepts each one in some order."""
+    """Whether each member passes all filters beside all others, and the scheduler accepts the members in some order."""
     there = [(pod, at(cluster, pod)) for pod in cluster.running if name(pod) not in gone]
     new = list(zip(cluster.members, nodes, strict=True))
     everybody = there + new
@@ -76,12 +81,15 @@ def allowed(cluster: Cluster, gone: Sequence[str], nodes: Sequence[Manifest]) ->
 
 
 def at(cluster: Cluster, pod: Manifest) -> Manifest:
-    """The node of a pod that runs."""
+    """Return the node of a running pod."""
     return next(node for node in cluster.nodes if name(node) == pod["spec"]["nodeName"])
 
 
 def has_room(node: Manifest, pods: Sequence[Manifest], new: Sequence[Place]) -> bool:
-    """Whether the pods of a node that gets somebody fit there; who asks for nothing does not mind others."""
+    """Whether all pods of a node fit on it; a node that gets no new member always passes.
+
+    If no new member on the node requests cpu, only the number of pods counts.
+    """
     asked = [cpu(pod) for pod, where in new if where is node]
     offered = node["status"]["allocatable"]
     return not asked or (
@@ -90,7 +98,7 @@ def has_room(node: Manifest, pods: Sequence[Manifest], new: Sequence[Place]) -> 
 
 
 def fits(pod: Manifest, node: Manifest, others: Sequence[Place], nodes: Sequence[Manifest]) -> bool:
-    """Whether the filters let the pod onto the node, the last of all to come."""
+    """Whether the pod passes all filters on the node if it is the last pod to be bound."""
     wanted = pod["spec"].get("nodeSelector", {})
     return (
         all(label(node, key) == value for key, value in wanted.items())
@@ -106,7 +114,7 @@ def fits(pod: Manifest, node: Manifest, others: Sequence[Place], nodes: Sequence
 
 
 def clash(one: Manifest, other: Manifest) -> bool:
-    """Whether both want one port of a node."""
+    """Whether two pods request the same host port of a node."""
     return any(
         mine["hostPort"] == its["hostPort"]
         and mine.get("protocol", "TCP") == its.get("protocol", "TCP")
@@ -117,13 +125,15 @@ def clash(one: Manifest, other: Manifest) -> bool:
 
 
 def keeps_off(one: Manifest, other: Manifest, node: Manifest, where: Manifest) -> bool:
-    """Whether a pod's anti-affinity is about another, and their nodes are in one domain of it."""
+    """Whether a pod's anti-affinity term matches another pod, and both nodes are in one domain of the term."""
     return any(means(term, other) and same(node, where, term["topologyKey"]) for term in terms(one, "podAntiAffinity"))
 
 
 def is_near(pod: Manifest, node: Manifest, others: Sequence[Place]) -> bool:
-    """Whether each affinity term has a pod in the node's domain that all terms mean; the first of pods that mean
-    themselves needs nobody.
+    """Whether the pod's required affinity holds on the node.
+
+    Each term needs a pod in the node's domain that matches all terms. If no such pod exists anywhere and the pod
+    matches its own terms, it passes alone: it is the first pod of its group.
     """
     wanted = terms(pod, "podAffinity")
     if any(label(node, term["topologyKey"]) is None for term in wanted):
@@ -136,14 +146,14 @@ def is_near(pod: Manifest, node: Manifest, others: Sequence[Place]) -> bool:
 
 
 def bound_in_any_order(bound: Sequence[Place], waiting: Sequence[Place]) -> bool:
-    """Whether every member is bound in the end, whoever comes first: of pods that wait for each other none is."""
+    """Whether every binding order binds all waiting pods in the end. Pods that wait for each other are never bound."""
     can = [each for each in waiting if is_near(*each, bound)]
     rest = [(each, [other for other in waiting if other is not each]) for each in can]
     return not waiting or (bool(can) and all(bound_in_any_order([*bound, each], left) for each, left in rest))
 
 
 def bound_in_some_order(bound: Sequence[Place], waiting: Sequence[Place], nodes: Sequence[Manifest]) -> bool:
-    """Whether there is an order in which spread and affinity hold for each member when it is bound."""
+    """Whether some binding order satisfies spread and affinity of each waiting pod at the time of its binding."""
     return not waiting or any(
         is_near(*each, bound)
         and is_even(*each, [*bound, each], nodes)
@@ -153,7 +163,7 @@ def bound_in_some_order(bound: Sequence[Place], waiting: Sequence[Place], nodes:
 
 
 def is_even(pod: Manifest, node: Manifest, everybody: Sequence[Place], nodes: Sequence[Manifest]) -> bool:
-    """Whether no hard spread constraint has too many pods more in the node's domain than in the emptiest."""
+    """Whether the node's domain has at most `maxSkew` more pods than the emptiest domain, for each hard constraint."""
     constraints = pod["spec"].get("topologySpreadConstraints", [])
     keys = [each["topologyKey"] for each in constraints]
     selector = pod["spec"].get("nodeSelector", {})
@@ -177,14 +187,14 @@ def is_even(pod: Manifest, node: Manifest, everybody: Sequence[Place], nodes: Se
 
 
 def means(term: Manifest, pod: Manifest) -> bool:
-    """Whether a label selector chooses the pod; all pods are of one namespace."""
+    """Whether a label selector matches the pod. All pods are in one namespace."""
     labels = pod["metadata"].get("labels", {})
     wanted: Mapping[str, str] = term["labelSelector"]["matchLabels"]
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def same(one: Manifest, other: Manifest, key: str) -> bool:
-    """Whether two nodes are in one domain."""
+    """Whether two nodes have the same value of the label `key`, and so are in one domain."""
     return label(one, key) is not None and label(one, key) == label(other, key)
 
 
@@ -207,18 +217,18 @@ def priority(pod: Manifest) -> int:
 
 
 def cpu(pod: Manifest) -> int:
-    """What the pod asks for."""
+    """Return the cpu request of the pod's container."""
     return int(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
 def ports(pod: Manifest) -> Sequence[Manifest]:
-    """The pod's ports of the node."""
+    """Return the ports of the pod's container."""
     found: Sequence[Manifest] = pod["spec"]["containers"][0].get("ports", [])
     return found
 
 
 def terms(pod: Manifest, kind: str) -> Sequence[Manifest]:
-    """The pod's required terms of a kind."""
+    """Return the pod's required terms of `podAffinity` or `podAntiAffinity`."""
     found: Sequence[Manifest] = (
         pod["spec"].get("affinity", {}).get(kind, {}).get("requiredDuringSchedulingIgnoredDuringExecution", [])
     )

@@ -1,5 +1,6 @@
-"""Random small clusters whose pods are protected by budgets and gangs, gangs that want their room, and an accounting of
-what went that knows the manifests alone.
+"""Random small clusters with pods that budgets and running gangs protect, and pending gangs that need their capacity.
+
+`wrongs` checks all evictions independently of the planner: it reads the manifests only.
 """
 
 import copy
@@ -31,7 +32,7 @@ GOING = "2026-01-01T00:00:00Z"
 
 @dataclass
 class Gang:
-    """A running gang by its pods, set by set, and what it needs: of each set, and in all (None: everybody)."""
+    """A running gang: its pods by set, the minimum of each set, and the minimum in all (None: all of its pods)."""
 
     name: str
     sets: dict[str, list[str]] = field(default_factory=dict)
@@ -40,29 +41,29 @@ class Gang:
 
     @property
     def pods(self) -> list[str]:
-        """Of all sets."""
+        """The names of the pods of all sets."""
         return [pod for pods in self.sets.values() for pod in pods]
 
 
 @dataclass
 class Instance:
-    """All objects by name, and what is known of those that protect."""
+    """All objects by kind and name, with the budgets and running gangs that protect pods."""
 
     objects: dict[str, Manifest]
     gangs: list[Gang]
     allowed: dict[str, int]
-    """By budget, before anybody goes."""
+    """By budget: the number of evictions that it allows before the first eviction."""
     covers: dict[str, set[str]]
-    """By budget, names of pods."""
+    """By budget: the names of the pods that it covers."""
     asking: list[str]
-    """Gangs that are not planned yet."""
+    """Names of the gangs that are not planned yet."""
     gone: set[str] = field(default_factory=set)
-    """Everybody that any plan evicts."""
+    """Names of all pods that any plan evicts."""
     faults: list[str] = field(default_factory=list)
 
 
 def draw(seed: int) -> Instance:
-    """One instance; the same seed gives the same."""
+    """Return a random instance. Equal seeds give equal instances."""
     return _Draw(Random(seed)).instance()  # noqa: S311 - instances are to be repeatable, not secret
 
 
@@ -104,7 +105,7 @@ class _Draw:
             gang.sets.setdefault(pod_set, []).append(name)
 
     def describe(self, gang: Gang, kind: str) -> None:
-        """The gang's object, and what it needs by that."""
+        """Add the gang's object, and set the minimums that follow from it."""
         counts = {name: len(pods) for name, pods in gang.sets.items()}
         least = {name: self.random.randint(0, count) for name, count in counts.items()}
         minimum = max(1, self.random.randint(0, len(gang.pods)))
@@ -155,7 +156,10 @@ class _Draw:
 
 
 def plan(instance: Instance, names: Iterable[str]) -> list[Decision]:
-    """The decisions for these gangs; who goes for them is noted, and must be of lower priority."""
+    """Plan these gangs and return the decisions.
+
+    Record the victims in `instance.gone`. Record a fault for each victim whose priority is not lower than its gang's.
+    """
     wanted = set(names)
     objects = read_objects(scenes.documents(list(instance.objects.values())))
     sources = Sources(objects.pods(), objects.manifests)
@@ -176,7 +180,10 @@ def plan(instance: Instance, names: Iterable[str]) -> list[Decision]:
 
 
 def carry_out(instance: Instance, decisions: Iterable[Decision], random: Random) -> Instance:
-    """The cluster after these plans were recorded, or their evictions accepted, or they have been carried out."""
+    """Return a copy of the instance after each plan has reached a random stage.
+
+    The stages are: recorded in the Gang's status, evictions accepted by the API server, carried out.
+    """
     after = copy.deepcopy(instance)
     for decision in decisions:
         if decision.outcome is Outcome.PLACED and decision.gang is not None:
@@ -186,7 +193,7 @@ def carry_out(instance: Instance, decisions: Iterable[Decision], random: Random)
 
 
 class _Stage:
-    """How far one plan has come."""
+    """Brings the objects of one plan to a stage."""
 
     def __init__(self, instance: Instance, decision: Decision) -> None:
         self.objects, self.instance, self.decision = instance.objects, instance, decision
@@ -213,7 +220,7 @@ class _Stage:
             pod["spec"]["nodeName"] = node
 
     def _count(self, stage: str) -> None:
-        """As the API server counts an eviction that it accepts; the pods themselves may not show it yet."""
+        """Update the budgets as the API server does when it accepts an eviction. The pods may not show it yet."""
         for victim in self.decision.evictions:
             for budget, covered in self.instance.covers.items():
                 if victim.name in covered:
@@ -230,7 +237,7 @@ class _Stage:
 
 
 def wrongs(instance: Instance) -> list[str]:
-    """What all evictions together break."""
+    """Return the faults of all evictions together: overdrawn budgets and gangs below their minimums."""
     found = list(instance.faults)
     for name, covered in instance.covers.items():
         if len(covered & instance.gone) > instance.allowed[name]:

@@ -1,4 +1,4 @@
-"""Small random clusters of pods that mind each other, as manifests: members of a set that differ, pods in their way."""
+"""Small random clusters as manifests: pods with affinity, anti-affinity, spread and ports, and unlike set members."""
 
 from collections.abc import Sequence
 from random import Random
@@ -14,12 +14,15 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def random_cluster(seed: int) -> Cluster:
-    """One instance; the same seed gives the same."""
+    """Return a random cluster with one gang. Equal seeds give equal clusters."""
     return _Draw(Random(f"pods {seed}")).cluster()  # noqa: S311 - instances are to be repeatable, not secret
 
 
 def random_pair(seed: int) -> tuple[Cluster, Sequence[str]]:
-    """Members of two gangs, g and h, on one cluster, and the gang of each; the same seed gives the same."""
+    """Return a random cluster with the members of two gangs, g and h, and the gang of each member.
+
+    Equal seeds give equal clusters.
+    """
     draw = _Draw(Random(f"pair {seed}"))  # noqa: S311 - as above
     cluster = draw.cluster()
     gangs = ["g", *(draw.random.choice("gh") for _ in cluster.members[1:])]
@@ -57,7 +60,7 @@ class _Draw:
         }
 
     def template(self) -> Manifest:
-        """What some members have in common: labels, and a spec without what they ask for."""
+        """Return a template that some members share: labels, ports, and a spec without requests."""
         spec: Manifest = {}
         affinity: Manifest = {}
         if self.chance(0.25):

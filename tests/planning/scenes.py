@@ -56,7 +56,7 @@ def topology(levels: Sequence[str] = LEVELS, name: str = "net") -> Manifest:
 def nodes(
     drawing: str = SPINES, levels: Sequence[str] = LEVELS, allocatable: Mapping[str, Any] | None = None
 ) -> list[Manifest]:
-    """The nodes of a drawing; 8 cpu each unless said otherwise. A path of "-" leaves the levels' labels out."""
+    """Return the nodes of a drawing, with 8 cpu each if `allocatable` is None. Path "-": no labels of the levels."""
     found = []
     for line in filter(None, map(str.strip, drawing.splitlines())):
         path, _, names = line.partition(":")

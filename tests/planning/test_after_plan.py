@@ -1,6 +1,4 @@
-"""The picture after plans is the one that taking every node anew would give, though only those that change are looked
-at.
-"""
+"""The snapshot after plans equals a snapshot with every node rebuilt, although only the changed nodes are updated."""
 
 from dataclasses import replace
 from random import Random
@@ -19,7 +17,7 @@ NODES = 6
 
 
 def pod(name: str, node: str = "") -> Pod:
-    """A pod, bound where a node is given."""
+    """A pod, bound to a node if one is given."""
     return Pod(metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}"), spec=PodSpec(node_name=node))
 
 
@@ -55,7 +53,7 @@ def drawn(draw: Random) -> tuple[Snapshot, list[Decision]]:
 
 
 def node_by_node(plans: list[Decision], snapshot: Snapshot) -> Snapshot:
-    """The same, every node and every pod taken anew."""
+    """Return the snapshot after these plans, with every node and every pod rebuilt: the reference for `after`."""
     new = [each for plan in plans for each in plan.assignments if not each.held]
     evicted = {f"{each.namespace}/{each.name}" for plan in plans for each in plan.evictions}
     leaving = evicted | {each.member.pod.key for each in new}

@@ -1,4 +1,4 @@
-"""Which pods are alike for eligibility: they are looked at once, however many there are."""
+"""Which pods have equal eligibility: the framing checks them once, however many they are."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Members of one gang that keep off each other, told of shapes: who is unlike whom, and in which domains.
+"""Anti-affinity between members of one gang, framed by shape: which shapes exclude each other, in which domains.
 
 s/b0: node-0 node-1
 s/b1: node-2

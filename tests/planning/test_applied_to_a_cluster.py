@@ -1,4 +1,4 @@
-"""Documents that only ask, of a cluster that is already there."""
+"""Documents that contain requests only, planned on an existing cluster."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The order in which the stock scheduler can bind a plan's members, against a judge that tries every order."""
+"""The order in which the stock scheduler can bind a plan's members, compared with a search that tries every order."""
 
 from collections.abc import Sequence
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""What the doctor finds, one illness a row.
+"""The findings of the doctor, one fault of the cluster in each test.
 
 rack r1: n1, n2      rack r2: n3      each in block b1, labelled by hand
 """
@@ -45,7 +45,7 @@ HEALTHY = [node("n1", block="b1", rack="r1"), node("n2", block="b1", rack="r1"),
 
 
 def found(nodes: list[Node], *objects: dict[str, Any], pods: tuple[Pod, ...] = ()) -> list[Finding]:
-    """What the doctor says of a cluster."""
+    """Return the doctor's findings for a cluster."""
     keyed = {
         (
             each["apiVersion"].split("/")[0],
@@ -59,7 +59,7 @@ def found(nodes: list[Node], *objects: dict[str, Any], pods: tuple[Pod, ...] = (
 
 
 def ill(findings: list[Finding]) -> list[str]:
-    """The texts of what is not well."""
+    """Return the texts of the findings that report a fault."""
     return [f"{each.subject}: {each.text}" for each in findings if each.severity is not Severity.OK]
 
 

@@ -1,4 +1,4 @@
-"""Members that mind each other: spread and affinity inside the gang, checked on the finished plan.
+"""Spread and affinity between members of one gang, checked on the finished plan.
 
 s
 b0          b1
@@ -30,7 +30,7 @@ def spread(key: str, skew: int = 1) -> dict[str, Any]:
 
 
 def together(key: str) -> dict[str, Any]:
-    """Affinity to pods alike."""
+    """Affinity to the pods that the selector `ALIKE` matches."""
     term = {"labelSelector": ALIKE, "topologyKey": key}
     return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
@@ -113,7 +113,7 @@ def near(app: str, key: str = "kubernetes.io/hostname") -> dict[str, Any]:
 
 
 def test_workers_go_where_their_master_goes() -> None:
-    """On n0 there is room for the master and one worker, in b0 for all."""
+    """Node n0 can hold the master and one worker. Block b0 can hold all members."""
     master = scenes.labelled(scenes.pod("llm-0", gang="llm", cpu=5), app="master")
     workers = [scenes.pod(f"llm-{n}", gang="llm", cpu=3, **near("master", scenes.label("block"))) for n in (1, 2, 3)]
     (decision,) = scenes.solved(CLUSTER, scenes.gang(minMember=4), master, workers).decisions
@@ -136,7 +136,7 @@ def test_a_replaced_worker_comes_back_to_its_master() -> None:
 
 
 def test_members_that_wait_for_each_other_are_never_bound() -> None:
-    """Each needs the other to be there first."""
+    """Each of the two members has affinity to the other, so that neither can be bound first."""
     one = scenes.labelled(scenes.pod("llm-0", gang="llm", cpu=1, **near("b")), app="a")
     other = scenes.labelled(scenes.pod("llm-1", gang="llm", cpu=1, **near("a")), app="b")
     (decision,) = scenes.solved(CLUSTER, scenes.gang(minMember=2), one, other).decisions

@@ -1,4 +1,4 @@
-"""What counting rules out the planner finds no place for, and whatever the planner places counting leaves open."""
+"""Counting and planner agree: the planner places no gang that counting rules out."""
 
 from collections import Counter
 from dataclasses import replace
@@ -31,7 +31,7 @@ TOPOLOGY = {
 
 
 def drawn(seed: int) -> list[Manifest]:
-    """A gang that may want one domain, as a whole or set by set, and nodes that not every pod may go to."""
+    """Return a random gang that may require one domain, for all or for one set, and nodes that not all pods may use."""
     random, cluster = Random(f"counted {seed}"), random_cluster(seed)  # noqa: S311 - to be repeatable, not secret
     nodes = [dict(each) for each in cluster.nodes]
     for node in nodes:
@@ -91,7 +91,7 @@ IN_RACK = {"required": "rack"}
 SSD = {"nodeSelector": {"disk": "ssd"}}
 TOLERANT = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
 COUNTED: list[tuple[str, Manifest, list[Manifest], bool]] = [
-    # what, the gang's spec, its pods, whether there may be a place
+    # case, the gang's spec, its pods, whether counting leaves a place possible
     ("two nodes of two racks", {}, scenes.members(2), True),
     ("two nodes of one rack", IN_RACK, scenes.members(2), False),
     ("one node of one rack", IN_RACK, scenes.members(2, cpu=4), True),
@@ -155,7 +155,7 @@ def test_what_domains_and_nodes_leave_open(what: str, spec: Manifest, pods: list
 
 
 def test_it_is_looked_again_at_nodes_that_have_changed() -> None:
-    """And at no others."""
+    """The count checks changed nodes again, and no other nodes."""
     room = Room()
     gangs, before, topologies = scenes.picture([*racks(), scenes.gang(minMember=3), *scenes.members(3, **SSD)])
     assert not room.look(before, topologies).may_hold(Least(gangs[0]))
@@ -169,7 +169,10 @@ def test_it_is_looked_again_at_nodes_that_have_changed() -> None:
 
 
 def test_there_is_a_limit_to_looking_and_to_counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one tenant's gangs ask in ever other words costs the round of all a bounded time; they may fit, then."""
+    """One tenant's gangs with ever different demands cost a reconcile a bounded time only.
+
+    Beyond the limit, counting rules out no gang.
+    """
     gangs, snapshot, topologies = scenes.picture([*racks(), scenes.gang(minMember=3), *scenes.members(3, **SSD)])
     monkeypatch.setattr(node_choice, "MOST_LOOKS", 3)
     assert Room().look(snapshot, topologies).may_hold(Least(gangs[0]))

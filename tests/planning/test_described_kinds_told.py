@@ -1,4 +1,4 @@
-"""What a WorkloadKind says of the objects of its kind, and the doctor after it."""
+"""The condition of a WorkloadKind about the objects of its kind, and the doctor's findings from it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ WHAT = "trainingruns.ml.example.com"
 
 
 def told(trouble: str) -> tuple[dict[str, Any], Finding]:
-    """The condition, and what the doctor says of it."""
+    """Return the condition of the WorkloadKind, and the doctor's findings about it."""
     kind = described()
     said = condition(kind, Sources(objects={key_of(kind): kind}), lambda _: trouble)
     assert said is not None

@@ -1,4 +1,4 @@
-"""Text to objects: every way of writing several, and every way of writing none."""
+"""Parsing text to objects: every way to write several objects, and every way to write none."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What people are told when the solving processes die, every one of them: plans and noes, none of them proven."""
+"""The reports when all solver processes die: plans and rejections, none of them proven."""
 
 import sys
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ PATIENT = Limits(seconds=600.0)
 
 @pytest.fixture(autouse=True)
 def dying_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """All solving processes of this process die of every problem."""
+    """Make every solver process of this process die on every problem."""
     pool = Workers(command=(sys.executable, str(FAULTY), "killed"))
     for module in (planner, planned_together):
         monkeypatch.setattr(module, "shared_workers", lambda: pool)
@@ -41,7 +41,7 @@ def test_a_gang_that_fits_is_placed_and_the_answer_claims_no_more() -> None:
 
 
 def test_a_gang_that_counting_shows_never_to_fit_is_infeasible_without_the_solver() -> None:
-    """All in one spine, and no two in one spine."""
+    """A gang that requires one spine and allows one member in a spine: it is infeasible."""
     term = {"labelSelector": {}, "topologyKey": scenes.label("spine")}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     gang, members = scenes.gang(minMember=2, required="spine"), scenes.members(2, affinity=apart)
@@ -59,7 +59,7 @@ def test_a_gang_for_which_there_is_no_room_is_refused_by_counting() -> None:
 
 @pytest.mark.thorough
 def test_gangs_that_compete_are_planned_one_after_the_other() -> None:
-    """In s there is room for two of the three."""
+    """Spine s can hold two of the three members."""
     gangs = [part for name in ("a", "b", "c") for part in (scenes.gang(name, minMember=2), *scenes.members(2, of=name))]
     run = scenes.solved(scenes.topology(), scenes.nodes("s/b: n0 n1 n2 n3"), gangs, limits=PATIENT)
     assert [each.outcome for each in run.decisions] == [Outcome.PLACED, Outcome.PLACED, Outcome.UNPLACEABLE]

@@ -1,4 +1,4 @@
-"""Gangs in a cluster without any topology object: the levels are found on its nodes.
+"""Gangs in a cluster without any topology object: Phalanx finds the levels in the labels of the nodes.
 
 zone-a: node-0 node-1
 zone-b: node-2 node-3 node-4

@@ -1,4 +1,4 @@
-"""What the solver is asked: amounts, shapes, members that stay, nodes outside, victims with what protects them."""
+"""Framing, the solver's problem: amounts, shapes, members that stay, excluded nodes, and victims with protection."""
 
 from dataclasses import replace
 from typing import Any

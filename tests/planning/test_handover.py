@@ -15,14 +15,14 @@ LIMITS = Limits(seconds=600.0)
 
 
 class Line:
-    """Both ends, and what goes between them."""
+    """The sender, the receiver, and the last message between them."""
 
     def __init__(self) -> None:
         self.sender, self.receiver = Sender(), Receiver()
         self.sent = b""
 
     def over(self, problem: Problem) -> NodeTable:
-        """The problem's nodes as they arrive."""
+        """Send the problem and return its nodes as the receiver decodes them."""
         self.sent = msgspec.msgpack.encode(Task(problem, LIMITS), enc_hook=self.sender.pack)
         return msgspec.msgpack.decode(self.sent, type=Request, dec_hook=self.receiver.unpack).problem.nodes
 

@@ -1,4 +1,4 @@
-"""Workers that nobody needs are ended, but for one."""
+"""The pool ends idle workers except one."""
 
 import time
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def test_one_alone_is_not_ended(idle: IdleWorkers) -> None:
 
 
 def test_those_that_callers_take_turns_with_stay() -> None:
-    """Two callers at a time, again and again: none is ended and started anew."""
+    """With two concurrent callers repeatedly, no worker is ended and started again."""
     clock = ManualClock()
     idle = IdleWorkers(idle_seconds=5 * MOMENT, clock=clock)
     both = {Worker(COMMAND), Worker(COMMAND)}

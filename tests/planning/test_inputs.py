@@ -9,7 +9,7 @@ from planning.files.objects import read_objects
 
 
 def mistakes(*manifests: scenes.Manifest) -> list[str]:
-    """The lines that a user would see."""
+    """Return the messages that a user would see."""
     return [str(each) for each in read_objects(scenes.documents(manifests)).mistakes]
 
 

@@ -29,9 +29,9 @@ from large_scenes import HARD, SCENES, Scene, problem_of
 pytestmark = pytest.mark.thorough
 
 LATE = 1.1
-"""The share of the limit in which a worker's answer has to arrive."""
+"""The share of the time limit within which a worker's answer must arrive."""
 TRIES = 10
-"""A machine may have so much more to do that caches are cold, but hardly every time."""
+"""The number of attempts: other load may leave the processor's caches cold, but hardly in every attempt."""
 PATIENCE = (2.0, 20.0)
 """Limits to try in turn, in multiples of the scene's own. A machine under load needs several times the processor time
 of an idle one. A longer limit costs more, because the solver uses its rest to improve the plan.
@@ -45,13 +45,13 @@ AGAIN = {
     "slices of mixed requests, three times as many nodes",
     "budgets that forbid nearly all, three times as many nodes",
 }
-"""Larger scenes of what other scenes ask for, too. They took half as long as all others."""
+"""Larger variants of other scenes. They take half as long as all other scenes together, so they are marked `long`."""
 USUAL = [pytest.param(each, id=each.name, marks=pytest.mark.long if each.name in AGAIN else []) for each in SCENES]
 
 
 @pytest.fixture(autouse=True)
 def _collected_between_answers() -> Iterator[None]:
-    """As in a worker, which collects garbage only after an answer: one collection takes a tenth of a second here."""
+    """Collect garbage between answers only, as a worker does: one collection takes a tenth of a second here."""
     gc.collect()
     gc.disable()
     yield
@@ -85,7 +85,7 @@ def test_a_second_is_kept(scene: Scene) -> None:
 
 
 def answered(problem: Problem, seconds: float) -> tuple[Answer, float]:
-    """What a worker answers within the caller's limit, and how long that takes it, both in this process's own time."""
+    """Return a worker's answer within the caller's limit, and its duration in seconds of this process's cpu time."""
     began, share = time.process_time(), SOLVER_SHARE * seconds
     answer = decide(problem, Limits(seconds=share), deadline=own_time(began + share))
     if isinstance(answer, NoPlan):
@@ -95,7 +95,7 @@ def answered(problem: Problem, seconds: float) -> tuple[Answer, float]:
 
 
 def own_time(end: float) -> Deadline:
-    """When this process has worked so long."""
+    """Return the deadline at which this process has used `end` seconds of cpu time."""
     return Deadline(lambda: end - time.process_time())
 
 

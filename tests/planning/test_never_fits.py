@@ -1,4 +1,4 @@
-"""A gang that does not fit the empty cluster waits in vain. Its message says so once, whatever else runs.
+"""A gang that does not fit the empty cluster can never run. Its message says so once, whichever pods run.
 
 r0: n0 n1 n2    r1: n3 n4    8 cpu each
 """

@@ -1,4 +1,4 @@
-"""What every node offers a gang as it is, in words where that is nothing.
+"""The slots that each node offers a gang without evictions, and the reason if a node offers none.
 
 spine-0                    spine-1            (outside)
 ┌──────┴──────┐                   │
@@ -69,7 +69,7 @@ def test_what_the_priority_of_the_gang_could_evict_is_not_offered() -> None:
     assert (found["part"].slots, found["full"].slots) == (0, 0)
 
 
-#   One member runs in block-2 already: within a required block, or spine, nobody goes elsewhere.
+#   One member runs in block-2 already. A required block or spine keeps the other members in the same domain.
 @pytest.mark.parametrize(("required", "elsewhere"), [("block", ["cordoned", "free", "full"]), ("", [])])
 def test_where_a_member_runs_the_others_go(required: str, elsewhere: list[str]) -> None:
     level = {"required": required} if required else {}

@@ -1,4 +1,4 @@
-"""A proven no that is said to stand is one for the judge who tries every way, whatever has happened to the cluster."""
+"""A cached rejection that still holds is correct: after random changes, the brute-force search finds no plan either."""
 
 import copy
 from collections import Counter
@@ -82,7 +82,7 @@ def _after(pod: Manifest, change: str, node: Manifest) -> list[Manifest]:
 
 
 def staying(cluster: Cluster) -> Cluster:
-    """As the judge is to see it: a pod that is going leaves its room."""
+    """Return the cluster for the brute-force search, without terminating pods: their capacity becomes free."""
     pods: Sequence[Manifest] = [each for each in cluster.running if "deletionTimestamp" not in each["metadata"]]
     return Cluster(cluster.nodes, pods, cluster.members)
 

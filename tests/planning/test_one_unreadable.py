@@ -1,4 +1,4 @@
-"""An object that one of our readers fails on keeps nobody else from an answer."""
+"""If a reader of Phalanx fails on one object, all other objects still get an answer."""
 
 import json
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def job(name: str) -> dict[str, Any]:
 
 
 def failing(read: Callable[..., Any]) -> Callable[..., Any]:
-    """A reader with an error of its own, which shows at one object."""
+    """Return a reader that raises an error for the object `odd` only."""
 
     def reader(manifest: Any, *more: Any, **further: Any) -> Any:
         if ref_of(manifest).name == "odd":

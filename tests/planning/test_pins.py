@@ -23,14 +23,14 @@ def at(name: str, on: str, pod_set: str = "", **fields: Any) -> Manifest:
 
 
 def released(name: str, to: str) -> Manifest:
-    """A member that was let go to a node and is not bound yet."""
+    """A member that was released to a node and is not bound yet."""
     made = pod(name, gang="llm")
     made["metadata"]["annotations"] = {"phalanx.dev/planned-node": to}
     return made
 
 
 def gated(name: str, to: str = "", pod_set: str = "") -> Manifest:
-    """A member that is still held, perhaps nominated to a node."""
+    """A gated member, nominated to a node unless `to` is empty."""
     made = pod(name, gang="llm", pod_set=pod_set, schedulingGates=[{"name": "phalanx.dev/gang"}])
     return {**made, "status": {"nominatedNodeName": to}} if to else made
 

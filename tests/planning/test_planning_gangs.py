@@ -179,8 +179,9 @@ def test_the_nearest_domains_come_with_numbers_and_reasons() -> None:
 
 
 def test_a_taint_tolerated_is_no_help_to_members_that_want_another_label() -> None:
-    """Nodes x and y are tainted and not in zone a. One member does not tolerate that, the others want the zone: all may
-    use n alone, but not for one reason.
+    """All members can use node n only, but for different reasons.
+
+    Nodes x and y are tainted and not in zone a. One member does not tolerate the taint; the others require the zone.
     """
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     tainted = [{**each, "spec": {"taints": [taint]}} for each in scenes.nodes("s/b: x y")]

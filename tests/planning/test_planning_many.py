@@ -1,4 +1,4 @@
-"""Several gangs on one cluster: who comes first, and what is left for the others."""
+"""Several gangs on one cluster: their order, and the capacity that each gang leaves for the later ones."""
 
 import time
 from types import SimpleNamespace
@@ -16,12 +16,12 @@ from solver.plan import Answer
 from solver.problem import Limits, Problem
 
 BOUNDING = planned_together.BOUNDING
-"""As it is; tests are in no hurry (`tests/conftest.py`)."""
+"""The product's own limit, read before `tests/conftest.py` raises it for every test."""
 TWO_NODES = [scenes.topology(), *scenes.nodes("s/b: node-0 node-1")]
 
 
 def outcomes(run: DryRun) -> dict[str, str]:
-    """Gang by gang, in the order of planning: nodes, or the outcome."""
+    """Return, by gang in the order of planning, its nodes, or its outcome if it has none."""
     return {each.key.name: ",".join(a.node for a in each.assignments) or each.outcome.value for each in run.decisions}
 
 
@@ -135,7 +135,7 @@ RACKS = [scenes.topology(("rack",)), *scenes.nodes("r0: a b c d e f g\nr1: h i j
 
 
 def in_one_rack(name: str, count: int, created: str) -> list[scenes.Manifest]:
-    """A gang of one rack."""
+    """A gang that requires one rack."""
     return [
         {
             **scenes.gang(name, minMember=count, required="rack"),
@@ -215,7 +215,7 @@ def test_of_many_gangs_the_one_without_room_is_told_so_and_the_others_are_proven
 def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Alone, a would have one of the racks and b the other, or the same one: both as compact as can be."""
+    """Planned alone, gangs a and b each get one rack, equal or different. Both are as compact as possible."""
     monkeypatch.setattr(planned_together, "SMALL", 0)
     run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
     for decision in run.decisions:
@@ -236,7 +236,10 @@ def test_who_is_less_compact_than_alone_is_proven_to_be_where_the_sum_cannot_be_
 def test_who_is_less_compact_than_alone_is_told_what_was_possible_where_no_sum_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same, one after the other: a takes the larger rack, b would have had it alone."""
+    """Gangs a and b are planned one after the other on one rack of two nodes and two racks of one node.
+
+    Gang a takes the larger rack. Gang b, planned alone, would get this rack.
+    """
     monkeypatch.setattr(planned_together, "SMALL", 0)
     monkeypatch.setattr(planned_together, "shared_workers", lambda: Clocked(0.0))
     first, second = scenes.solved(UNEQUAL_RACKS, gang_of("a", 2), gang_of("b", 2)).decisions
@@ -247,7 +250,7 @@ def test_who_is_less_compact_than_alone_is_told_what_was_possible_where_no_sum_i
 
 
 class Clocked:
-    """The workers, each of whose answers takes as long as one says on a clock of its own."""
+    """The workers with a clock of their own, on which each answer takes `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self.now = 0.0
@@ -255,16 +258,16 @@ class Clocked:
         self._seconds = seconds
 
     def solve(self, problem: Problem, limits: Limits) -> Answer:
-        """The real answer, in no hurry."""
+        """Record the time limit and return the real answer."""
         self.given.append(round(limits.seconds, 3))
         self.now += self._seconds
         return shared_workers().solve(problem, Limits(seconds=600.0))
 
     def place_many(self, *_: object) -> None:
-        """Not in time: gangs are planned one after the other here."""
+        """Give no plan in time, so that gangs are planned one after the other."""
 
     def solve_joint(self, *_: object) -> None:
-        """Likewise."""
+        """Give no joint plan."""
 
 
 @pytest.mark.parametrize(
@@ -305,7 +308,7 @@ def test_gangs_of_different_priority_are_not_weighed_against_each_other() -> Non
 
 
 def test_a_gang_without_a_place_after_others_is_not_called_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No joint plan is found in time: the first two take a rack each, and the third needs one."""
+    """Without a joint plan in time, the first two gangs take one rack each, although the third gang needs a rack."""
     monkeypatch.setattr(planned_together, "SMALL", 0)
     monkeypatch.setattr(planned_together, "shared_workers", lambda: Clocked(0.0))
     run = scenes.solved(RACKS, COMPETING)
@@ -319,7 +322,7 @@ def test_a_gang_without_a_place_after_others_is_not_called_infeasible(monkeypatc
 
 
 class Counted:
-    """The workers, with the number of problems of one gang that they were asked."""
+    """The workers, with a count of the single-gang problems that they received."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -331,7 +334,7 @@ class Counted:
 
 
 def test_equal_gangs_without_room_are_refused_by_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two nodes, one pod on each: eight of ten gangs of one have no place, and the solver is asked for one of them."""
+    """Two nodes hold one pod each. Eight of ten gangs of one pod do not fit; the solver gets one of them only."""
     workers = Counted()
     monkeypatch.setattr(planned_together, "SMALL", 0)
     monkeypatch.setattr(planner, "shared_workers", lambda: workers)

@@ -1,6 +1,7 @@
-"""Gangs of pods that mind each other and those that run, planned from manifests, against a judge that looks at each.
+"""Compares plans with a brute-force search, for gangs whose pods depend on each other and on running pods.
 
-`PHALANX_BRUTE_FORCE_INSTANCES` says how many there are (620 by default).
+Both read the same manifests. `pod_by_pod` is the brute-force search. The environment variable
+`PHALANX_BRUTE_FORCE_INSTANCES` is the number of instances (620 by default).
 """
 
 import copy
@@ -39,10 +40,10 @@ pytestmark = pytest.mark.timeout(3600)
 
 INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "620"))
 PATIENT = Limits(seconds=600.0)
-"""CP-SAT's own unit of work alone ends a search, so that a slow machine proves the same."""
+"""CP-SAT's deterministic time alone ends a search, so that a slow machine proves the same results."""
 CHUNK = 100
 SAMPLE = 600
-"""Instances over which it is counted how often each feature decides."""
+"""The number of instances over which the tests count how often each feature decides the result."""
 
 
 def planned(cluster: Cluster) -> Decision:
@@ -64,14 +65,14 @@ def decisions(cluster: Cluster, *gangs: dict[str, Any]) -> Sequence[Decision]:
 
 
 def told(cluster: Cluster, decision: Decision) -> Best:
-    """The plan's first goals, counted from where it puts whom."""
+    """Return the values of the plan's first goals, computed from its assignments and evictions."""
     nodes = {name(node): node for node in cluster.nodes}
     used = [nodes[each.node] for each in decision.assignments]
     return goals(cluster, [each.name for each in decision.evictions], used)
 
 
 def stands(cluster: Cluster, decision: Decision) -> bool:
-    """Whether every member is placed where the judge allows it."""
+    """Whether the brute-force search allows the node of every member."""
     nodes = {name(node): node for node in cluster.nodes}
     where = {each.member.pod.metadata.name: nodes[each.node] for each in decision.assignments}
     gone = [each.name for each in decision.evictions]
@@ -97,18 +98,18 @@ def test_the_plan_is_allowed_and_the_best_and_a_no_is_one(seeds: range) -> None:
 
 
 def spreads(cluster: Cluster) -> bool:
-    """Whether members are spread: then not everything is proven."""
+    """Whether members have topology spread constraints: then not every result is proven."""
     return any("topologySpreadConstraints" in pod["spec"] for pod in cluster.members)
 
 
 def chained(cluster: Cluster) -> bool:
-    """Whether a member wants to be near one that wants to be near others again: they may wait for each other."""
+    """Whether a member has affinity to a member with another affinity. Such members may wait for each other."""
     near = [(pod, terms(pod, "podAffinity")) for pod in cluster.members if terms(pod, "podAffinity")]
     return any(its != mine and all(means(term, other) for term in mine) for _, mine in near for other, its in near)
 
 
 def of_members(*fields: str) -> Callable[[Cluster], Cluster]:
-    """The cluster whose members lack these fields, named by their paths."""
+    """Return a function that removes these fields, given by their paths, from all members of a cluster."""
     return lambda cluster: cluster._replace(members=[without(pod, fields) for pod in cluster.members])
 
 
@@ -132,7 +133,7 @@ def without(pod: Manifest, fields: Iterable[str]) -> Manifest:
 
 
 def alike(cluster: Cluster) -> Cluster:
-    """All members are like the first one but for what they ask for."""
+    """Return the cluster with every member like the first one, but with its own name and requests."""
     first = cluster.members[0]
     members = []
     for pod in cluster.members:
@@ -182,8 +183,9 @@ def test_two_gangs_of_one_priority_bear_each_other(seeds: range) -> None:
 
 
 def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
-    """What is wrong with the decisions for two gangs, the second of which was placed beside the first: it takes nobody
-    away whom the first was promised to be near to.
+    """Return the faults of the decisions for two gangs, of which the second was planned after the first.
+
+    The plan of the second gang must not evict a pod that the first gang's members have inter-pod affinity to.
     """
     nodes = {name(node): node for node in cluster.nodes}
     faults: list[str] = []
@@ -208,18 +210,18 @@ def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
 
 
 def meant(pod: Manifest, others: Sequence[Place]) -> bool:
-    """Whether any of the others is one that the pod's affinity is about."""
+    """Whether the pod's affinity terms match any of the other pods."""
     return any(all(means(term, other) for term in terms(pod, "podAffinity")) for other, _ in others)
 
 
 def promises_kept(cluster: Cluster, promised: Sequence[Place], gone: Sequence[str]) -> bool:
-    """Whether those who are yet to be bound are still near to whom they want to be, whoever comes."""
+    """Whether the affinity of each promised pod still holds without the evicted pods, whichever pods arrive."""
     stay = [(pod, at(cluster, pod)) for pod in cluster.running if name(pod) not in gone]
     return all(is_near(pod, node, [each for each in stay if each[0] is not pod]) for pod, node in promised)
 
 
 def has_place(cluster: Cluster, promised: Sequence[Place]) -> bool:
-    """Whether there is a plan that keeps what was promised to others."""
+    """Whether the gang has a plan that keeps the affinity of all promised pods."""
     low = [name(pod) for pod in cluster.running if priority(pod) < priority(cluster.members[0])]
     return any(
         promises_kept(cluster, promised, gone)
@@ -230,5 +232,5 @@ def has_place(cluster: Cluster, promised: Sequence[Place]) -> bool:
 
 
 def at_node(pod: Manifest, node: Manifest) -> Manifest:
-    """The pod as one that runs there."""
+    """Return a copy of the pod that runs on the node."""
     return {**pod, "spec": {**pod["spec"], "nodeName": name(node)}}

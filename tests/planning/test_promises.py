@@ -1,4 +1,4 @@
-"""Plans beside plans that are in force: what those mean to evict is charged, counted and spent once.
+"""Planning beside plans in force: the victims of a plan in force are charged to budgets and counted once.
 
 n0 n1 n2, 8 cpu each; a pod takes a node. web-0..2 run there under one disruption budget.
 """
@@ -36,7 +36,7 @@ def holding(*victims: str) -> dict[str, Any]:
 
 
 def planned(gang: dict[str, Any], promised: Sequence[str], *parts: Any, members: int = 1) -> tuple[str, list[str]]:
-    """The outcome for a gang of priority 5, and who goes for it."""
+    """Plan a gang of priority 5 beside the plan in force of `gang`, and return its outcome and its victims."""
     cluster = scenes.nodes(NODES), scenes.topology()
     asking = scenes.gang(minMember=members), scenes.members(members, priority=5)
     gangs, snapshot, known = scenes.picture(*cluster, *parts, *asking)
@@ -84,7 +84,7 @@ def test_a_victim_on_its_way_out_is_charged_no_more() -> None:
     ("promised", "least", "victims"),
     [
         ([], 2, ["web-0"]),
-        (["web-2"], 2, ["web-2"]),  # who goes in any case breaks nothing more
+        (["web-2"], 2, ["web-2"]),  # the plan in force evicts web-2 in any case, so evicting it again breaks no minimum
         (["web-2"], 1, ["web-0"]),
         (["web-1", "web-2"], 1, ["web-1"]),
     ],
@@ -122,7 +122,7 @@ def test_evictions_that_would_cut_a_gang_short_are_known(gone: set[str], beside:
         (1, ["web-0", "web-1"], [], 2),
         (0, ["web-0"], [], 1),
         (0, [], ["web-0"], 0),
-        (1, ["web-0"], ["web-0"], 0),  # the same pod for two plans
+        (1, ["web-0"], ["web-0"], 0),  # two plans evict one pod
         (1, ["web-0"], ["web-1"], 2),
         (2, ["web-0"], ["web-1"], 0),
     ],

@@ -1,7 +1,7 @@
-"""Gangs of several priorities, planned in one go and over several rounds, against an accounting of its own of all that
-is evicted: no budget is overdrawn, and every running gang keeps what it needs or goes whole.
+"""Evictions overdraw no budget, and every running gang keeps its minimums or is evicted as a whole.
 
-`PHALANX_PROTECTION_INSTANCES` says how many (100).
+Gangs of several priorities are planned in one request and over several reconciles. `protected_pods` checks all their
+evictions independently. The environment variable `PHALANX_PROTECTION_INSTANCES` is the number of instances (100).
 """
 
 import os
@@ -30,7 +30,10 @@ ROUNDS = 2
 
 
 def in_rounds(seed: int, rounds: int) -> tuple[Instance, list[Decision]]:
-    """All gangs planned, in each round some more of them; what the rounds before decided is on its way."""
+    """Plan all gangs of an instance, some in each round, and return the instance and all decisions.
+
+    After each round, every new plan reaches a random stage, such as recorded or carried out.
+    """
     instance, random, decisions = draw(seed), Random(seed), list[Decision]()  # noqa: S311 - to be repeatable
     for left in range(rounds, 0, -1):
         names = instance.asking if left == 1 else instance.asking[: len(instance.asking) // left]
@@ -49,7 +52,7 @@ def test_no_budget_is_overdrawn_and_no_gang_is_cut_short(seeds: range, rounds: i
 
 @cache
 def evicting() -> Counter[int]:
-    """How many plans of an instance evict somebody."""
+    """Return, for each number of evicting plans, how many instances have this number."""
     plans = (in_rounds(seed, ROUNDS)[1] for seed in range(INSTANCES))
     return Counter(sum(bool(each.evictions) for each in found) for found in plans)
 
@@ -61,7 +64,7 @@ def test_several_plans_evict_often_enough() -> None:
 
 
 def without_sets(gang: Gang, _: PodSet | None) -> running.RunningGang:
-    """A gang of which only the whole number counts."""
+    """Return a running gang with its total minimum only, without the minimums of its sets."""
     return running.RunningGang(gang.key, gang.min_member)
 
 
@@ -77,7 +80,7 @@ BLIND: Mapping[str, tuple[str, Callable[..., object]]] = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("what", BLIND)
 def test_a_planner_blind_to_it_does_wrong(what: str) -> None:
-    """In a hundredth of the instances at least."""
+    """A planner without this rule makes a fault in at least a hundredth of the instances."""
     with patch(*BLIND[what]):
         wrong = (seed for seed in range(INSTANCES) if wrongs(in_rounds(seed, ROUNDS)[0]))
         found = list(islice(wrong, ceil(INSTANCES / 100)))

@@ -1,4 +1,4 @@
-"""What gangs of a queue may have: flavors in order, quotas with what is used, lent and borrowed."""
+"""The quota of gangs in queues: flavors in order, and quotas minus usage, with lending and borrowing."""
 
 import random
 from collections import Counter
@@ -98,7 +98,7 @@ def nodes_of(decision: Decision) -> list[str]:
 
 
 def decide(asked: Gang, *running: Gang) -> Decision:
-    """The decision beside gangs that run."""
+    """Return the decision for a gang beside running gangs."""
     there = snapshot(*(member.pod for each in running for member in each.members))
     return plan_gang(asked, there, [RACK], PlanningOptions(usage=usage_of([asked, *running], there)))
 
@@ -114,14 +114,14 @@ ONE_BY_ONE = replace(pool(blue="8"), strict=True)
 
 
 def in_line(*gangs: Gang) -> dict[str, str]:
-    """What is said of each gang when all are planned."""
+    """Plan all gangs, and return by name the outcome of each gang with a plan and the message of every other gang."""
     there = snapshot(*(member.pod for each in gangs for member in each.members if member.pod.spec.node_name))
     decisions = plan_all(gangs, there, [RACK], PlanningOptions(usage=usage_of(gangs, there)))
     return {each.key.name: each.outcome.value if each.assignments else each.message for each in decisions}
 
 
 def test_in_a_strict_queue_none_goes_before_an_older_one_that_has_no_place() -> None:
-    """12 cpu never fit into 8, ever; 4 would."""
+    """A gang of 12 cpu never fits into a quota of 8 cpu. A gang of 4 cpu would fit."""
     large = gang("large", ONE_BY_ONE, *(pod(f"l-{i}") for i in range(3)), created="2026-01-01T00:00:01Z")
     small = gang("small", ONE_BY_ONE, pod("s-0"), created="2026-01-01T00:00:02Z")
     elsewhere = gang("elsewhere", replace(pool("other", red="4"), strict=True), pod("e-0"))
@@ -147,7 +147,7 @@ def test_in_a_strict_queue_a_higher_priority_goes_first_and_everybody_with_room_
 
 
 def test_who_cannot_be_planned_or_runs_holds_nobody_up_in_a_strict_queue() -> None:
-    """One lacks a pod, one is of a namespace that the queue does not take, of one a member was lost."""
+    """One gang lacks a pod, one is in a namespace that the queue does not accept, and one has lost a member."""
     short = gang("short", ONE_BY_ONE, pod("s-0"), minimum=2, created="2026-01-01T00:00:01Z")
     closed = replace(ONE_BY_ONE, namespaces=LabelSelector(match_labels={"team": "b"}))
     foreign = gang("foreign", closed, pod("o-0"), created="2026-01-01T00:00:02Z")
@@ -209,13 +209,13 @@ def test_a_running_gang_is_charged_to_the_flavor_of_its_plan_and_not_to_the_one_
 
 
 def seat(name: str) -> Pod:
-    """A pod of the gang old that its workload will still make."""
+    """An expected pod of the gang `old`: its workload will still create it."""
     meta = ObjectMeta(name=name, namespace="ns", uid=seat_uid("w", "main", name))
     return msgspec.structs.replace(pod(name), metadata=meta)
 
 
 def placeholder(name: str, on: str) -> Pod:
-    """What holds the room of such a pod."""
+    """Return the placeholder that reserves capacity on a node for the expected pod `name` (`seat`)."""
     held = {HELD_FOR: f"ns/{name}", HELD_FOR_GANG: "q/ns/old", SEAT: seat_uid("w", "main", name)}
     meta = ObjectMeta(
         name=f"p-{name}", namespace=SYSTEM_NAMESPACE, uid=f"p-{name}", labels={PLACEHOLDER: "true"}, annotations=held
@@ -224,7 +224,7 @@ def placeholder(name: str, on: str) -> Pod:
 
 
 def nominated(name: str, on: str) -> Pod:
-    """A pod for which room is held."""
+    """A pod with a nomination for a node."""
     return msgspec.structs.replace(pod(name), status=PodStatus(nominated_node_name=on))
 
 
@@ -483,7 +483,7 @@ def needing(name: str, **requests: str) -> Pod:
 
 
 def test_members_that_differ_start_where_the_quota_covers_some_of_them() -> None:
-    """The larger member is the first; and of two resources each has enough for one member alone."""
+    """First, the larger member comes first by rank. Then each of two resources suffices for one member only."""
     decision = decide(gang("g", pool(blue="2"), pod("g-0", "3"), pod("g-1", "1"), minimum=1))
     assert [each.member.pod.metadata.name for each in decision.assignments] == ["g-1"]
     quotas = FlavorQuotas("blue", (Quota("cpu", "4"), Quota("pods", "9"), Quota("memory", "4")))
@@ -497,7 +497,7 @@ def test_members_that_differ_start_where_the_quota_covers_some_of_them() -> None
 
 
 def ours(asked: Gang, *, only_theirs: bool = False, **more: Any) -> Gang:
-    """The gang as of a Gang object: its levels need not be those of its flavors' topologies."""
+    """Return the gang as read from a Gang object: its levels may differ from those of its flavors' topologies."""
     assert asked.account is not None
     account = replace(asked.account, only_theirs=only_theirs, nearby=False)
     return replace(asked, account=account, **more)
@@ -528,7 +528,7 @@ def test_pods_that_request_nothing_of_a_quota_may_have_a_topology_of_their_own()
 
 
 def test_a_gang_that_is_restarted_may_have_any_flavor_and_tolerates_only_what_that_one_opens() -> None:
-    """It ran in red, whose release opened red's taint to it; in blue it is as its controller makes it."""
+    """The pod ran in flavor red, and its release added a toleration of red's taint. Blue needs the original spec."""
     ran = pod("a-0", on="r1")
     spec = msgspec.structs.replace(ran.spec, tolerations=RED.tolerations)
     metadata = msgspec.structs.replace(ran.metadata, annotations={PINNED_IN: ""})

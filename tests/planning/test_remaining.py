@@ -1,4 +1,4 @@
-"""What is left after a gang is the same whether it is counted or the next gang is stated anew."""
+"""The capacity left after a gang is equal whether `Remaining` subtracts it or the next gang is framed from scratch."""
 
 from dataclasses import replace
 from typing import Any

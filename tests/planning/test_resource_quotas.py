@@ -1,4 +1,4 @@
-"""Pods that are to come, and the ResourceQuotas of their namespace: a table of quotas, and what a gang is told."""
+"""Expected pods and the ResourceQuotas of their namespace: a table of quotas and the messages for a gang."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,7 +43,7 @@ def pod(name: str, uid: str, **spec: Any) -> Pod:
 
 
 def gang(*, existing: int = 1, coming: int = 2) -> Gang:
-    """Some pods are there, others will be made."""
+    """Return a gang of existing pods and expected pods."""
     pods = [pod(f"p-{index}", f"uid-{index}") for index in range(existing)]
     pods += [pod(f"p-{index}", seat_uid("w", "main", f"p-{index}")) for index in range(existing, existing + coming)]
     ref, size = ObjectRef("apps/v1", "StatefulSet", "ns", "w"), existing + coming
@@ -131,7 +131,7 @@ def holding(number: int, namespace: str = "ns", other: str = "other") -> Pod:
 
 
 def made_by_us(number: int) -> Pod:
-    """The placeholder of which the same is said, as the controller writes it and the API server gives it back."""
+    """The placeholder that `holding` describes, as the controller writes it and the API server returns it."""
     seat = pod(f"other-{number}", seat_uid("other", "main", f"other-{number}"))
     manifest = placeholder_manifest(GangKey("phalanx", "ns", "other"), seat)
     manifest["metadata"] |= {"namespace": SYSTEM_NAMESPACE, "uid": f"uid-{number}"}
@@ -140,7 +140,7 @@ def made_by_us(number: int) -> Pod:
 
 
 def beside(*pods: Pod, hard: str = "6", used: str = "2", of: str = "pods") -> Snapshot:
-    """A node with these pods, and a quota of pods, or of something else."""
+    """Return a snapshot of one node with these pods, and one quota of the resource `of`."""
     meta = ObjectMeta(name="n", labels={"kubernetes.io/hostname": "n"})
     node = Node(metadata=meta, status=NodeStatus(allocatable={"cpu": "80", "gpu.io/a": "80", "pods": "90"}))
     return snapshot_of([node], pods, gate=GATE, quotas=[quota({of: hard}, {of: used})])
@@ -163,7 +163,7 @@ def test_what_is_held_for_others_is_charged_by_its_limits_too(of: str, hard: str
 
 
 def test_what_is_held_for_other_gangs_of_the_namespace_is_charged() -> None:
-    """Else two gangs would hold twice what the quota allows, three gangs thrice."""
+    """Otherwise two gangs would reserve twice the quota, and three gangs three times the quota."""
     assert not list(quotas_in_the_way(gang(), beside(*map(holding, range(2)))))
     why = f"{TWO} (pods: 2 needed, 1 of 6 left)"
     assert list(quotas_in_the_way(gang(), beside(*map(holding, range(3))))) == [why]
@@ -173,19 +173,19 @@ def test_what_is_held_for_other_gangs_of_the_namespace_is_charged() -> None:
 
 
 class CountedNode(NodeState):
-    """A node that counts who looks for room held there."""
+    """A node that counts the reads of its reserved capacity."""
 
     looks = 0
 
     @property
     def held_for_later(self) -> tuple[Tenant, ...]:  # type: ignore[override]
-        """The room there that is held for pods which do not exist yet."""
+        """The placeholders on the node that reserve capacity for expected pods."""
         CountedNode.looks += 1
         return super().held_for_later
 
 
 def sized(made: Pod, cpu: int) -> Pod:
-    """The pod with a request that no other one has: it has to be counted by itself."""
+    """Return the pod with a unique request, so that it must be counted separately."""
     asking = Container(name="c", resources=ResourceRequirements(requests={"cpu": f"{cpu}m"}))
     return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, containers=(asking,)))
 
@@ -194,7 +194,10 @@ def sized(made: Pod, cpu: int) -> Pod:
 def test_however_many_gangs_ask_each_node_and_each_held_pod_is_looked_at_once(
     gangs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the rounds' own thread a tenant's quotas may not cost gangs times nodes, nor gangs times held pods."""
+    """This work runs in the thread of the reconciles.
+
+    A tenant's quotas must not cost time in the order of gangs times nodes, or of gangs times placeholders.
+    """
     nodes, held = 50, 2 * gangs
     there = beside(*(sized(holding(each), each) for each in range(held)), hard="9999")
     (full,) = there.nodes

@@ -1,4 +1,4 @@
-"""Who finds no room and why, told with the decision: extra members, members unlike the others, budgets in the way.
+"""Decisions name the members without a node and the reason: extra members, unlike members, disruption budgets.
 
 s-0/b: node-0 node-1      s-1/c: node-2 node-3        8 cpu each
 """
@@ -11,7 +11,7 @@ NODES = "s-0/b: node-0 node-1\ns-1/c: node-2 node-3"
 
 
 def message(*parts: Any, **options: Any) -> str:
-    """What is said of the one gang in these manifests."""
+    """Return the message of the decision for the one gang in these manifests."""
     (decision,) = scenes.solved(scenes.topology(), scenes.nodes(NODES), *parts, **options).decisions
     return decision.message
 

@@ -1,4 +1,4 @@
-"""CP-SAT is loaded by the processes that solve alone, and without pandas: with all it brings it is 60 MB."""
+"""Only solver processes load CP-SAT, and they load it without pandas: with its dependencies it takes 60 MB."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ WATCHED = (*IN_WORKERS_ALONE, "pandas")
 
 
 def loaded_by(statement: str) -> list[str]:
-    """Those of them that a process has that runs this statement."""
+    """Run the statement in a new process, and return the modules of `WATCHED` that it has loaded."""
     script = f"import sys\n{statement}\nprint(*(each for each in {WATCHED} if each in sys.modules))"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
 

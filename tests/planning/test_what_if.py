@@ -1,4 +1,4 @@
-"""The cluster as it would be: more nodes, cordoned ones, drained ones, a level relaxed.
+"""Hypothetical clusters: with more nodes, cordoned nodes, drained nodes, or a relaxed level.
 
 spine-0: node-0..4   spine-1: node-5..8   spine-2: node-9..11      8 cpu each, pods of low priority on 0, 1 and 5
 """

@@ -1,4 +1,4 @@
-"""Names as people write them, and what an incomplete gang waits for."""
+"""The wording of messages: lists of names, and the pods that an incomplete gang waits for."""
 
 import pytest
 

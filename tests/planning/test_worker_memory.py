@@ -1,4 +1,4 @@
-"""A worker answers for its own memory, not for that of the process that started it."""
+"""A worker's peak memory is its own, without the memory of the process that started it."""
 
 import numpy as np
 import pytest

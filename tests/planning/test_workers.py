@@ -1,4 +1,4 @@
-"""Whatever becomes of a solving process, the caller gets a verified plan or an honest no, in time.
+"""Whatever happens to a solver process, the caller gets a verified plan or a true rejection within the time limit.
 
 rack-0: a b c d      one pod a node
 rack-1: e f
@@ -29,9 +29,9 @@ from solver.verify.rules import verify
 
 FAULTY = Path(__file__).with_name("faulty_worker.py")
 PATIENT = Limits(seconds=600.0)
-"""Never reached: what is asked for is there long before, on any machine."""
+"""A limit that no test reaches: on any machine the answer arrives long before."""
 SHORT = Limits(seconds=1.0)
-"""Always reached: by workers that would say nothing for an hour."""
+"""A limit that is always reached, because the workers of these tests would not answer for an hour."""
 
 
 def problem(count: int) -> Problem:
@@ -46,7 +46,10 @@ def problem(count: int) -> Problem:
 
 
 def capped(uncapped: Problem) -> Problem:
-    """All in one rack, and no two in one rack: a no that counting room does not tell."""
+    """Return a problem that requires one rack for all pods and allows one pod in a rack.
+
+    It is infeasible, and counting capacity does not show it.
+    """
     return replace(uncapped, sets=tuple(replace(each, caps=(Cap(0, 1),)) for each in uncapped.sets))
 
 
@@ -107,7 +110,7 @@ def test_a_worker_that_never_answers_does_not_cost_more_than_the_limit(fault: st
 
 @pytest.mark.thorough
 def test_a_worker_that_does_not_even_read_does_not_cost_more_than_the_limit() -> None:
-    """What is sent to it is more than a pipe holds."""
+    """The request to the stopped worker is larger than a pipe's buffer."""
     names = tuple(f"node-{number}" for number in range(20_000))
     nodes = nodes_of(Node(name, ("rack-0",), (1,), (0,)) for name in names)
     large = replace(problem(3), nodes=nodes)
@@ -211,7 +214,7 @@ print(waiting.process.pid, working.process.pid, flush=True)
 @pytest.mark.thorough
 @pytest.mark.parametrize("end", mostly([signal.SIGKILL], [signal.SIGTERM]))
 def test_no_worker_outlives_its_parent(end: signal.Signals) -> None:
-    """A parent with a worker that waits and one that works."""
+    """Neither an idle nor a busy worker outlives a parent that a signal ends."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT],
         stdout=subprocess.PIPE,

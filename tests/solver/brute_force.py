@@ -39,7 +39,7 @@ class World:
         self.whole = [(*node.path, node.name) for node in problem.nodes]
         self.scarce = self._scarcest()
         self.usable: set[int] = set()
-        """Nodes where an open seat may be, whoever is evicted; `unhindered`: even where nobody is."""
+        """Nodes that a pending member may use after some eviction. `unhindered`: nodes that need no eviction."""
         self.unhindered: set[int] = set()
         for s, m in self.open:
             shape = problem.sets[s].members[m].shape
@@ -53,20 +53,20 @@ class World:
         self.place = {node: position for position, node in enumerate(order)}
 
     def request(self, seat: tuple[int, int]) -> tuple[int, ...]:
-        """What a member asks for."""
+        """Return the requests of a member, by resource."""
         s, m = seat
         return self.problem.shapes[self.problem.sets[s].members[m].shape].requests
 
     def domain(self, level: int, node: int) -> tuple[str, ...]:
-        """By its path; level -1 is the whole cluster."""
+        """Return the path of the node's domain at a level. Level -1 is the whole cluster."""
         return self.whole[node][: level + 1]
 
     def placed(self, outcome: Outcome) -> list[tuple[tuple[int, int], int]]:
-        """Members with their nodes, in order of set and rank."""
+        """Return all placed members with their nodes, in order of set and rank."""
         return [((s, m), node) for s, m in self.seats if (node := outcome.rows[s][m]) is not None]
 
     def fresh(self, outcome: Outcome) -> list[tuple[tuple[int, int], int]]:
-        """Those that the plan places anew."""
+        """Return the members that the plan places, without those that run already."""
         return [((s, m), outcome.rows[s][m]) for s, m in self.open if outcome.rows[s][m] is not None]
 
     def _scarcest(self) -> int:
@@ -82,7 +82,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
-# --- what is allowed -------------------------------------------------------------------------------------------------
+# --- constraints -----------------------------------------------------------------------------------------------------
 
 
 def victim_sets(problem: Problem) -> Iterator[tuple[int, ...]]:
@@ -104,7 +104,7 @@ def _in_the_way(problem: Problem, shape: int, node: int) -> set[int]:
 
 
 def _crowded(problem: Problem, shape: int, node: int) -> bool:
-    """Whether a rule about those who are there forbids the node as long as all of them stay."""
+    """Whether topology spread forbids the node while all running pods stay, whatever the gang's members do."""
     return any(
         shape in rule.shapes
         and not rule.counted
@@ -115,12 +115,12 @@ def _crowded(problem: Problem, shape: int, node: int) -> bool:
 
 
 def welcome(problem: Problem, shape: int, node: int, victims: tuple[int, ...]) -> bool:
-    """Whether a member may come to a node, room aside, once these victims are gone."""
+    """Whether a member may use a node after the eviction of these victims. Capacity is not checked."""
     return node in problem.shapes[shape].nodes and _in_the_way(problem, shape, node) <= set(victims)
 
 
 def placements(world: World, victims: tuple[int, ...]) -> Iterator[Outcome]:
-    """Every placement that the hard rules allow once these victims are gone."""
+    """Yield every placement that the constraints allow after the eviction of these victims."""
     for rows in seatings(world, room_with(world, victims), victims):
         outcome = Outcome(rows, victims)
         if numbers_hold(world, outcome):
@@ -136,7 +136,10 @@ def room_with(world: World, victims: tuple[int, ...]) -> list[list[int]]:
 
 
 def seatings(world: World, room: list[list[int]], victims: tuple[int, ...]) -> Iterator[tuple[Row, ...]]:
-    """Every way to seat enough members that breaks no lasting rule; while one is looked at, `room` is without them."""
+    """Yield every placement of enough members that breaks no lasting constraint.
+
+    While the caller handles a placement, `room` is reduced by the requests of its members.
+    """
     rows: list[list[int | None]] = [[member.node for member in each.members] for each in world.problem.sets]
     problem = world.problem
     open_nodes = {
@@ -161,7 +164,10 @@ def _seatings(
     waiting: list[tuple[int, int]],
     may_miss: int,
 ) -> Iterator[None]:
-    """Every way to seat the waiting members, or all but so many of them, written into `rows`."""
+    """Yield once for every placement of the waiting members, without at most `may_miss` of them.
+
+    The placement is in `rows` at each yield.
+    """
     if not waiting:
         yield
         return
@@ -201,14 +207,14 @@ def numbers_hold(world: World, outcome: Outcome) -> bool:
 
 
 def rules_about_others_hold(world: World, outcome: Outcome) -> bool:
-    """Whether spread and affinity hold once everybody is there."""
+    """Whether spread and affinity hold after all members are bound."""
     return all(_is_even(world, rule, outcome) for rule in world.problem.spreads) and all(
         _all_are_bound(world, rule, outcome) for rule in world.problem.affinities
     )
 
 
 def _is_even(world: World, rule: Spread, outcome: Outcome) -> bool:
-    """Whether no group that gets somebody has too many more pods than the emptiest."""
+    """Whether each group that gets a new member has at most `skew` more pods than the emptiest group."""
     pods, problem = dict(rule.counts), world.problem
     for v in rule.victims & set(outcome.victims):
         pods[str(rule.group[problem.victims[v].node])] -= 1
@@ -224,7 +230,7 @@ def _is_even(world: World, rule: Spread, outcome: Outcome) -> bool:
 
 
 def _all_are_bound(world: World, rule: Affinity, outcome: Outcome) -> bool:
-    """Whether those who want to be near others can all be bound one after the other, once everybody else is there."""
+    """Whether the members with this affinity can be bound one after the other, after all other members are bound."""
     problem, waiting = world.problem, list[int]()
     places = [problem.victims[v].node for v in rule.victims if v not in outcome.victims]
     for (s, m), node in world.placed(outcome):
@@ -271,7 +277,7 @@ def lasting_rules_hold(world: World, rows: Sequence[Sequence[int | None]]) -> bo
 
 
 def everybody_bears_the_others(problem: Problem, rows: Sequence[Sequence[int | None]]) -> bool:
-    """Whether each new member may be where it is beside all others, looked at one by one."""
+    """Whether each new member may be on its node beside all other members, each checked on its own."""
     everybody = [
         (member.shape, node, member.node is None)
         for each, row in zip(problem.sets, rows, strict=True)
@@ -286,7 +292,7 @@ def everybody_bears_the_others(problem: Problem, rows: Sequence[Sequence[int | N
 
 
 def _bears(problem: Problem, shape: int, node: int, others: Sequence[tuple[int, int]]) -> bool:
-    """`others`: shapes and nodes of everybody else."""
+    """Whether a member may be on a node beside the other members. `others`: their shapes and nodes."""
     for exclusion in problem.exclusions:
         here = exclusion.group[node]
         if shape in exclusion.shapes and here is not None:
@@ -326,7 +332,7 @@ def _counts(world: World, level: int, nodes: list[int]) -> list[int]:
     return list(Counter(world.domain(level, node) for node in nodes).values())
 
 
-# --- what is better --------------------------------------------------------------------------------------------------
+# --- goals -----------------------------------------------------------------------------------------------------------
 
 
 def victims_by_priority(world: World, outcome: Outcome) -> tuple[int, ...]:
@@ -379,7 +385,10 @@ def waste(world: World, outcome: Outcome) -> tuple[list[int], list[int], list[in
 
 
 def room_left(world: World, outcome: Outcome, level: int, domain: tuple[str, ...]) -> int:
-    """What the gang could still have of the scarcest resource in a domain, in evictions too if the plan has any."""
+    """Return the waste: how much of the scarcest resource the gang could still use in a domain.
+
+    If the plan evicts pods, the requests of all victims on the domain's nodes count as free.
+    """
     problem, left = world.problem, 0
     for node in sorted(world.usable if outcome.victims else world.unhindered):
         if world.domain(level, node) != domain:
@@ -445,7 +454,7 @@ GOALS = tuple(name for name, _ in VICTIM_GOALS + PLACE_GOALS)
 
 
 def best(problem: Problem) -> Outcome | None:
-    """The best plan; None where there is none."""
+    """Return the best plan; None if the problem is infeasible."""
     world = World(problem)
     survivors = _cheapest(world, VICTIM_GOALS)
     for _, score in PLACE_GOALS:

@@ -1,4 +1,4 @@
-"""Whether the bounds that a plan claims hold, beside the best plan that there is."""
+"""Checks the bounds that a plan claims against the best plan."""
 
 from brute_force import Outcome
 
@@ -20,5 +20,5 @@ def bounds_hold(problem: Problem, plan: Plan, expected: Outcome) -> bool:
 
 
 def allows(goal: Goal, value: int) -> bool:
-    """Whether a plan may have that value as far as the goal's bound says."""
+    """Whether the goal's bound allows a plan with this value."""
     return value <= goal.bound if criterion(goal.name).more_is_better else value >= goal.bound

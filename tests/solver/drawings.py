@@ -24,7 +24,7 @@ PATIENT = Limits(seconds=600.0)
 
 
 class Drawing:
-    """A cluster read from its drawing. `sizes` and `priorities` are those of the running pods by their names."""
+    """A cluster, parsed from a drawing. `sizes` and `priorities`: of the running pods, by name."""
 
     def __init__(
         self, text: str, *, sizes: Mapping[str, int] | None = None, priorities: Mapping[str, int] | None = None
@@ -69,7 +69,7 @@ class Drawing:
         minimum: int | None = None,
         **rules: object,
     ) -> Problem:
-        """The problem of placing these sets here. Without `shapes`, they ask for so many slots on any node."""
+        """Return the problem of placing these sets. Without `shapes`, members request `asks` slots on any node."""
         return Problem(
             levels=("spine", "block", "node")[3 - self.depth :],
             resources=("cpu",),

@@ -1,4 +1,4 @@
-"""What a problem can ask for, feature by feature: the problem as one sees it who is blind to the feature."""
+"""Functions that remove one feature each from a problem: a solver that ignores the feature would see the result."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -8,11 +8,11 @@ from solver.nodes import nodes_of
 from solver.problem import Problem, victim_table
 
 Blind = Callable[[Problem], Problem]
-"""The problem without a feature; the same problem where the feature is not drawn."""
+"""Returns the problem without a feature; an equal problem if the instance does not have the feature."""
 
 
 def without_sets(problem: Problem) -> Problem:
-    """All members in one set, with the rules of the first that has any."""
+    """Put all members into one set, with the rules of the first set that has rules."""
     filled = [position for position, each in enumerate(problem.sets) if each.members]
     if len(filled) < 2:
         return problem
@@ -25,13 +25,13 @@ def without_sets(problem: Problem) -> Problem:
 
 
 def without_kinds(problem: Problem) -> Problem:
-    """Every pending member is like the first."""
+    """Give every pending member the shape of the first one."""
     pending = [member for each in problem.sets for member in each.members if member.node is None]
     return _with_members(problem, shape=pending[0].shape) if pending else problem
 
 
 def without_pins(problem: Problem) -> Problem:
-    """Nobody runs already."""
+    """Make every member pending: no member runs already."""
     sets = [
         replace(each, members=tuple(replace(member, node=None) for member in each.members)) for each in problem.sets
     ]
@@ -50,7 +50,7 @@ def _with_members(problem: Problem, shape: int) -> Problem:
 
 
 def _of_sets(problem: Problem, **values: object) -> Problem:
-    """Every set with these fields."""
+    """Replace these fields in every set."""
     return replace(problem, sets=tuple(replace(each, **values) for each in problem.sets))
 
 
@@ -71,7 +71,7 @@ def without_inner_slices(problem: Problem) -> Problem:
 
 
 def without_innermost_slices(problem: Problem) -> Problem:
-    """No more than two of three nested."""
+    """Keep at most two of three nested slice sizes."""
     return replace(problem, sets=tuple(replace(each, slices=each.slices[:2]) for each in problem.sets))
 
 
@@ -88,12 +88,12 @@ def without_caps(problem: Problem) -> Problem:
 
 
 def without_extras_of_sets(problem: Problem) -> Problem:
-    """Every set needs all of its members."""
+    """Set the minimum of every set to all of its members."""
     return replace(problem, sets=tuple(replace(each, minimum=len(each.members)) for each in problem.sets))
 
 
 def without_minimum(problem: Problem) -> Problem:
-    """What the sets need is enough for the gang."""
+    """Lower the gang's minimum to the sum of its sets' minimums."""
     return replace(problem, minimum=min(problem.minimum, sum(each.minimum for each in problem.sets)))
 
 
@@ -106,7 +106,7 @@ def without_preferences(problem: Problem) -> Problem:
 
 
 def without_weights(problem: Problem) -> Problem:
-    """All preferred nodes alike."""
+    """Give all preferred nodes equal weights."""
     shapes = [replace(shape, preferences=dict.fromkeys(shape.preferences, 1)) for shape in problem.shapes]
     return replace(problem, shapes=tuple(shapes))
 
@@ -122,7 +122,7 @@ def without_exclusions(problem: Problem) -> Problem:
 
 
 def without_exclusions_between_shapes(problem: Problem) -> Problem:
-    """An exclusion speaks of members that are alike, and nobody keeps off others."""
+    """Restrict each exclusion to members of one shape, and remove separations."""
     rules = [replace(rule, shapes=(shape,)) for rule in problem.exclusions for shape in rule.shapes]
     return replace(problem, exclusions=tuple(rules), separations=())
 
@@ -132,12 +132,12 @@ def without_separations(problem: Problem) -> Problem:
 
 
 def without_conflicts(problem: Problem) -> Problem:
-    """Nobody is in anybody's way but by the room that he takes."""
+    """Remove conflicts: a victim keeps members off a node by its requests only."""
     return replace(problem, conflicts=())
 
 
 def without_clearing(problem: Problem) -> Problem:
-    """Whoever is in the way stays there."""
+    """Forbid nodes with a conflict: no plan evicts a victim because it conflicts with a member."""
     barred = [
         {node for rule in problem.conflicts if shape in rule.shapes for node in rule.nodes}
         for shape in range(len(problem.shapes))
@@ -147,19 +147,19 @@ def without_clearing(problem: Problem) -> Problem:
 
 
 def without_affinities(problem: Problem) -> Problem:
-    """Nobody wants to be near anybody."""
+    """Remove all affinities."""
     return replace(problem, affinities=())
 
 
 def without_affinity_among_members(problem: Problem) -> Problem:
-    """Members want to be near others only."""
+    """Keep only affinities to pods outside the gang."""
     return replace(
         problem, affinities=tuple(replace(rule, counted=(), themselves=False) for rule in problem.affinities)
     )
 
 
 def without_leaving_companions(problem: Problem) -> Problem:
-    """Whoever members are to be near to stays for certain."""
+    """Treat every victim that an affinity counts as a pod that stays."""
     rules = [
         replace(
             rule,
@@ -175,12 +175,12 @@ def without_leaving_companions(problem: Problem) -> Problem:
 
 
 def without_leaving_spread(problem: Problem) -> Problem:
-    """Whoever goes is still counted."""
+    """Count victims in topology spread even if the plan evicts them."""
     return replace(problem, spreads=tuple(replace(rule, victims=frozenset()) for rule in problem.spreads))
 
 
 def without_counted_exclusions(problem: Problem) -> Problem:
-    """One in each group, never two."""
+    """Allow one member in each group of an exclusion."""
     return replace(problem, exclusions=tuple(replace(rule, count=1) for rule in problem.exclusions))
 
 
@@ -189,7 +189,7 @@ def without_spread(problem: Problem) -> Problem:
 
 
 def without_pods_of_others(problem: Problem) -> Problem:
-    """Spread counts the gang's own members only."""
+    """Let topology spread count the gang's own members only."""
     rules = [replace(rule, counts=dict.fromkeys(rule.counts, 0)) for rule in problem.spreads]
     return replace(problem, spreads=tuple(rules))
 
@@ -204,17 +204,17 @@ def without_priorities(problem: Problem) -> Problem:
 
 
 def without_victim_gangs(problem: Problem) -> Problem:
-    """Everybody runs alone."""
+    """Remove running gangs: every victim is a pod without a gang."""
     return replace(problem, victims=victim_table(replace(each, gang=None) for each in problem.victims), victim_gangs=())
 
 
 def without_minimums_of_victim_sets(problem: Problem) -> Problem:
-    """A running gang needs so many members, whichever they are."""
+    """Remove the minimums of running gangs' sets: only the total minimum of a running gang counts."""
     return replace(problem, victim_gangs=tuple(replace(gang, sets=()) for gang in problem.victim_gangs))
 
 
 def without_minimums_of_victim_gangs(problem: Problem) -> Problem:
-    """A running gang needs all of its members."""
+    """Set the minimum of every running gang to all of its members."""
     gangs = [replace(gang, minimum=gang.running) for gang in problem.victim_gangs]
     return replace(problem, victim_gangs=tuple(gangs))
 
@@ -248,7 +248,7 @@ def without_second_budget(problem: Problem) -> Problem:
 
 
 def without_room_to_come(problem: Problem) -> Problem:
-    """What pods on their way out hold is not free."""
+    """Subtract the requests of terminating pods from the free capacity."""
     nodes = [
         replace(
             node,

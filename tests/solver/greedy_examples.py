@@ -1,7 +1,7 @@
-"""What a greedy scheduler answers and what is best, side by side, as a row of a table.
+"""Examples that compare the plan of a greedy scheduler with the best plan, as rows of a table.
 
-Two plans are the same here if they are equal up to the names of alike nodes: if some renaming of domains and nodes that
-leaves the cluster as it is makes one the other, members of one set that ask for the same being alike as well.
+Two plans are equal if a symmetry of the cluster maps one to the other. A symmetry renames domains and nodes and leaves
+the cluster unchanged. Members of one set with equal requests are interchangeable as well.
 """
 
 import re
@@ -28,7 +28,10 @@ _MANY = re.compile(r"(\S+)\*(\d+)")
 
 @dataclass(frozen=True)
 class Placement:
-    """Nodes by rank, a string a set: `a*3 b` are three members on a and one on b, `-` is one that waits."""
+    """The nodes of members by rank, one string for each set.
+
+    `a*3 b` means three members on node a and one on node b. `-` means a member without a node.
+    """
 
     rows: tuple[str, ...]
     evicting: str = ""
@@ -41,9 +44,10 @@ def puts(*rows: str, evicting: str = "") -> Placement:
 
 @dataclass(frozen=True)
 class Example:
-    """A row. `greedy`: what a greedy scheduler does, in words; `walk`: the plan that it makes, where it makes one.
+    """A row of the table.
 
-    `best`: the best plan, or several that are as good but for the names of nodes; none where there is no plan.
+    `greedy` describes a greedy scheduler's result in words. `walk` is its plan; None: it has none. `best` is the best
+    plan, or several plans that are equally good except for the order of node names; None: the problem is infeasible.
     """
 
     id: str
@@ -54,7 +58,10 @@ class Example:
 
 
 def hold(example: Example) -> None:
-    """The solver proves the best plan, or the no; what greedy does instead is worse, or breaks a rule."""
+    """Check that the solver proves the example's best plan or its infeasibility.
+
+    The greedy plan, if the example has one, must be worse or break a constraint.
+    """
     problem = example.problem
     if example.best is None:
         refused(problem)
@@ -117,7 +124,10 @@ def _outlined(problem: Problem, placement: Placement) -> object:
 
 
 def _outline(problem: Problem, plan: Outcome) -> object:
-    """The tree with what runs, goes and comes at its leaves, without names: equal for plans that are alike."""
+    """Return the tree with the running pods, victims and new members of each leaf, without names.
+
+    Two plans that are equal up to a symmetry of the cluster have equal outlines.
+    """
     comes: list[Counter[Any]] = [Counter() for _ in problem.nodes]
     for number, (pod_set, row) in enumerate(zip(problem.sets, plan.rows, strict=True)):
         for member, node in zip(pod_set.members, row, strict=True):
@@ -131,7 +141,7 @@ def _outline(problem: Problem, plan: Outcome) -> object:
 
 
 def _likeness(problem: Problem, node: int, victims: Sequence[int]) -> tuple[object, ...]:
-    """What tells a node from others, its name apart, and who goes from there."""
+    """Return all attributes that distinguish a node from others, without its name, and its victims in the plan."""
     at = problem.nodes[node]
     return (
         at.free,

@@ -16,7 +16,7 @@ class Several:
 
     @property
     def many(self) -> ManyGangs:
-        """The same gangs, stated one by one."""
+        """The gangs as a problem of many gangs, each with its own statement."""
         return ManyGangs(self.gangs, tuple((1,) * len(gang.resources) for gang in self.gangs))
 
 

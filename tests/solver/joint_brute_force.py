@@ -49,7 +49,7 @@ class Worlds:
         self.placed = tuple(placed)
 
     def rows_of_all(self, plan: Sequence[Rows]) -> Rows:
-        """The rows of all gangs; of those without a place only members that run already are anywhere."""
+        """Return the nodes of all gangs' members. A gang without a plan has nodes for its running members only."""
         rows = [tuple(member.node for member in each.members) for each in self.whole.problem.sets]
         for gang, own in zip(self.placed, plan, strict=True):
             for pod_set, row in zip(self.whole.problem.gangs[gang].pod_sets, own, strict=True):
@@ -99,7 +99,7 @@ def _covers(quota: Quota, problem: Problem, rows: Rows) -> bool:
 
 
 def _in_one(gangs: Sequence[Problem]) -> Problem:
-    """The sets of all gangs on their one picture, without any rule."""
+    """Return one problem with the sets of all gangs on their common cluster, without any rules."""
     sets: list[PodSet] = []
     shapes: list[Any] = []
     for gang in gangs:
@@ -153,7 +153,7 @@ def _side_by_side(
 
 
 class Plan(NamedTuple):
-    """What a goal looks at."""
+    """The input of a goal: the plans of all gangs and the victims."""
 
     worlds: Worlds
     rows: tuple[Rows, ...]
@@ -180,7 +180,7 @@ def compact_together(plan: Plan) -> list[tuple[int, int]]:
 
 
 def compact_first(plan: Plan) -> list[list[int]]:
-    """Of the earlier gang first, where the sums leave it open."""
+    """Return the compactness of each gang in order: at equal sums, the earlier gang is compact first."""
     return [[gang for gang, _ in levels] for levels in plan.spread()]
 
 
@@ -210,7 +210,7 @@ def _waste(plan: Plan, world: World, outcome: Outcome, depth: int) -> Iterator[t
 
 
 def _room_left(plan: Plan, world: World, level: int, domain: tuple[str, ...]) -> int:
-    """What all gangs leave on the nodes where this one may run."""
+    """Return the waste of one gang in a domain: the scarcest resource that all gangs leave on the nodes it may use."""
     everybody, problem, scarce = plan.worlds.all, plan.worlds.all.problem, plan.worlds.all.scarce
     left = 0
     for node in sorted(world.usable if plan.victims else world.unhindered):
@@ -232,7 +232,7 @@ def _of_all(score: Callable[[World, Outcome], Any]) -> Callable[[Plan], Any]:
 
 
 def place_goals() -> Iterator[Goal]:
-    """The goals over places in their order: those of one gang, but for what is counted gang by gang."""
+    """Yield the goals about nodes in their order: the goals of one gang, of which some are counted gang by gang."""
     for name, score in brute_force.PLACE_GOALS:
         if name == "waste":
             yield "precedence", compact_first
@@ -259,16 +259,16 @@ def best_together(joint: Several, leaving_out: str = "") -> Whole:
 
 
 def _placeable(joint: Several) -> list[int]:
-    """All gangs if they have places together, whoever is evicted.
+    """Return all gangs if they are feasible together, with any evictions.
 
-    Else, in their order, each gang that has a place beside the gangs that have one.
+    Otherwise add the gangs in their order: each gang that is feasible together with the gangs added before.
     """
     everybody = list(range(len(joint.gangs)))
     if _have_places(joint, everybody):
         return everybody
     placed: list[int] = []
     before: list[int] | None = None
-    while placed != before:  # a gang that needs a later one near it is asked again once that has a place
+    while placed != before:  # a gang with affinity to a later gang is tried again when the later gang is placed
         before = placed
         for gang in everybody:
             if gang not in placed and _have_places(joint, sorted([*placed, gang])):

@@ -257,4 +257,4 @@ HARD = (
     ),
     Scene("multiples of seven", 15_246, (Asked(300, multiples=((RACK, 7),)),), required=BLOCK, gangs=0.3),
 )
-"""Scenes of which neither a plan nor a no need be known in a second: the limit is kept all the same."""
+"""Scenes for which one second may give neither a plan nor a rejection. The solver must keep the limit nevertheless."""

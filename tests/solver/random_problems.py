@@ -1,4 +1,4 @@
-"""Small random problems in which every rule and every goal has its say."""
+"""Small random problems. Together they contain every constraint and every goal of the solver."""
 
 from dataclasses import replace
 from random import Random
@@ -48,7 +48,7 @@ GANGS = (
     ((4,), (1,)),
     ((4,), (3,)),
 )
-"""The same for each of several gangs."""
+"""The number of members in each set, for each gang of a joint problem."""
 PAIR = 2
 MANY = 8
 NESTED = ((8, 4, 2), (8, 4, 2), (8, 2, 2), (4, 4, 2), (4, 2, 2))
@@ -57,13 +57,14 @@ PATHS = (("b0", "r0"), ("b0", "r0"), ("b0", "r1"), ("b1", "r0"), ("b1", "r1"))
 
 
 def random_problem(seed: int) -> Problem:
-    """One instance; the same seed gives the same."""
+    """Return a random problem of one gang. Equal seeds give equal problems."""
     return _Draw(Random(seed)).problem()  # noqa: S311 - instances are to be repeatable, not secret
 
 
 def random_joint(seed: int) -> Several:
-    """Two or three gangs of a few members on one cluster, some with rules between them or with quotas; the same seed
-    gives the same.
+    """Return two or three gangs of a few members on one cluster, some with rules between them or with quotas.
+
+    Equal seeds give equal problems.
     """
     drawn = _Draw(Random(f"joint {seed}")).joint()  # noqa: S311 - as above
     return _Between(Random(f"between {seed}"), drawn).drawn()  # noqa: S311 - as above
@@ -118,7 +119,7 @@ class _Draw:
         return tuple(replace(each, victims=everybody, victim_gangs=gangs, budgets=budgets) for each in drawn)
 
     def gang(self, nodes: tuple[Node, ...], sizes: tuple[int, ...], victims: tuple[Victim, ...]) -> Problem:
-        """One of several, as they can be planned together."""
+        """Draw one gang, with nodes and victims that all gangs of a joint problem share."""
         shapes = self.shapes(nodes)
         sets = tuple(self.pod_set(number, size, shapes, nodes) for number, size in enumerate(sizes))
         members = sum(sizes)
@@ -155,7 +156,7 @@ class _Draw:
         )
 
     def rule(self, share: float) -> bool:
-        """Whether to add a rule; fewer where room is short already."""
+        """Draw whether to add a rule. The chance is a third if capacity is scarce already."""
         return self.chance(share / 3 if self.crowded else share)
 
     def level(self) -> int:
@@ -198,13 +199,13 @@ class _Draw:
         return Node(f"n{number}", path, free, leaving)
 
     def shapes(self, nodes: tuple[Node, ...]) -> tuple[Shape, ...]:
-        """Some that differ, or are told apart only by who keeps off whom."""
+        """Draw one to three shapes. Some are equal and differ only in their exclusions and separations."""
         first = self.shape(nodes)
         others = self.random.choice((0, 0, 1, 1, 2))
         return (first, *(first if self.chance(0.35) else self.shape(nodes) for _ in range(others)))
 
     def some(self, shapes: tuple[Shape, ...]) -> tuple[int, ...]:
-        """The positions of one or more of them."""
+        """Return the positions of one or more of the shapes."""
         return tuple(sorted(self.random.sample(range(len(shapes)), self.random.randint(1, len(shapes)))))
 
     def shape(self, nodes: tuple[Node, ...]) -> Shape:
@@ -255,7 +256,7 @@ class _Draw:
         return (Exclusion(self.some(shapes), self.groups(nodes), self.random.randint(1, 2)),)
 
     def separations(self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> tuple[Separation, ...]:
-        """The members of some shapes keep off those of some others."""
+        """Draw a separation between the members of some shapes and the members of some others."""
         if len(shapes) < PAIR or not self.chance(0.45):
             return ()
         order = self.random.sample(range(len(shapes)), self.random.randint(PAIR, len(shapes)))
@@ -263,7 +264,7 @@ class _Draw:
         return (Separation(tuple(order[:cut]), tuple(order[cut:]), self.groups(nodes)),)
 
     def conflicts(self, shapes: tuple[Shape, ...], victims: tuple[Victim, ...]) -> tuple[Conflict, ...]:
-        """Victims that stand in the way where they are, or on some other node, too."""
+        """Draw conflicts: victims that keep members off their own node, or off another node as well."""
         if not victims or not self.chance(0.25):
             return ()
         return tuple(self.conflict(shapes, victims) for _ in range(self.random.choice((1, 1, 2, 3))))
@@ -280,7 +281,7 @@ class _Draw:
     def affinities(
         self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...], victims: tuple[Victim, ...]
     ) -> tuple[Affinity, ...]:
-        """Members that want to be near each other, near others of the gang, or near somebody who may go."""
+        """Draw affinities: of members to each other, to other members of the gang, or to possible victims."""
         if not self.chance(0.3):
             return ()
         chosen, themselves = self.some(shapes), self.chance(0.6)
@@ -331,7 +332,7 @@ class _Draw:
         return victims, tuple(self.in_sets(each, number, victims) for number, each in enumerate(groups)), budgets
 
     def in_sets(self, gang: VictimGang, number: int, victims: tuple[Victim, ...]) -> VictimGang:
-        """The gang, or the same in two sets of which each has a minimum of its own."""
+        """Return the running gang, or split it into two sets with a minimum each."""
         if not self.chance(0.5):
             return gang
         mine = [position for position, victim in enumerate(victims) if victim.gang == number]
@@ -346,7 +347,7 @@ class _Draw:
         return replace(gang, minimum=self.random.randint(0, gang.minimum), sets=sets)
 
     def budgets(self, victims: int) -> tuple[DisruptionBudget, ...]:
-        """None, one, or two that may cover the same victims."""
+        """Draw no, one or two disruption budgets. Two budgets may cover the same victims."""
         names = self.random.choice(((), (), (), ("one",), ("one", "two")))
         return tuple(
             DisruptionBudget(
@@ -365,7 +366,7 @@ class _Draw:
 
 
 class _Between:
-    """What gangs that are planned together have beside their own rules: each kind in some of the instances."""
+    """Draws the rules between gangs that are planned together. Each kind of rule occurs in some of the instances."""
 
     def __init__(self, random: Random, gangs: tuple[Problem, ...]) -> None:
         self.random = random
@@ -417,7 +418,7 @@ class _Between:
         return (Separation(first, other, self.groups()),) if first and other and self.chance(0.2) else ()
 
     def affinities(self, first: tuple[int, ...], other: tuple[int, ...]) -> tuple[Affinity, ...]:
-        """The members of one gang want to be near those of the other."""
+        """Draw affinity of the members of one gang to the members of another."""
         if not first or not other or not self.chance(0.15):
             return ()
         group = self.groups()
@@ -425,7 +426,7 @@ class _Between:
         return (Affinity(first, other, (group,), (there,)),)
 
     def spreads(self, first: tuple[int, ...], other: tuple[int, ...]) -> tuple[Spread, ...]:
-        """The members of one gang spread among those of both."""
+        """Draw topology spread for the members of one gang that counts the members of both gangs."""
         if not first or not other or not self.chance(0.15):
             return ()
         return (self.spread(first, tuple(sorted((*first, *other)))),)
@@ -459,7 +460,10 @@ class _Between:
         return QuotaShare(None, quota, self.random.choice((0, 0, quota, quota // 2)), used=used)
 
     def tree(self, queues: list[QuotaShare]) -> list[QuotaShare]:
-        """Some of the queues in a cohort that is itself in the topmost one, the others in that; or all in that."""
+        """Put the queues into a tree of cohorts.
+
+        Either all queues are in the top cohort, or some of them are in an inner cohort below the top cohort.
+        """
         inner = len(queues) if self.chance(0.4) else None
         top = len(queues) + (inner is not None)
         parents = [inner if inner is not None and self.chance(0.7) else top for _ in queues]

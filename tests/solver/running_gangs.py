@@ -1,4 +1,4 @@
-"""What running gangs allow, for the references: from docs/decisions/0002 alone."""
+"""Which evictions running gangs allow, for the brute-force searches. It follows docs/decisions/0002 only."""
 
 from solver.problem import Problem, VictimGang
 
@@ -13,7 +13,7 @@ def gangs_hold(problem: Problem, chosen: tuple[int, ...]) -> bool:
 
 
 def cut_short(problem: Problem, chosen: tuple[int, ...]) -> int:
-    """How many gangs lose somebody and do not keep their minimums."""
+    """Count the running gangs that lose a member and fall below one of their minimums."""
     broken = 0
     for number, gang in enumerate(problem.victim_gangs):
         gone = [v for v in chosen if problem.victims[v].gang == number]

@@ -1,9 +1,9 @@
-"""A goal is added in four places of code and nowhere else: the objective with its count, its term, the verifier's count
-and the reference's.
-Gangs that are planned together take it from there, and so does their reference.
+"""A new goal needs four additions: its row in the objective, its CP-SAT term, the verifier's count and the reference's.
 
-Two toys, each after the preferences: the fewest members on nodes of odd position; and the most on nodes of even
-position, of which more is better, so that bounds are above.
+Joint planning of several gangs and its reference read the same tables.
+
+The tests add one of two toy goals after the preferences. ODD minimises the members on nodes of odd position. EVEN
+maximises the members on nodes of even position, so its bounds are upper bounds.
 
     rack r1: n0 n1      rack r2: n2 n3          one member goes to n0 or n2, whatever the waste
 """
@@ -46,7 +46,7 @@ HURRIED = [0.0, 2.0**-12, 2.0**-8]
 
 @dataclass(frozen=True)
 class Toy:
-    """What has to be written for a goal, in the files where it has to be."""
+    """The four additions of a goal: objective row, CP-SAT term, the verifier's count and the reference's value."""
 
     row: Criterion
     term: Callable[[Model, goal_terms.Solution], Iterator[Stage]]
@@ -55,7 +55,7 @@ class Toy:
 
     @property
     def name(self) -> str:
-        """Of the goal."""
+        """The name of the goal."""
         return self.row.name
 
 
@@ -125,7 +125,7 @@ EVEN = Toy(
 
 @pytest.fixture(params=[ODD, EVEN], ids=lambda each: each.name)
 def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Toy:
-    """One of them, in force."""
+    """Add one of the two toy goals to all four tables."""
     new: Toy = request.param
     rows = _after("preferences", objective.CRITERIA, new.row, lambda each: each.name)
     monkeypatch.setattr(objective, "CRITERIA", rows)
@@ -186,7 +186,7 @@ def test_of_any_plan_bounds_can_be_told_of_which_nothing_is_known(seeds: range) 
 @pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize("seeds", chunks(JOINT_INSTANCES, JOINT_INSTANCES, fast=8))
 def test_a_new_goal_decides_for_several_gangs_as_the_reference_says(seeds: range) -> None:
-    """What weighs gangs against each other takes it from the same table."""
+    """Joint planning reads the new goal from the table of the objective."""
     for seed in seeds:
         joint = random_joint(seed)
         answer, expected = solve_joint(joint.problem, PATIENT), best_together(joint)

@@ -35,7 +35,7 @@ SAMPLE = 1500
 
 
 def answers(problem: Problem) -> Iterator[Answer]:
-    """Of every way that the solver has for this problem."""
+    """Yield the answer of every solution method that the solver has for this problem."""
     yield solve(problem, PATIENT)
     if solve_tree_dp(instance_of(problem, evicting=False)) is not None:
         yield by_model(problem, PATIENT)
@@ -90,14 +90,14 @@ def counted(problem: Problem, outcome: Outcome) -> dict[str, int]:
 
 
 def first_number(score: Any) -> int:
-    """Of a score of the reference, which may have parts that have parts."""
+    """Return the first number of a score of the reference, whose parts may be nested."""
     while not isinstance(score, int):
         score = score[0]
     return score
 
 
 def out(goal: str) -> set[str]:
-    """What to leave out of the solver to take out a goal of the reference, or a part of one."""
+    """Return the solver's terms that correspond to a goal of the reference, or to a part of it (`goal/part`)."""
     name, _, part = goal.partition("/")
     return {part} if part else {term.name for term in criterion(name).terms}
 

@@ -12,7 +12,7 @@ LIMITS = Limits(10.0, 60.0)
 
 
 def told(problem: Problem) -> str:
-    """The sentence; "" where there is nothing to compare."""
+    """Return the sentence about the best alternative place; empty if there is none to compare."""
     beside = next_door(problem, placed(problem), LIMITS)
     return "" if beside is None else why_here(beside)
 

@@ -85,7 +85,11 @@ def test_mixed_members_among_a_thousand_nodes_are_proven_quickly() -> None:
 
 
 def _flat(sizes: tuple[tuple[int, int], ...], *members: int) -> Instance:
-    """Nodes with so many GPUs and processors under no domain, and a set of so many members per shape."""
+    """Return an instance of nodes without parent domains, and one set for each shape.
+
+    :param sizes: the GPUs and processors of each node.
+    :param members: the number of members of each shape.
+    """
     everywhere = frozenset(range(len(sizes)))
     sets = tuple(
         PodSet(f"s{shape}", tuple(Member(f"s{shape}-{rank}", shape) for rank in range(count)), count)

@@ -1,4 +1,4 @@
-"""The same problem gives the same plan: again, and in processes with other hash seeds."""
+"""Equal problems give equal plans: in repeated solves, and in processes with other hash seeds."""
 
 import os
 import subprocess

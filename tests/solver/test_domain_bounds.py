@@ -1,4 +1,4 @@
-"""Bounds on what a gang comes to in a domain: every domain that can hold it is there, with no more than it comes to."""
+"""Lower bounds on a gang's goals by domain: they list every domain that can hold the gang, and no bound is too high."""
 
 from random import Random
 

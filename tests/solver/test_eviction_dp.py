@@ -1,4 +1,4 @@
-"""Gangs of alike members that evict, by counting: the plans that trying all of them gives."""
+"""Plans with evictions for gangs of equal members: counting gives the plans of the brute-force search."""
 
 from dataclasses import replace
 from random import Random
@@ -47,8 +47,10 @@ def test_the_best_plan_by_counting_is_the_best_of_all_plans(seeds: range) -> Non
 
 
 def _gangs_that_go_whole(seed: int) -> Problem:
-    """Running gangs that cannot spare a member, each over some nodes, beside pods of no gang: all of them as large as
-    what is asked for or a little larger, in amounts of which not all digits of a price have room in one word.
+    """Return a problem with running gangs at their minimum on several nodes, and with running pods without a gang.
+
+    Each running pod is as large as the pending members or a little larger. The amounts are so large that the digits of
+    a price do not fit in one machine word.
     """
     draw = Random(seed)  # noqa: S311 - instances are to be repeatable, not secret
     large = 1 << 38
@@ -113,7 +115,7 @@ def test_fewer_victims_then_those_that_started_last() -> None:
 
 
 def test_a_plan_that_a_budget_forbids_is_not_taken_for_the_best() -> None:
-    """The relaxed best is c; its budget allows none, so counting does not tell, and the search finds b."""
+    """The relaxation's best plan evicts c, which its budget forbids. So counting gives no result; search finds b."""
     problem = replace(CHOICE, budgets=(DisruptionBudget("v/tenth", frozenset({3}), 0),))
     assert _paid(problem) is None
     assert solve(problem).victims == (2,)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Members that keep apart where not every node is in a group: domains that are alike inside, under different rules."""
+"""Exclusions whose groups lack some nodes: domains with equal content are subject to different rules."""
 
 import pytest
 from drawings import Drawing, placed, pods, rows

@@ -16,7 +16,10 @@ SAMPLE = 400
 DRAWN = 0.02
 """The least share of the instances that have a feature."""
 DECIDING = 2
-"""In so many of them at least who is blind to it gives another plan, or one where there is none."""
+"""The least number of instances for each feature in which it decides.
+
+A feature decides if a solver without it gives another plan, or gives a plan although the problem is infeasible.
+"""
 
 
 def answer(problem: Problem) -> Outcome | None:
@@ -26,8 +29,9 @@ def answer(problem: Problem) -> Outcome | None:
 
 
 def frequencies() -> dict[str, tuple[float, int]]:
-    """By feature, the share of the instances that have it, and how many of them a solver that is blind to it fails in:
-    that is counted as far as is asked for.
+    """Return, by feature, the share of instances that have it, and the number of instances in which it decides.
+
+    The count of deciding instances stops at the number that the tests require.
     """
     drawn, deciding = dict.fromkeys(FEATURES, 0), dict.fromkeys(FEATURES, 0)
     for problem in map(random_problem, range(SAMPLE)):

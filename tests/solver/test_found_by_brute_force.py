@@ -1,4 +1,4 @@
-"""What the random problems have found, each as small as it comes."""
+"""Regression tests for faults that the random problems have found, each reduced to a minimal problem."""
 
 from dataclasses import replace
 

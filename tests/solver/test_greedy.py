@@ -1,4 +1,4 @@
-"""Quick plans: what they claim holds, and they are there wherever a plan is easily found."""
+"""Quick plans of the greedy heuristics: their claims hold, and easy problems always get one."""
 
 import pytest
 from random_problems import random_problem

@@ -1,4 +1,4 @@
-"""Several gangs that compete, planned together: the cases where greedy goes wrong."""
+"""Joint planning of several competing gangs, in cases where a greedy order gives a worse result."""
 
 from dataclasses import replace
 
@@ -85,7 +85,7 @@ def test_a_minimum_over_several_sets_is_kept() -> None:
 
 
 def of_queues(joint: Problem, *shares: QuotaShare) -> Problem:
-    """Each gang charged to the share at its own position, one unit a member."""
+    """Return the problem with a quota: each gang is charged to the share at its own position, one unit a member."""
     charges = tuple(
         QuotaCharge(gang, pod_set, joint.sets[pod_set].members[0].shape, 1)
         for gang, rules in enumerate(joint.gangs)
@@ -95,7 +95,7 @@ def of_queues(joint: Problem, *shares: QuotaShare) -> Problem:
 
 
 def members_placed(answer: JointAnswer) -> list[int]:
-    """Of each gang."""
+    """Return the number of placed members of each gang."""
     return [0 if share is None else sum(map(_placed, share.nodes)) for share in answer.shares]
 
 
@@ -126,7 +126,7 @@ def test_a_plan_beyond_a_quota_is_found_out() -> None:
 
 
 def test_of_a_strict_queue_no_later_gang_is_accepted() -> None:
-    """Room for one: the first needs two, the second one."""
+    """The node has capacity for one member. The first gang needs two members, the second gang one."""
     room = Drawing("b0: a")
     joint = together(room.gang(pods(2)), room.gang(pods(1)))
     assert members_placed(solve_joint(joint, LIMITS)) == [0, 1]
@@ -135,7 +135,7 @@ def test_of_a_strict_queue_no_later_gang_is_accepted() -> None:
 
 
 def test_a_gang_that_needs_a_later_gang_near_it_is_accepted_with_it() -> None:
-    """The first gang is too large, the second needs the third on its node, which has room for both."""
+    """The first gang is too large. The second gang has affinity to the third on one node, which can hold both."""
     room = Drawing("b0: a=1 b=2")
     joint = together(room.gang(pods(9)), room.gang(pods(1)), room.gang(pods(1)))
     second, third = (joint.sets[place].members[0].shape for place in (1, 2))

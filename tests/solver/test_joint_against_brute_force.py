@@ -36,7 +36,7 @@ NOT_TOGETHER = {
     "pods of others in topology spread",
     "victims that topology spread counts",
 }
-"""What gangs that are planned together do not have here, because it needs too many members or too much time."""
+"""Features that the joint instances do not have, because they need too many members or too much time."""
 PATIENT = Limits(deterministic=60.0, seconds=600.0)
 
 
@@ -46,7 +46,7 @@ def expected(seed: int) -> Whole:
 
 
 def told(answer: JointAnswer) -> Whole:
-    """The answer as the reference puts it."""
+    """Convert the answer to the form of the reference."""
     victims = {victim for share in answer.shares if share is not None for victim in share.victims}
     return Whole(tuple(None if share is None else share.nodes for share in answer.shares), tuple(sorted(victims)))
 

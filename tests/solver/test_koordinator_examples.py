@@ -1,4 +1,4 @@
-"""Where Koordinator's gang scheduling loses: rows A to L, with what it does in words.
+"""Examples in which Koordinator's gang scheduling is worse than the best plan: rows A to L, with its result in words.
 
 Nodes hold one pod unless a number says more; spines are the wide level, blocks the narrow one.
 """

@@ -1,4 +1,4 @@
-"""Gangs of alike pods on a real network of 847 hosts, proven optimal by counting alone: CP-SAT gets no time at all."""
+"""Gangs of equal pods on a real network of 847 hosts, proven optimal by counting only: CP-SAT gets no time."""
 
 import csv
 import random

@@ -1,4 +1,4 @@
-"""When time runs out there is a verified plan with what has been proven of it, or an honest "unproven"; never an error.
+"""When a time limit ends, the solver returns a verified plan with true bounds, or Unproven. It never raises an error.
 
 Limits are in CP-SAT's own unit of work, the same on every machine.
 """
@@ -32,7 +32,7 @@ def reference(seed: int) -> tuple[Problem, Outcome | None]:
 
 @cache
 def answer(seed: int, work: float) -> Answer:
-    """What is known of the problem after so much work."""
+    """Return the answer to an instance within `work` units of deterministic time; cached."""
     return worked_out(seed, work)
 
 
@@ -58,7 +58,7 @@ def test_what_is_claimed_holds_however_little_time_there_is(work: float, seeds: 
 
 @pytest.mark.thorough
 def test_every_way_to_end_is_among_them() -> None:
-    """With little time: plans proven and not, noes proven and not."""
+    """Short limits give all four proofs: Optimal and Feasible plans, Infeasible and Unproven rejections."""
     ends = {answer(seed, work).proof for work in LIMITS for seed in range(INSTANCES)}
     assert ends == set(Proof)
 

@@ -29,7 +29,7 @@ def test_the_cheapest_column_covers_a_row_with_a_least() -> None:
 
 
 def test_a_dual_is_what_one_more_of_a_row_changes_the_cost_by() -> None:
-    """Of what is worth 3 and of what is worth 1, there is room for five together, two of the first at the most."""
+    """Two goods are worth 3 and 1. At most five units fit in total, and at most two units of the first good."""
     programme = LinearProgramme()
     good, fair = programme.column(-3), programme.column(-1)
     both, first, loose = programme.row(5), programme.row(2), programme.row(100)

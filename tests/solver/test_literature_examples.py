@@ -46,7 +46,13 @@ def _racks() -> list[str]:
 
 
 def cliques_of_18(full: dict[str, int], *, kinds: dict[str, str], priorities: dict[str, int] | None = None) -> Drawing:
-    """Cliques of 18 nodes, of which so many are full, by pods of the kind. Those that started last are scattered."""
+    """Return cliques of 18 nodes each.
+
+    The pods that started last are scattered over the nodes.
+
+    :param full: by clique, the number of nodes that pods occupy.
+    :param kinds: by clique, the kind of these pods.
+    """
     lines = [
         f"s/{clique}: "
         + " ".join(f"{clique}n{n}" + (f"+{kinds[clique]}" if n < full[clique] else "") for n in range(18))
@@ -300,9 +306,11 @@ def _ring(places: list[int | None] | list[int]) -> int:
     [pytest.param((2, 2), True, id="P-there-is-one"), pytest.param((2, 3), False, id="P-there-is-none")],
 )
 def test_a_no_is_a_proof(counts: tuple[int, int], fits: bool) -> None:  # noqa: FBT001 -- a column of the table
-    """KAI's search for victims may say no though there is a plan. Of four running pods two may go, and only one choice
-    works: from each node the pod of 6, not the newer one of 5, for members of 4 and of 2. With one member more there is
-    no plan, and that is proven and explained.
+    """KAI's search for victims may reject a gang that has a plan.
+
+    The budget allows the eviction of two of four running pods, for members of 4 and of 2. Only one choice works: the
+    pod of 6 on each node, not the newer pod of 5. With one more member there is no plan, and the solver proves and
+    explains the infeasibility.
     """
     drawing = Drawing("s/r: a=0+six+five b=0+six+five", sizes={"six": 6, "five": 5})
     drawing.victims = [replace(each, started=int(each.key.startswith("five"))) for each in drawing.victims]

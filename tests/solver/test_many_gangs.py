@@ -1,4 +1,4 @@
-"""Many gangs at once, as compact together as can be: against every possible plan, and where gangs want the same."""
+"""Many gangs at once, as compact as possible in sum: compared with all possible plans, and for competing gangs."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ def test_that_half_a_rack_cannot_be_had_is_known_to_the_bound() -> None:
 
 
 def test_that_whole_members_do_not_part_so_is_known_where_domains_are_few() -> None:
-    """Blocks with room for 8, 7 and 8, gangs of 5, 3, 4, 5 and 5: of no division of these is every part 8 at most."""
+    """Three blocks hold 8, 7 and 8 members. No division of the gangs of 5, 3, 4, 5 and 5 has parts of 8 at most."""
     room = Drawing("b0: a=2 b=4 c d\nb1: e=2 f=2 g h i\nb2: j=2 k=2 l=4")
     joint = together(*(room.gang(pods(count)) for count in (5, 3, 4, 5, 5)))
     answer = solve_all_placed(joint, LIMITS)
@@ -86,7 +86,7 @@ def test_that_whole_members_do_not_part_so_is_known_where_domains_are_few() -> N
 
 
 def test_gangs_that_find_no_place_one_after_the_other_are_parted_among_wide_domains() -> None:
-    """Blocks of six nodes: whoever puts both gangs of two into one of them finds no block for the second of four."""
+    """Two blocks have six nodes each. With both gangs of two in one block, the second gang of four finds no block."""
     room = Drawing("b0: a b c d e f\nb1: g h i j k l")
     joint = together(*(room.gang(pods(count), required=0) for count in (2, 2, 4, 4)))
     answer = solve_all_placed(joint, LIMITS)
@@ -123,7 +123,7 @@ def test_who_has_no_room_beside_the_earlier_is_left_out_and_the_later_are_not() 
 
 
 def test_gangs_that_ask_for_nothing_are_placed_beside_others() -> None:
-    """Both nodes are full with the gang of two; the others all share one, and need no room there."""
+    """The gang of two fills both nodes. The other gangs request nothing, so that they share one of these nodes."""
     room = Drawing("b0: a b")
     nothing = room.gang(pods(3), asks=(0,))
     joint = together(nothing, room.gang(pods(2)), nothing)
@@ -164,8 +164,9 @@ def test_levels_are_not_believed_of_an_answer_that_leaves_somebody_out() -> None
 
 
 def large(nodes: int, asks: Sequence[tuple[int, int]], members: int, most: int) -> ManyGangs:
-    """Gangs of so many pods each, on nodes in racks of twenty of which hardly any two have as much room. `most`: CPUs
-    that a node has.
+    """Return gangs of `members` pods each, on nodes in racks of twenty with mostly different free capacities.
+
+    :param most: the largest number of CPUs of a node.
     """
     room = nodes_of(
         Node(
@@ -199,7 +200,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_bidding_ends_after_a_certain_effort_and_keeps_what_it_found(looked: list[int]) -> None:
-    """Tables for six gangs of 256 are dear: what they take is counted, and there is an answer all the same."""
+    """Tables for six gangs of 256 are expensive. Their effort is counted, and the solver gives a plan nevertheless."""
     joint = large(600, [(1, 1), (2, 3), (3, 5), (1, 2), (2, 4), (3, 1)], 256, 256)
     answer = solve_all_placed(joint, LIMITS)
     assert answer is not None
@@ -232,8 +233,9 @@ def two_resources(nodes: Sequence[str], asks: Sequence[tuple[int, int]], require
 
 
 def test_gangs_limited_by_different_resources_are_placed_though_they_want_the_same_rack() -> None:
-    """Beside a pod that needs all GPUs there is none for one that needs all CPUs, which counting by shape does not see:
-    both gangs want the only rack of two nodes.
+    """Both gangs need the only rack of two nodes.
+
+    A node cannot hold a pod with all GPUs and a pod with all CPUs. Counting by shape does not detect this.
     """
     joint = two_resources(("r0", "r0", "r1", "r2"), [(8, 1), (1, 8)])
     answer = solve_all_placed(joint, LIMITS)
@@ -257,7 +259,7 @@ def test_gangs_whose_tables_would_be_too_large_are_not_weighed() -> None:
 
 @pytest.mark.parametrize("level", range(6))
 def test_many_members_on_many_levels_do_not_make_a_place_too_dear(level: int) -> None:
-    """1,600 members on 60 nodes under five levels: on every level there is a plan whose cost can be told."""
+    """With 1,600 members on 60 nodes under five levels, the best plan's cost stays below the cost of infeasibility."""
     nodes = nodes_of(
         Node(f"n{node}", tuple(f"{wide}-{node // wide}" for wide in (32, 16, 8, 4, 2)), (50,), (0,))
         for node in range(60)
@@ -302,7 +304,7 @@ def _gang(dice: random.Random, nodes: tuple[Node, ...]) -> Problem:
 
 
 def only(joint: ManyGangs, gangs: list[int]) -> ManyGangs:
-    """Some of the gangs."""
+    """Return the joint problem of some of the gangs."""
     return together(*(joint.gangs[gang] for gang in gangs))
 
 
@@ -341,7 +343,7 @@ def _spread(joint: ManyGangs, rows: list[tuple[int, ...]] | tuple[tuple[int, ...
 
 
 def _generation(joint: ManyGangs) -> ColumnGeneration:
-    """Of gangs that ask for one resource, on all nodes."""
+    """Return the column generation of gangs that request one resource and may use all nodes."""
     nodes, depth = joint.gangs[0].nodes, len(joint.gangs[0].levels)
     asks = np.array([gang.shapes[0].requests[0] for gang in joint.gangs])
     members = [len(gang.sets[0].members) for gang in joint.gangs]

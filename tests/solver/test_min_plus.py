@@ -1,4 +1,4 @@
-"""Tables of alike children together: some of their columns, as those of the whole."""
+"""Tables of equal child domains together: computing some of the columns gives those columns of the whole table."""
 
 import random
 
@@ -47,7 +47,7 @@ def test_children_that_are_taken_one_by_one_leave_what_the_rest_would_be_of_itse
 
 
 def _same(found: Table, wanted: Table) -> None:
-    """Equal, where it is possible at all: what is impossible costs anything from a bound on."""
+    """Check that two tables are equal in all feasible columns. An infeasible column has any cost from a bound on."""
     possible = wanted[0] < INFEASIBLE_COST
     assert ((found[0] < INFEASIBLE_COST) == possible).all()
     assert (found[:, possible] == wanted[:, possible]).all()

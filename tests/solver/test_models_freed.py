@@ -1,4 +1,4 @@
-"""What the solver's models leave behind."""
+"""The solver's models are freed without a run of the garbage collector."""
 
 import gc
 import weakref

@@ -1,7 +1,7 @@
-"""The faults that are known of CP-SAT 9.15, provoked with the parameters that we use: another version of ortools may
-be pinned when these pass with it.
+"""Known faults of CP-SAT 9.15, provoked with the parameters that Phalanx uses.
 
-Each is told as it is in the issue at google/or-tools. Models that crash run in a process of their own.
+Another version of ortools may be pinned when these tests pass with it. Each test follows its issue at google/or-tools.
+Models that crash run in a process of their own.
 """
 
 import random
@@ -30,7 +30,7 @@ def test_one_version_is_pinned_and_it_is_this_one() -> None:
 
 
 def random_rows(seed: int) -> tuple[list[int], list[Row]]:
-    """Five numbers with their largest values, and rows that say: the weighted sum is at most so much."""
+    """Return the largest values of five numbers, and rows: the weights and the upper limit of a weighted sum."""
     dice = random.Random(seed)  # noqa: S311 -- not for secrets
     most = [dice.choice((1, 1, 2, 3)) for _ in range(5)]
     rows = [(tuple(dice.randint(-3, 3) for _ in most), dice.randint(-4, 6)) for _ in range(dice.randint(4, 8))]
@@ -43,7 +43,7 @@ def holds(values: tuple[int, ...], rows: list[Row]) -> bool:
 
 
 def stated(most: list[int], rows: list[Row]) -> tuple[CpModel, list[IntVar]]:
-    """The same as a model."""
+    """Return a CP-SAT model of the rows, and its variables with the domains 0 to `most`."""
     cp = CpModel()
     numbers = [cp.new_int_var(0, each, "") for each in most]
     for weights, limit in rows:
@@ -109,8 +109,9 @@ def test_search_is_never_parallel_nor_interleaved() -> None:
 
 @pytest.mark.thorough
 def test_a_large_model_is_built_without_a_crash() -> None:
-    """google/or-tools#5297: memory is corrupted beyond some 16,000 variables when they are written as text, which we
-    never do, nor name them.
+    """google/or-tools#5297: writing more than about 16,000 variables as text corrupts memory.
+
+    Phalanx never writes variables as text and gives them no names.
     """
     text = (
         "from ortools.sat.python.cp_model import CpModel\n"

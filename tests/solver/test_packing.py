@@ -23,7 +23,7 @@ def without_minimums(problem: Problem) -> Problem:
 
 
 def most(instance: Instance) -> int | None:
-    """None where those that run already break a rule."""
+    """Return the largest number of members that can be placed; None if the running members break a constraint."""
     solved = solve_model(instance, Limits(), frozenset({"extras"}))
     return placed(solved.nodes) if isinstance(solved, Solved) else None
 

@@ -60,7 +60,7 @@ class Instance:
                 yield {first: count, **rest} if count else rest
 
     def cost(self, demand: GangDemand, use: Use, *, within: bool = True) -> int:
-        """What a gang pays from its own level inward."""
+        """Return the cost of a division of a gang, from the gang's own level inward."""
         cost = sum(int(self.unit[demand.shape, each]) * count for each, count in use.items())
         spread = self.pricing.spread(demand, use)
         cost += sum(self.weights[level] * spread[level] for level in range(max(demand.level, 0), self.tree.depth))
@@ -79,7 +79,7 @@ class Instance:
         return homes.pop() if len(homes) == 1 else None
 
     def cheapest(self, demand: GangDemand, *, within: bool = True) -> list[int]:
-        """What the best plan in each domain of the gang's level costs, where there is one; the cheapest first."""
+        """Return the cost of the best plan in each domain of the gang's level that has a plan, in ascending order."""
         costs: dict[int, int] = {}
         for use in self.uses(demand.shape, demand.members):
             home = self.home(demand.level, use)
@@ -89,7 +89,7 @@ class Instance:
         return sorted(costs.values())
 
     def demands(self) -> Iterator[GangDemand]:
-        """One of every sort."""
+        """Yield the demands of every shape, number of members and level."""
         for shape in range(SHAPES):
             for members in range(1, MOST + 1):
                 for level in range(ROOT, self.tree.depth - 1):
@@ -133,7 +133,7 @@ def test_asking_for_prices_twice_changes_neither() -> None:
 
 
 def test_where_nobody_can_run_nothing_is_for_sale() -> None:
-    """No class, and no plan for anybody."""
+    """Without usable nodes there is no node class, and no gang has a plan."""
     tree = tree_of(nodes_of([Node("a", ("b",), (0,), (0,))]), 2)
     none = np.zeros((1, 1), dtype=np.int64)
     problem = PricingProblem(tree, node_classes_of(tree, none, none), 2)

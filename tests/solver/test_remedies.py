@@ -1,4 +1,4 @@
-"""A no comes with its reasons: what the nearest domains hold, why their other nodes do not count, what would help."""
+"""An explanation of infeasibility: what the nearest domains hold, why nodes do not count, which changes would help."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_the_nearest_domain_comes_first_and_ties_in_order_of_the_tree() -> None:
 
 
 def test_what_each_domain_holds_as_it_is_is_told_in_order_of_the_tree() -> None:
-    """Evictions would free two more in s1, but these are not offered as they are."""
+    """Evictions would free two more nodes in s1. The counts are without evictions, so they leave these nodes out."""
     drawing = Drawing("""
         s1/b: d+low e+low f
         s0/b: a b
@@ -105,7 +105,7 @@ def test_every_node_is_excluded_for_one_reason() -> None:
 
 
 def test_a_node_that_members_of_two_sizes_cannot_use_is_counted_once() -> None:
-    """Node a is full, b excludes both for reasons of their own, and c, with room for the small one, is usable."""
+    """Node a is full. Node b excludes each of the two shapes for another reason. Node c can hold the small one."""
     room = Drawing("s/b: a=0 b=9 c=1")
     able = room.named("a c")
     shapes = (
@@ -179,7 +179,7 @@ def test_a_new_node_is_no_exception_to_what_members_wish_of_each_other() -> None
 
 
 def test_a_new_node_is_in_the_zone_of_its_neighbours() -> None:
-    """At most two in a zone, and there is one zone: no node in it helps."""
+    """A zone may hold at most two members, and the only zone holds two: a new node in it does not help."""
     zone = Exclusion((0,), ("z", "z"), 2)
     answer = refused(Drawing("s/b: a=9 b=9").gang(pods(3), exclusions=(zone,)))
     assert answer.would_fit_if == ("a minimum of 2 instead of 3", "members no longer excluding each other")

@@ -1,4 +1,4 @@
-"""Mixtures of columns: what they take, what their duals say, and what may be asked of them."""
+"""The restricted master problem: the shares of columns in its relaxation, its duals, and its cuts."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,11 @@ def column(gang: int, use: dict[int, int], *spread: int) -> Column:
 
 
 def master(offered: list[list[int]], members: list[int], shapes: list[int] | None = None) -> RestrictedMaster:
-    """Gangs of so many members. Unless `shapes` tells, all are of the first; a member of the second shape takes the
-    room of two of the first.
+    """Return the restricted master problem of gangs with these numbers of members.
+
+    A member of the second shape takes the capacity of two members of the first.
+
+    :param shapes: the shape of each gang; None: the first shape for all gangs.
     """
     displaced = np.array([[1, 0], [2, 1]])[: len(offered), : len(offered)]
     room = np.array(offered)
@@ -30,7 +33,7 @@ def found_by(each: RestrictedMaster, level: int) -> LpSolution:
 
 
 def taken(relaxation: LpSolution) -> list[tuple[int, dict[int, int], float]]:
-    """Whose columns, on what, and how much of each."""
+    """Return the columns of a relaxation: gang, capacity by class of nodes, and the share of the column."""
     return sorted((each.gang, dict(each.use), round(share, 6)) for each, share in relaxation.shares)
 
 
@@ -102,7 +105,7 @@ def test_a_member_takes_the_room_of_the_smaller_ones() -> None:
 
 
 def test_of_plans_for_more_than_half_of_the_room_one_is_taken_once_it_is_cut() -> None:
-    """Class 0 has room for three: a gang and a half, were gangs divisible."""
+    """Class 0 has capacity for three members: one and a half gangs in the relaxation."""
     three = master([[3, 9]], [2, 2])
     columns = [column(gang, {place: 2}, 1, 1 + place) for gang in (0, 1) for place in (0, 1)]
     three.extend(columns)

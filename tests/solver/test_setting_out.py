@@ -1,4 +1,4 @@
-"""CP-SAT sets out from a quick plan where there is one: the plan in the end is the same."""
+"""CP-SAT starts from a quick plan if there is one: the final plan is equal with and without it."""
 
 from unittest.mock import patch
 

@@ -80,8 +80,10 @@ def alike_members(draw: Random) -> Problem:
 
 
 def alike_members_of_three_levels(draw: Random) -> Problem:
-    """Up to ten members among up to three blocks, spread over blocks, racks or nodes, sometimes over blocks as well,
-    with a required level, a cap or slices beside.
+    """Return a random problem: up to ten members of one shape, up to three blocks, and one or two spread rules.
+
+    The first rule spreads over blocks, racks or nodes, a second one over blocks. Some problems have a required level, a
+    cap or slices as well.
     """
     racks = [
         (f"b{block}", f"b{block}r{rack}") for block in range(draw.randint(1, 3)) for rack in range(draw.randint(1, 3))
@@ -113,7 +115,7 @@ def alike_members_of_three_levels(draw: Random) -> Problem:
 
 
 def by_counting(problem: Problem) -> int:
-    """In how many ways it is counted, none of them where counting does not tell the whole truth."""
+    """Return the number of cases that counting distinguishes; 0 if counting cannot solve the problem."""
     return len(ways_to_count(instance_of(problem, evicting=False)) or ())
 
 
@@ -134,7 +136,7 @@ def test_plans_of_alike_members_are_those_of_brute_force(seeds: range) -> None:
 
 @pytest.mark.parametrize("seeds", [range(start, start + 100) for start in range(0, 200, 100)])
 def test_plans_by_counting_are_those_of_the_model(seeds: range) -> None:
-    """Whatever number the emptiest group ends with: the same nodes, goals and proof, name by name."""
+    """Counting and the CP-SAT model give equal nodes, goals and proofs for any final count of the emptiest group."""
     in_several_ways = 0
     for seed in seeds:
         problem = alike_members_of_three_levels(Random(seed))  # noqa: S311 - repeatable, not secret

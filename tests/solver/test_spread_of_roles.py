@@ -1,4 +1,4 @@
-"""Topology spread among members of several shapes: by counting, whatever number the emptiest group ends with."""
+"""Topology spread of members of several shapes, solved by counting for each final count of the emptiest group."""
 
 from collections import Counter
 from random import Random
@@ -23,8 +23,10 @@ pytestmark = pytest.mark.repetitive
 
 
 def few_members(draw: Random) -> Problem:
-    """Two to four members of two roles among up to six nodes of three racks, of which either role, both or neither is
-    counted or bound by the spread over nodes or racks that hold others already.
+    """Return a random problem: two to four members of two roles, and up to six nodes in three racks.
+
+    Topology spread over nodes or racks counts or binds one role, both roles or neither. The nodes and racks may hold
+    other pods already.
     """
     paths = sorted((f"r{draw.randrange(3)}",) for _ in range(draw.randint(2, 6)))
     nodes = [Node(f"n{at}", path, (draw.randrange(5), 9), (0, 0)) for at, path in enumerate(paths)]
@@ -48,8 +50,10 @@ def few_members(draw: Random) -> Problem:
 
 
 def roles_in_three_levels(draw: Random) -> Problem:
-    """Up to three roles of up to four members each among up to three blocks, spread over blocks, racks or nodes,
-    sometimes over blocks as well, with a required level or a cap beside.
+    """Return a random problem: up to three roles with up to four members each, and up to three blocks.
+
+    The roles are spread over blocks, racks or nodes, sometimes over blocks as well. Some problems have a required level
+    or a cap.
     """
     racks = [
         (f"b{block}", f"b{block}r{rack}") for block in range(draw.randint(1, 3)) for rack in range(draw.randint(1, 3))
@@ -106,7 +110,7 @@ def test_plans_of_few_members_are_those_of_brute_force(seeds: range) -> None:
 
 @pytest.mark.parametrize("seeds", chunks(200, 50, fast=20, usual=40))
 def test_plans_by_counting_are_those_of_the_model(seeds: range) -> None:
-    """The same nodes, goals and proof, name by name."""
+    """Counting and the CP-SAT model give equal nodes, by name, equal goals and equal proofs."""
     for seed in seeds:
         problem = roles_in_three_levels(Random(seed))  # noqa: S311 - repeatable, not secret
         instance = instance_of(problem, evicting=False)
@@ -147,8 +151,9 @@ def test_goals_that_a_cost_has_no_place_for_are_compared_all_the_same(
 
 
 def launcher_and_workers(workers: int, group_of: str, room: Random) -> Problem:
-    """A launcher without GPUs and its workers among 1,000 nodes: 4 zones of 25 racks of 10 nodes with 0 to 8 GPUs free,
-    spread evenly over zones, racks or nodes.
+    """Return a problem: a launcher without GPUs and its workers, spread evenly over zones, racks or nodes.
+
+    The cluster has 1,000 nodes with 0 to 8 free GPUs each, in 4 zones of 25 racks of 10 nodes.
     """
     nodes = [
         Node(f"z{zone}-r{rack}-n{n}", (f"z{zone}", f"z{zone}-r{rack}"), (room.randrange(9), 64), (0, 0))

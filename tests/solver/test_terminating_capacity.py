@@ -57,7 +57,7 @@ def test_members_of_several_kinds_wait_for_as_little_as_members_of_one() -> None
 
 
 def test_members_of_several_kinds_in_one_set_wait_for_as_little() -> None:
-    """The reference compares ranks after this goal, whatever ranks say."""
+    """The brute-force reference compares the order of ranks only after this goal."""
     problem = Drawing("s0/b0: a=3~3\ns0/b1: b=6").gang(pods(2, shapes=[0, 1]), asks=(1, 2))
     assert best_by_every_way(problem) == ["b b"]
 

@@ -31,7 +31,7 @@ from solver.verify.rules import verify
 
 # block b0: rack r0: a b     block b1: rack r0: e f
 #           rack r1: c d
-# Every node has room for two; on d and f run two evictable pods each, of one gang on d.
+# Every node can hold two pods. Nodes d and f run two evictable pods each; those on d belong to one gang.
 PATHS = {
     "a": ("b0", "r0"),
     "b": ("b0", "r0"),
@@ -132,7 +132,7 @@ def test_a_broken_rule_is_found(problem: Problem, nodes: tuple, victims: tuple, 
 
 
 def bent(name: str) -> Callable[[Plan], Plan]:
-    """The plan with one goal told one too low, bound and all."""
+    """Return a function that lowers the value and the bound of one goal of a plan by one."""
 
     def bend(plan: Plan) -> Plan:
         return replace(
@@ -189,7 +189,7 @@ def test_a_plan_without_a_proof_is_no_plan() -> None:
 
 @pytest.mark.parametrize("seeds", chunks(150, 150, fast=25))
 def test_any_other_plan_has_other_figures_or_breaks_a_rule_or_is_as_good(seeds: range) -> None:
-    """Members swapped at random: the verifier never takes the goals of one plan for those of another."""
+    """After random swaps of members, the verifier never accepts the goal values of one plan for another plan."""
     changed = 0
     for seed in seeds:
         problem = random_problem(seed)
