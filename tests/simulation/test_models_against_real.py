@@ -119,12 +119,17 @@ class Real:
     def settle(self) -> None:
         """Wait for a probe of the lowest priority: the scheduler has tried all pods before it."""
         self.ask("POST", PODS_PATH, Asked("last", "phalanx-probe", 0, spec=NEVER).manifest, "application/json")
-        self.until(lambda: outcome(self.pods()).get("last", ("", ""))[1] != "")
+        self.until(lambda: any(_is_tried(pod) for pod in self.pods() if pod["metadata"]["name"] == "last"))
         self.ask("DELETE", f"{PODS_PATH}/last", {**_NOW, "gracePeriodSeconds": 0}, "application/json")
 
     def pods(self) -> list[dict[str, Any]]:
         """The pods that there are."""
         return list(self.plane.request("GET", PODS_PATH)["items"])
+
+
+def _is_tried(pod: dict[str, Any]) -> bool:
+    """Whether the scheduler has written the pod's condition PodScheduled."""
+    return any(each["type"] == "PodScheduled" for each in pod["status"].get("conditions") or ())
 
 
 def outcome(pods: Sequence[dict[str, Any]]) -> Outcome:
