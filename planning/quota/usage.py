@@ -179,8 +179,9 @@ class QuotaBalance:
         """Return the amount that each gang uses of the quotas in the queue's tree, the largest first."""
         names = {self.queue.name, *(each.name for each in self.cohort)}
         places = [(name, self.flavor, self.resource) for name in names]
-        used = {key: sum(of_gang.get(each, 0) for each in places) for key, of_gang in usage.by_gang.items()}
-        return {key: used[key] for key in sorted(used, key=lambda key: (-used[key], str(key))) if used[key] > 0}
+        sums = ((key, sum(of_gang.get(each, 0) for each in places)) for key, of_gang in usage.by_gang.items())
+        used = [(key, amount) for key, amount in sums if amount > 0]
+        return dict(sorted(used, key=lambda each: (-each[1], each[0].namespace, each[0].name)))
 
     def tree(self, usage: Usage) -> list[TreeShare]:
         """The queue, or all queues and cohorts of its tree, each before its parent."""
