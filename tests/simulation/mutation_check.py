@@ -18,35 +18,44 @@ import click
 from simulation.mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).parents[2]
-_LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "dist", "node_modules", "__pycache__", ".*_cache", "docs")
 _TESTS = ("tests/simulation/test_promises.py", "tests/controller")
 _SCHEDULES = "100000"
+_BASELINE_SECONDS = 3600.0
+"""Far longer than the tests take without a fault."""
 
 
 @contextmanager
-def planted(mutation: Mutation) -> Iterator[Path]:
-    """A copy of the code with the fault."""
+def copied() -> Iterator[Path]:
+    """A copy of the tracked files, as they are in the work tree."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     with tempfile.TemporaryDirectory(prefix="phalanx-mutation-") as folder:
-        copy = Path(folder) / "phalanx"
-        shutil.copytree(ROOT, copy, ignore=_LEFT_OUT)
-        file = copy / mutation.file
-        text = file.read_text()
-        if text.count(mutation.old) != 1:
-            raise click.ClickException(f"{mutation.name}: {mutation.file} does not have the code that it replaces once")
-        file.write_text(text.replace(mutation.old, mutation.new))
-        yield copy
+        for name in filter(None, listed.stdout.split("\0")):
+            target = Path(folder) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target, follow_symlinks=False)
+        yield Path(folder)
 
 
-def found_by(copy: Path, seconds: float) -> str:
-    """Return the test or the seed that finds the fault within `seconds`; "" if none does."""
-    until = time.monotonic() + seconds
+def plant(mutation: Mutation, copy: Path) -> None:
+    """Plant the fault in the copy."""
+    file = copy / mutation.file
+    text = file.read_text()
+    if text.count(mutation.old) != 1:
+        raise click.ClickException(f"{mutation.name}: {mutation.file} does not have the code that it replaces once")
+    file.write_text(text.replace(mutation.old, mutation.new))
+
+
+def failing_test(copy: Path, seconds: float) -> str:
+    """Return the first test that fails within `seconds`; "" if none does."""
     options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not controlplane and not thorough and not timed"]
-    tests = _last_line(copy, [sys.executable, "-m", "pytest", *options, *_TESTS], "FAILED ", seconds)
-    left = until - time.monotonic()
-    if tests or left <= 0:
-        return tests.partition(" - ")[0].removeprefix("FAILED ")
+    line = _last_line(copy, [sys.executable, "-m", "pytest", *options, *_TESTS], "FAILED ", seconds)
+    return line.partition(" - ")[0].removeprefix("FAILED ")
+
+
+def failing_seed(copy: Path, seconds: float) -> str:
+    """Return the first seed that breaks an invariant within `seconds`, with the invariant; "" if none does."""
     search = [sys.executable, "-m", "simulation", "--schedules", _SCHEDULES, "--stop"]
-    return _last_line(copy, search, "seed ", left)
+    return _last_line(copy, search, "seed ", seconds)
 
 
 def _last_line(copy: Path, command: Sequence[str], beginning: str, seconds: float) -> str:
@@ -54,7 +63,13 @@ def _last_line(copy: Path, command: Sequence[str], beginning: str, seconds: floa
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(copy / "tests"), str(copy)))}
     try:
         answer = subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=seconds
+            command,
+            cwd=copy,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired:
         return ""
@@ -66,14 +81,20 @@ def _last_line(copy: Path, command: Sequence[str], beginning: str, seconds: floa
 @click.option("--only", default="", help="Only faults whose name contains this.")
 @click.option("--minutes", default=10.0, show_default=True, help="Time to find one fault.")
 def main(only: str, minutes: float) -> None:
-    """Plant each fault, and say what finds it. Exits with 1 if a fault is not found."""
+    """Plant each fault, and print what finds it. Exit with 1 if one is not found, or if a test fails without a fault."""
+    with copied() as copy:
+        if failing := failing_test(copy, _BASELINE_SECONDS):
+            raise click.ClickException(f"{failing} fails without a fault")
     missed = 0
     for mutation in MUTATIONS:
         if only not in mutation.name:
             continue
-        with planted(mutation) as copy:
+        with copied() as copy:
+            plant(mutation, copy)
             begun = time.monotonic()
-            found = found_by(copy, 60 * minutes)
+            found = failing_test(copy, 60 * minutes)
+            left = begun + 60 * minutes - time.monotonic()
+            found = found or (failing_seed(copy, left) if left > 0 else "")
         missed += not found
         click.echo(f"{time.monotonic() - begun:6.0f} s  {mutation.name}: {found or 'not found'}")
     sys.exit(min(missed, 1))
