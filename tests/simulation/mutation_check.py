@@ -81,7 +81,7 @@ def _last_line(copy: Path, command: Sequence[str], beginning: str, seconds: floa
 @click.option("--only", default="", help="Only faults whose name contains this.")
 @click.option("--minutes", default=10.0, show_default=True, help="Time to find one fault.")
 def main(only: str, minutes: float) -> None:
-    """Plant each fault, and print what finds it. Exit with 1 if one is not found, or if a test fails without a fault."""
+    """Plant each fault, and print what finds it. Exit with 1 if one is not found or a test fails without a fault."""
     with copied() as copy:
         if failing := failing_test(copy, _BASELINE_SECONDS):
             raise click.ClickException(f"{failing} fails without a fault")
