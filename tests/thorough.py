@@ -3,7 +3,7 @@
 | suite | seeds |
 | --- | --- |
 | `make test-fast` | the first `fast` of the fixed seeds |
-| `make test` | `usual` of them: half are the first fixed seeds, half are fresh |
+| `make test` | these, and `fresh` seeds |
 | `make test-long` | all fixed seeds |
 
 `conftest.py` draws where the fresh seeds begin, and pytest prints it. `PHALANX_FRESH_SEED=N` draws the same ones again.
@@ -39,23 +39,24 @@ def _is_fresh(seeds: range) -> bool:
     return seeds.start >= _FIRST_FRESH
 
 
-def chunks(instances: int, size: int, fast: int = 0, usual: int = 0) -> Sequence[Any]:
+def chunks(instances: int, size: int, fast: int = 0, fresh: int = 0) -> Sequence[Any]:
     """Ranges of seeds, of at most `size` each, as parameters of a test.
 
-    `instances`: all fixed seeds. `fast`: the size of the first range, which alone has no marker `thorough`; 0 means
-    `size`. `usual`: the number of seeds in `make test`; 0 means a sixth of `instances`.
+    `instances`: all fixed seeds. `fast`: the size of the first range, which alone has no marker; 0 means `size`.
+    `fresh`: the number of fresh seeds in `make test`; 0 means one for each 48 of `instances`.
     """
-    few, usual = fast or size, usual or instances // 6
-    if LONG:
-        return [_named(range(few)), *_thorough(range(few, instances), size)]
-    fixed = max(few, usual - usual // 2)
-    first = int(os.environ[FRESH_SEED])
-    return [_named(range(few)), *_thorough(range(few, fixed), size), *_thorough(range(first, first + usual // 2), size)]
+    few, fresh = fast or size, fresh or instances // 48
+    drawn = int(os.environ[FRESH_SEED])
+    return [
+        _named(range(few)),
+        *_marked(range(few, instances), size, pytest.mark.long),
+        *([] if LONG else _marked(range(drawn, drawn + fresh), size, pytest.mark.thorough)),
+    ]
 
 
-def _thorough(seeds: range, size: int) -> Iterator[Any]:
+def _marked(seeds: range, size: int, mark: pytest.MarkDecorator) -> Iterator[Any]:
     for place in range(0, len(seeds), size):
-        yield _named(seeds[place : place + size], pytest.mark.thorough)
+        yield _named(seeds[place : place + size], mark)
 
 
 def _named(seeds: range, *marks: pytest.MarkDecorator) -> Any:
@@ -63,13 +64,13 @@ def _named(seeds: range, *marks: pytest.MarkDecorator) -> Any:
 
 
 def parts(count: int) -> Sequence[Any]:
-    """Return the numbers of the parts of one test. All parts but the first are marked `thorough`."""
-    return [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, count))]
+    """Return the numbers of the parts of one test. All parts but the first are marked `long`."""
+    return [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, count))]
 
 
 def mostly(fast: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-    """Return the rows of a table. The rows of `others` take long, so they are marked `thorough`."""
-    return [*fast, *(pytest.param(*_row(each), marks=pytest.mark.thorough) for each in others)]
+    """Return the rows of a table. The rows of `others` are marked `long`."""
+    return [*fast, *(pytest.param(*_row(each), marks=pytest.mark.long) for each in others)]
 
 
 def _row(values: Any) -> tuple[Any, ...]:

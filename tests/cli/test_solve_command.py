@@ -230,7 +230,7 @@ def process(*arguments: str, name: str = "phalanx", seed: str = "0") -> subproce
     )
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_the_same_input_gives_the_same_plan_in_any_process() -> None:
     arguments = ["solve", "-f", str(KOORDINATOR), "-o", "json"]
     reports = [report_of(process(*arguments, seed=seed).stdout) for seed in ("0", "1", "77")]

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 import pytest
-from page_commands import DOCS, ROOT, Shell, like, pages, play
+from page_commands import DOCS, ROOT, Shell, like, pages, play, with_marks
 
 from cli.main import group
 
+USUAL = ("levels", "size-a-gang")
+"""The pages that `make test` plays; `make test-long` plays all of them."""
 WRITTEN_FOLDERS = ("start", "concepts", "coming-from", "how-to")
 """Folders of the pages that show commands to type, and manifests."""
 DEMO = "tests/system/test_scenarios.py"
@@ -61,7 +63,7 @@ A command that can run as it is written belongs in a block of `console`. Tests r
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("page", pages(on_a_cluster=False), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", with_marks(pages(on_a_cluster=False), USUAL))
 def test_the_commands_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
     assert "\n".join(play(page, Shell(tmp_path, {}))) == ""
 

@@ -55,13 +55,20 @@ def test_the_default_is_strictly_valid_and_applied_twice_changes_nothing(cluster
 
 @pytest.mark.parametrize(
     "name",
-    ["high-availability", "webhook-by-url", "admission-policy", "beside-kai", "beside-kueue", "beside-koordinator"],
+    [
+        "high-availability",
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in ("webhook-by-url", "admission-policy", "beside-kai", "beside-kueue", "beside-koordinator")
+        ),
+    ],
 )
 @pytest.mark.usefixtures("definitions")
 def test_every_overlay_is_strictly_valid(cluster: ControlPlane, name: str) -> None:
     server_side(cluster, "--force-conflicts", "--dry-run=server", "-k", str(MANIFESTS / name))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("definitions")
 def test_what_is_asked_of_cert_manager_is_strictly_valid_by_its_own_definitions(cluster: ControlPlane) -> None:
     names = ("certificates", "issuers")

@@ -58,6 +58,7 @@ def test_with_its_own_values_it_renders_the_default_installation() -> None:
             assert each == default[name], name
 
 
+@pytest.mark.long
 def test_with_cert_manager_it_renders_that_overlay() -> None:
     objects, wanted = rendered("certificates=cert-manager", "definitions.keep=false"), overlay("cert-manager")
     assert objects == wanted
@@ -155,6 +156,7 @@ def test_a_wrong_value_is_refused_by_name(setting: str, said: str) -> None:
     assert said in answer.stderr
 
 
+@pytest.mark.long
 def test_a_package_holds_the_files_themselves(tmp_path: Path) -> None:
     packed = check("helm", "package", str(CHART), "--destination", str(tmp_path))
     assert packed.returncode == 0, packed.stderr

@@ -64,7 +64,7 @@ def drawn(seed: int) -> list[Manifest]:
     return [TOPOLOGY, scenes.gang("g", **spec), *nodes, *map(dict, cluster.running), *pods]
 
 
-@pytest.mark.parametrize("seeds", chunks(CHUNKS * CHUNK, CHUNK, fast=150, usual=300))
+@pytest.mark.parametrize("seeds", chunks(CHUNKS * CHUNK, CHUNK, fast=150, fresh=37))
 def test_whoever_has_a_place_is_not_counted_out(seeds: range) -> None:
     seen: Counter[str] = Counter()
     for seed in seeds:

@@ -50,7 +50,7 @@ def test_a_gang_that_counting_shows_never_to_fit_is_infeasible_without_the_solve
     assert decision.refusal is Refusal.NEVER_FITS
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_a_gang_for_which_there_is_no_room_is_refused_by_counting() -> None:
     gang, members = scenes.gang(minMember=6, required="spine"), scenes.members(6)
     (decision,) = scenes.solved(scenes.topology(), scenes.nodes(), gang, members, limits=PATIENT).decisions

@@ -73,7 +73,7 @@ def test_amounts_that_cannot_be_added_up_in_64_bits_are_capped() -> None:
     assert problem(0, -(2**70)).nodes.free.sum() < 0
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_workers_answer_for_more_clusters_than_they_keep_and_after_they_were_replaced() -> None:
     pool = Workers(1)
     try:

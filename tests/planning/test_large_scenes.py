@@ -36,17 +36,9 @@ PATIENCE = (2.0, 20.0)
 """Limits to try in turn, in multiples of the scene's own. A machine under load needs several times the processor time
 of an idle one. A longer limit costs more, because the solver uses its rest to improve the plan.
 """
-AGAIN = {
-    "thousands, mixed",
-    "ten thousand, mixed",
-    "ten thousand, mixed, many nodes",
-    "ten thousand alike",
-    "mixed, three times as many nodes",
-    "slices of mixed requests, three times as many nodes",
-    "budgets that forbid nearly all, three times as many nodes",
-}
-"""Larger variants of other scenes. They take half as long as all other scenes together, so they are marked `long`."""
-USUAL = [pytest.param(each, id=each.name, marks=pytest.mark.long if each.name in AGAIN else []) for each in SCENES]
+USUAL = {"budgets that forbid nearly all", "extras", "slices in slices", "spread", "too many mixed"}
+"""The scenes of `make test`. The others are marked `long`."""
+ALL = [pytest.param(each, id=each.name, marks=() if each.name in USUAL else pytest.mark.long) for each in SCENES]
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +50,7 @@ def _collected_between_answers() -> Iterator[None]:
     gc.enable()
 
 
-@pytest.mark.parametrize("scene", USUAL)
+@pytest.mark.parametrize("scene", ALL)
 def test_every_problem_gets_a_plan_or_a_proven_no(scene: Scene) -> None:
     problem = problem_of(scene)
     for patience in PATIENCE:

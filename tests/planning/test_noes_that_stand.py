@@ -87,7 +87,7 @@ def staying(cluster: Cluster) -> Cluster:
     return Cluster(cluster.nodes, pods, cluster.members)
 
 
-@pytest.mark.parametrize("seeds", chunks(CHUNKS * CHUNK, CHUNK, fast=100, usual=300))
+@pytest.mark.parametrize("seeds", chunks(CHUNKS * CHUNK, CHUNK, fast=100, fresh=37))
 def test_a_no_that_is_said_to_stand_is_still_one(seeds: range) -> None:
     seen: Counter[str] = Counter()
     for seed in seeds:

@@ -11,7 +11,7 @@ from solver.problem import Limits, Member, PodSet, Problem, Shape
 HELD = 512 << 20
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_what_the_parent_holds_is_not_the_peak_of_its_worker() -> None:
     held = np.ones(HELD, dtype=np.uint8)
     node = Node("node-1", (), (1,), (0,))

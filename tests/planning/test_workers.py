@@ -108,7 +108,7 @@ def test_a_worker_that_never_answers_does_not_cost_more_than_the_limit(fault: st
         assert pool.solve(capped(problem(2)), SHORT) == NoPlan(Proof.UNPROVEN)
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_a_worker_that_does_not_even_read_does_not_cost_more_than_the_limit() -> None:
     """The request to the stopped worker is larger than a pipe's buffer."""
     names = tuple(f"node-{number}" for number in range(20_000))
@@ -133,7 +133,7 @@ def is_sound(answer: Answer) -> None:
     assert verify(problem(3), answer) == ()
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_of_gangs_together_and_of_what_is_next_door_nothing_is_known_then() -> None:
     with faulty("killed") as pool:
         assert pool.solve_joint(TWO, PATIENT) is None

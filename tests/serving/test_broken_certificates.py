@@ -207,6 +207,7 @@ def test_a_secret_heals_within_seconds_and_no_admission_fails(
     leader.await_ready()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "spoil",
     [

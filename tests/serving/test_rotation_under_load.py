@@ -24,6 +24,7 @@ HASTY = Schedule(introduction=timedelta(), retirement=timedelta(), renewal=0.0)
 """Something is always due: one step at each look."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rotations", [5, pytest.param(20, marks=pytest.mark.long)])
 def test_rotations_cost_no_admission(
     plane: ControlPlane, replica: Replica, capsys: pytest.CaptureFixture[str], rotations: int

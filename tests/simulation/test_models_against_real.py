@@ -17,7 +17,7 @@ from simulation.models.kubelets import STUCK
 from simulation.objects import GATE
 from simulation.world import CLASSES, MERGE, PODS_PATH, World
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 1}
 _STRATEGIC = "application/strategic-merge-patch+json"

@@ -157,7 +157,7 @@ def test_a_new_goal_decides_as_the_reference_says(toy: Toy, seeds: range) -> Non
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("seeds", chunks(INSTANCES, INSTANCES, fast=12, usual=24))
+@pytest.mark.parametrize("seeds", chunks(INSTANCES, INSTANCES, fast=12, fresh=3))
 def test_what_is_claimed_of_a_new_goal_holds_however_little_time_there_is(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)

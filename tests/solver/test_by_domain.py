@@ -21,7 +21,7 @@ from solver.tree_dp.multi_class import mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
 
 
-@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40, usual=110))
+@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40, fresh=13))
 def test_the_best_of_the_domains_is_the_best_of_all_plans(seeds: range) -> None:
     found = 0
     for seed in seeds:

@@ -19,7 +19,7 @@ from solver.solve import solve
 from solver.tree import ROOT
 
 
-@pytest.mark.parametrize("seeds", chunks(1600, 100, fast=60, usual=190))
+@pytest.mark.parametrize("seeds", chunks(1600, 100, fast=60, fresh=23))
 def test_the_best_plan_over_fewer_nodes_is_the_best_of_all_plans(seeds: range) -> None:
     found = 0
     for seed in seeds:
@@ -38,7 +38,7 @@ def test_the_best_plan_over_fewer_nodes_is_the_best_of_all_plans(seeds: range) -
     assert found or not has_rare_cases(seeds)
 
 
-@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40, usual=110))
+@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40, fresh=13))
 def test_no_best_plan_is_cheaper_than_its_domain(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)

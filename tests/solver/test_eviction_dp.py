@@ -25,7 +25,7 @@ def _paid(problem: Problem) -> object:
     return None if prices is None else solve_eviction_dp(instance, prices)
 
 
-@pytest.mark.parametrize("seeds", chunks(3000, 500, fast=100, usual=360))
+@pytest.mark.parametrize("seeds", chunks(3000, 500, fast=100, fresh=45))
 def test_the_best_plan_by_counting_is_the_best_of_all_plans(seeds: range) -> None:
     found = 0
     for seed in seeds:
@@ -75,7 +75,7 @@ def _gangs_that_go_whole(seed: int) -> Problem:
     )
 
 
-@pytest.mark.parametrize("seeds", chunks(1200, 300, fast=60, usual=120))
+@pytest.mark.parametrize("seeds", chunks(1200, 300, fast=60, fresh=15))
 def test_shares_of_gangs_that_go_whole_add_up_over_several_words(seeds: range) -> None:
     """A share of a high digit that ran over into the next word made a split gang look one too cheap."""
     found = 0

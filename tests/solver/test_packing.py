@@ -32,7 +32,7 @@ def placed(nodes: Nodes) -> int:
     return sum(node is not None for row in nodes for node in row)
 
 
-@pytest.mark.parametrize("seeds", chunks(600, 100, usual=120))
+@pytest.mark.parametrize("seeds", chunks(600, 100, fresh=15))
 def test_what_is_filled_at_once_holds_as_many_as_can_be(seeds: range) -> None:
     found = 0
     for seed in seeds:
@@ -49,7 +49,7 @@ def test_what_is_filled_at_once_holds_as_many_as_can_be(seeds: range) -> None:
     assert found or not has_rare_cases(seeds)
 
 
-@pytest.mark.parametrize("seeds", chunks(660, 100, fast=60, usual=90))
+@pytest.mark.parametrize("seeds", chunks(660, 100, fast=60, fresh=11))
 def test_without_spare_nodes_there_is_room_for_as_many(seeds: range) -> None:
     thinner = 0
     for seed in seeds:

@@ -12,7 +12,7 @@ from solver.instance import instance_of
 from solver.problem import Limits
 
 
-@pytest.mark.parametrize("seeds", chunks(1200, 100, fast=60, usual=150))
+@pytest.mark.parametrize("seeds", chunks(1200, 100, fast=60, fresh=18))
 def test_the_best_plan_is_among_the_most_compact_ones(seeds: range) -> None:
     narrowed = 0
     for seed in seeds:

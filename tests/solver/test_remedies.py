@@ -232,7 +232,7 @@ def test_a_victim_that_frees_nothing_useful_does_not_count() -> None:
     assert refused(problem).nearest[0].fits == 1
 
 
-@pytest.mark.parametrize("seeds", chunks(300, 100, fast=20, usual=40))
+@pytest.mark.parametrize("seeds", chunks(300, 100, fast=20, fresh=5))
 def test_every_change_that_is_told_helps_and_no_domain_holds_enough(seeds: range) -> None:
     told = 0
     for seed in seeds:

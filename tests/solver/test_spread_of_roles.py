@@ -90,7 +90,7 @@ def roles_in_three_levels(draw: Random) -> Problem:
     return Problem(levels, resources, nodes_of(nodes), shapes, sets, sum(sizes), spreads=tuple(rules))
 
 
-@pytest.mark.parametrize("seeds", chunks(600, 100, fast=60, usual=100))
+@pytest.mark.parametrize("seeds", chunks(600, 100, fast=60, fresh=12))
 def test_plans_of_few_members_are_those_of_brute_force(seeds: range) -> None:
     counted = 0
     for seed in seeds:
@@ -108,7 +108,7 @@ def test_plans_of_few_members_are_those_of_brute_force(seeds: range) -> None:
     assert counted > len(seeds) * 3 // 4 or not has_rare_cases(seeds)
 
 
-@pytest.mark.parametrize("seeds", chunks(200, 50, fast=20, usual=40))
+@pytest.mark.parametrize("seeds", chunks(200, 50, fast=20, fresh=5))
 def test_plans_by_counting_are_those_of_the_model(seeds: range) -> None:
     """Counting and the CP-SAT model give equal nodes, by name, equal goals and equal proofs."""
     for seed in seeds:

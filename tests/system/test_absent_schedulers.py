@@ -332,6 +332,7 @@ def test_pods_of_no_gang_are_told_that_their_scheduler_is_not_there(soon: Phalan
     assert "Scheduler runai-scheduler: does not run here, and 1 pod of no gang waits for it: default/notebook" in told
 
 
+@pytest.mark.long
 def test_they_are_handed_over_by_choice_and_can_be_applied_again(soon: Phalanx) -> None:
     register_for_absent_schedulers(soon)
     files = [FILES / f"{name}.yaml" for name in ("kai-quickstart-pod", "runai-notebook", "lone-koord-pod")]

@@ -162,6 +162,7 @@ def in_automatic_namespace() -> Iterator[Object]:
         yield each
 
 
+@pytest.mark.long
 def test_policies_do_what_the_webhook_does(phalanx: Phalanx) -> None:
     labels = {keys.AUTOMATIC: "true"}
     phalanx.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "automatic", "labels": labels}})

@@ -59,6 +59,7 @@ def replica_set(name: str, pods: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.long
 def test_kubectl_says_at_each_pod_what_becomes_of_its_gang(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     *first, last = [pod(name, "told") for name in numbered("told", 4)]

@@ -51,6 +51,7 @@ def have_workers(phalanx: Phalanx, number: int) -> None:
     phalanx.cluster.kubectl("patch", "pytorchjob", "w", "--type=json", "-p", patch)
 
 
+@pytest.mark.long
 def test_an_elastic_job_starts_with_fewer_and_takes_up_more_beside_them(racks: Phalanx) -> None:
     """Two workers are enough to start. The third waits for capacity in the rack of the others, though r2 has some."""
     for number in (3, 4, 5):

@@ -35,6 +35,7 @@ def test_a_gang_that_waits_for_members_says_so_once(phalanx: Phalanx) -> None:
     assert len(notes) == 1, notes
 
 
+@pytest.mark.long
 def test_the_end_of_a_namespace_is_not_fought(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     name = f"ending-{uuid.uuid4().hex[:8]}"

@@ -3,13 +3,16 @@
 from pathlib import Path
 
 import pytest
-from page_commands import Shell, pages, play
+from page_commands import Shell, pages, play, with_marks
 from system import Phalanx
 
 from controlplane.programs.binaries import find_binaries
 from controlplane.running.stages import GOES_ON
 
 pytestmark = pytest.mark.controlplane
+
+USUAL = ("ack", "kai", "koordinator", "kueue", "runai")
+"""The guides that `make test` plays, one of each system; `make test-long` plays all of them."""
 
 _POLICIES = "admissionregistration.k8s.io/v1"
 _NAME = "jobs-go-on"
@@ -47,7 +50,7 @@ _GOING_ON = [
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", pages(on_a_cluster=True), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", with_marks(pages(on_a_cluster=True), USUAL))
 def test_a_guide_goes_as_it_is_written(phalanx: Phalanx, page: Path, tmp_path: Path) -> None:
     phalanx.cluster.apply(_GOING_ON)
     kubectl = Path(find_binaries()["kubectl"])

@@ -79,6 +79,7 @@ def test_example_1_lands_in_the_spine_that_fits_exactly_in_index_order(phalanx: 
     assert phalanx.await_phase("topology-demo-job", "Placed")["proof"] == "Optimal"
 
 
+@pytest.mark.long
 def test_example_2_evicts_one_pod_and_holds_the_room_while_it_terminates(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.apply_files(GUIDE / "priorityclasses.yaml", GUIDE / "low-priority-pods.yaml")

@@ -172,6 +172,7 @@ def test_the_room_of_pods_that_do_not_exist_yet_is_held_until_they_come(racks: P
     racks.await_phase("w", "Placed")
 
 
+@pytest.mark.long
 def test_a_pod_of_higher_priority_takes_the_room_and_it_is_held_elsewhere(racks: Phalanx) -> None:
     racks.submit(priority_class("high", 1000), stateful_set("w"))
     planned = await_held(racks)

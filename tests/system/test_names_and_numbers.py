@@ -45,6 +45,7 @@ FULL_NAMES = (
 )
 
 
+@pytest.mark.long
 def test_full_names_answer_for_one_kind_and_the_category_for_ours(phalanx: Phalanx) -> None:
     kubectl = phalanx.cluster.kubectl
     levels = {"levels": [{"name": "rack", "nodeLabel": "example.com/rack"}]}

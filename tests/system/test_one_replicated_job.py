@@ -61,6 +61,7 @@ def nodes(phalanx: Phalanx) -> dict[str, str]:
     return {name: node for name, each in of_job_set(phalanx).items() if (node := each["spec"].get("nodeName"))}
 
 
+@pytest.mark.long
 def test_its_pods_start_together_in_a_rack_and_the_driver_does_not_wait(racks: Phalanx) -> None:
     with racks.record() as recorder:
         racks.submit(gang(4), job_set(4))

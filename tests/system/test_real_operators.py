@@ -93,7 +93,12 @@ IN_ORDER = [each for each in CASES if each.in_order]
 in_order = pytest.mark.parametrize("operated", IN_ORDER, indirect=True, ids=[each.kind for each in IN_ORDER])
 
 
-@pytest.fixture(scope="module", params=CASES, ids=[each.kind for each in CASES])
+USUAL = ("LeaderWorkerSet", "JobSet", "PyTorchJob")
+"""The kinds that `make test` shows; `make test-long` shows all of them."""
+ALL = [pytest.param(each, id=each.kind, marks=() if each.kind in USUAL else pytest.mark.long) for each in CASES]
+
+
+@pytest.fixture(scope="module", params=ALL)
 def operated(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[tuple[Case, Running]]:
     """A kind with its operator running."""
     with running(control_plane, request.param.operator) as operator:

@@ -194,6 +194,7 @@ def place(phalanx: Phalanx, gang: str) -> str:
     return line
 
 
+@pytest.mark.long
 def test_what_happens_is_told_while_it_does_and_a_shell_completes_names(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("llm", 2))

@@ -147,6 +147,7 @@ def test_a_queue_for_its_job_set_is_none_but_that_on_itself(racks: Phalanx) -> N
     racks.await_refusal('is "other", but the TrainJob itself says "q"; remove one of the two', wanted)
 
 
+@pytest.mark.long
 def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phalanx) -> None:
     """Both steps are one gang: the initializer's pod runs beside a node's pod, in the same rack."""
     racks.submit(with_initializer())

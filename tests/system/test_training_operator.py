@@ -64,6 +64,7 @@ def nodes(phalanx: Phalanx) -> list[str]:
     return [node for *_, node in sorted((labels.get(ROLE, ""), labels.get(INDEX, ""), node) for labels, node in of)]
 
 
+@pytest.mark.long
 @dialects
 @pytest.mark.parametrize(
     "kind", [pytest.param(each, marks=() if each in SHORT else pytest.mark.long) for each in KINDS]

@@ -76,7 +76,7 @@ def test_a_gang_that_waits_is_told_with_its_place_in_line(waiting: StillPicture)
         "position": 2,
         "waiting": 2,
         "before": ["default/older"],
-        "told": "2 of 2, after default/older",
+        "told": "2 of 2 for capacity, after default/older",
     }
     assert [each["pod"] for each in story["members"]] == [f"llm-{at}" for at in range(4)]
     assert story["presence"] == "4 of 4 exist, 0 bound"

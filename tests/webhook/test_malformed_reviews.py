@@ -75,7 +75,7 @@ def test_a_part_of_a_wrong_shape_is_the_objects_fault(client: FlaskClient, path:
     assert "Traceback" not in answer.text
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/mutate", "/validate", "/mutate/described"])
 def test_a_part_of_a_wrong_shape_is_the_objects_fault_for_every_kind(client: FlaskClient, path: str) -> None:
     kinds = list(one_of_each_kind())

@@ -197,7 +197,7 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     kept(tmp_path, "waiting", "gangs", "apart", "dark", "phone")
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_the_picture_of_fifteen_thousand_nodes_is_there_at_once_and_zooms_smoothly(tmp_path: Path) -> None:
     nodes = [node(f"node-{at}", spine=f"s{at // 256}", rack=f"r{at // 16}") for at in range(MANY)]
     pods = [pod(f"other-{at}-{each}", nodeName=f"node-{at}") for at in range(0, MANY, 3) for each in range(2)]

@@ -33,7 +33,7 @@ TEXTS: dict[str, Callable[[int], bytes]] = {
 }
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_reading_costs_in_proportion_to_the_length(text: Callable[[int], bytes]) -> None:
     """With quadratic cost, eight times the text would take 64 times as long in every try."""
@@ -73,7 +73,7 @@ def test_no_depth_of_nesting_ends_the_process(opened: str) -> None:
     assert f"nests deeper than {DEEPEST} levels" in str(mistake) or "recursion" in str(mistake)
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body",
     [b"- {a: b, c: [d]}\n" * (LARGEST_BODY // 18), b"{}" * (LARGEST_BODY // 2), b"? " * (LARGEST_BODY // 2)],

@@ -93,7 +93,7 @@ def test_free_capacity_is_what_is_left_after_the_plan() -> None:
         assert nodes[name]["free"]["pods"] == before.allocatable["pods"] - len(before.tenants) - count
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_a_picture_of_fifteen_thousand_nodes_is_drawn_and_zoomed(tmp_path: Path) -> None:
     documents, mistakes = parse(cluster(LARGE), "here")
     assert not mistakes
