@@ -79,7 +79,7 @@ def pytest_configure() -> None:
     # xdist's processes inherit it, and collect the same tests.
     os.environ.setdefault(FRESH_SEED, str(drawn_seed()))
     # An example may take long on a busy machine; pytest-timeout ends what hangs.
-    settings.register_profile("no deadline", deadline=None)
+    settings.register_profile("no deadline", deadline=None, max_examples=50)
     settings.load_profile("no deadline")
 
 

@@ -123,8 +123,10 @@ doctor.doctor([], standalone_mode=False)
 
 @pytest.mark.parametrize(
     ("script", "in_colour"),
-    [(LISTS, "\x1b[32mPlaced\x1b[0m"), (CHECKS, "\x1b[33mwarning \x1b[0m Kubernetes: is old\n")],
-    ids=("gangs", "doctor"),
+    [
+        pytest.param(LISTS, "\x1b[32mPlaced\x1b[0m", id="gangs"),
+        pytest.param(CHECKS, "\x1b[33mwarning \x1b[0m Kubernetes: is old\n", id="doctor", marks=pytest.mark.long),
+    ],
 )
 def test_colours_are_for_a_terminal_that_wants_them(script: str, in_colour: str) -> None:
     """Doctor's were there where NO_COLOR was set."""

@@ -190,4 +190,4 @@ class TestReleases(Releases.TestCase):
 class TestManyReleases(Releases.TestCase):
     """The state machine of `Releases`, with more examples."""
 
-    settings = settings(_FEW, max_examples=150)
+    settings = settings(_FEW, max_examples=50)

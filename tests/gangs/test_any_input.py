@@ -61,7 +61,7 @@ SPECS = {
 
 
 @pytest.mark.parametrize(("api_version", "kind"), mostly([*SPECS][:2], [*SPECS][2:]))
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_any_spec_is_read_or_refused(api_version: str, kind: str, data: st.DataObject) -> None:
     spec = data.draw(SPECS[api_version, kind])
@@ -89,7 +89,7 @@ ENTRIES = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     text=st.text(max_size=20)
     | objects_with("gatherStrategy").map(json.dumps)
@@ -160,7 +160,7 @@ STANDING = sources(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=66)
 @given(pods=PODS, data=st.data())
 def test_the_order_in_which_things_are_seen_changes_nothing(pods: list[Pod], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(pods))

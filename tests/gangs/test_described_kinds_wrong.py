@@ -253,7 +253,7 @@ def test_a_status_may_be_anything(status: Any) -> None:
     as_whole({**training_run().manifest(gang="true"), "status": status}, described())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(spec=ANYTHING, status=ANYTHING)
 def test_of_an_object_of_any_shape_is_kept_what_is_read(spec: Any, status: Any) -> None:
     as_whole({**training_run().manifest(gang="true"), "spec": spec, "status": status}, described())

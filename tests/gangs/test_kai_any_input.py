@@ -32,7 +32,7 @@ ANYTHING = st.recursive(
 )
 
 
-@hypothesis_settings(max_examples=300)
+@hypothesis_settings(max_examples=100)
 @given(spec=ANYTHING, version=st.sampled_from(["v2", "v2alpha2"]))
 def test_any_spec_of_a_group_is_read_or_refused(spec: Any, version: str) -> None:
     metadata = {"name": "g", "namespace": "default"}
@@ -42,7 +42,7 @@ def test_any_spec_of_a_group_is_read_or_refused(spec: Any, version: str) -> None
     assert bool(faults) != bool(read_all(standing.having(group)).gangs)
 
 
-@hypothesis_settings(max_examples=300)
+@hypothesis_settings(max_examples=100)
 @given(value=ANYTHING)
 def test_any_text_of_the_configmap_is_read_or_refused(value: Any) -> None:
     (manifest,) = documents(settings(json.dumps({"topologyAwareScheduling": value})))
@@ -61,7 +61,7 @@ def test_text_that_no_reader_takes_is_refused_or_empty(text: str) -> None:
     assert {each.object.name for each in faults} <= {"kai-scheduler-config"}
 
 
-@hypothesis_settings(max_examples=150)
+@hypothesis_settings(max_examples=50)
 @given(
     pods=st.lists(
         st.builds(

@@ -28,7 +28,7 @@ def solved_from(instance: Instance, start: Plan | None) -> tuple[Solved | Found,
 
 def test_the_answer_is_the_same_and_no_first_solution_is_looked_for() -> None:
     spared = evicting = 0
-    for seed in range(400):
+    for seed in range(150):
         problem = random_problem(seed)
         plan = next(greedy_plans(problem), None)
         if plan is None:
@@ -38,13 +38,13 @@ def test_the_answer_is_the_same_and_no_first_solution_is_looked_for() -> None:
         assert found == expected, f"seed {seed}"
         spared += not looks
         evicting += bool(plan.victims) and not looks
-    assert spared > 100
-    assert evicting > 20
+    assert spared > 35
+    assert evicting > 6
 
 
 def test_a_plan_with_evictions_is_no_start_where_nobody_goes() -> None:
     tried = 0
-    for seed in range(400):
+    for seed in range(150):
         problem = random_problem(seed)
         plan = next(greedy_plans(problem), None)
         if plan is None or not plan.victims:
@@ -52,4 +52,4 @@ def test_a_plan_with_evictions_is_no_start_where_nobody_goes() -> None:
         instance = instance_of(problem, evicting=False)
         assert solved_from(instance, plan) == solved_from(instance, None), f"seed {seed}"
         tried += 1
-    assert tried > 20
+    assert tried > 6

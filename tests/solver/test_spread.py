@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from brute_force import best
 from drawings import Drawing, placed, pods, refused, rows
+from thorough import mostly
 
 from solver.instance import instance_of
 from solver.nodes import Node, nodes_of
@@ -119,7 +120,7 @@ def by_counting(problem: Problem) -> int:
     return len(ways_to_count(instance_of(problem, evicting=False)) or ())
 
 
-@pytest.mark.parametrize("seeds", [range(start, start + 100) for start in range(0, 600, 100)])
+@pytest.mark.parametrize("seeds", mostly([range(100)], [range(start, start + 100) for start in range(100, 600, 100)]))
 def test_plans_of_alike_members_are_those_of_brute_force(seeds: range) -> None:
     counted = 0
     for seed in seeds:
@@ -134,7 +135,7 @@ def test_plans_of_alike_members_are_those_of_brute_force(seeds: range) -> None:
     assert counted > 60
 
 
-@pytest.mark.parametrize("seeds", [range(start, start + 100) for start in range(0, 200, 100)])
+@pytest.mark.parametrize("seeds", mostly([range(100)], [range(100, 200)]))
 def test_plans_by_counting_are_those_of_the_model(seeds: range) -> None:
     """Counting and the CP-SAT model give equal nodes, goals and proofs for any final count of the emptiest group."""
     in_several_ways = 0

@@ -125,7 +125,7 @@ def test_plans_by_counting_are_those_of_the_model(seeds: range) -> None:
             assert (counted, modelled.proof) == (Found.INFEASIBLE, Proof.INFEASIBLE), f"seed {seed}"
 
 
-@pytest.mark.parametrize("states", [100_000, 20])
+@pytest.mark.parametrize("states", [100_000, pytest.param(20, marks=pytest.mark.long)])
 def test_goals_that_a_cost_has_no_place_for_are_compared_all_the_same(
     states: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,7 +136,7 @@ SPECS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(labels=st.none() | LABELS, spec=SPECS)
 def test_admitting_the_admitted_pod_again_changes_nothing(labels: Any, spec: Any) -> None:
     decision = created(pod(labels=labels, **spec), EMPTY)
