@@ -20,6 +20,7 @@ from cluster.caches.manifest_sinks import Manifests, ManifestsOfKind
 from cluster.caches.reflector import Reflector, Sink
 from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming
 from cluster.caches.sinks import Grouping, Nodes, Pods, Table, ungrouped
+from cluster.caches.trouble import Trouble
 from cluster.capturing import Capture, Protected, unprotected
 from cluster.classes import DEVICE_CLASSES, DeviceClass, RuntimeClass
 from cluster.snapshot import Snapshot
@@ -198,8 +199,8 @@ class ClusterCache:
         self._complete = not waiting
         return tuple(waiting)
 
-    def troubles(self) -> Mapping[tuple[str, str], str]:
-        """Return for user-defined kinds, by group and kind, why their objects are missing; "" if none is."""
+    def troubles(self) -> Mapping[tuple[str, str], Trouble | None]:
+        """Return for user-defined kinds, by group and kind, why objects are missing (`FurtherKinds.troubles`)."""
         return {at: trouble for further in self._further for at, trouble in further.troubles().items()}
 
     def listed(self, plural: str) -> bool:

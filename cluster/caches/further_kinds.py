@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from cluster.caches.manifest_sinks import AsRead, Keeps, ManifestsOfKind
 from cluster.caches.reflector import Reflector, Sink
+from cluster.caches.trouble import Trouble, TroubleReason
 
 Object = dict[str, Any]
 
@@ -129,14 +130,15 @@ class FurtherKinds:
         with self._lock:
             return [each.reflector for each in self._watched.values()]
 
-    def troubles(self) -> Mapping[tuple[str, str], str]:
-        """Return by group and kind why its objects are missing, or which objects are missing ("except ..."); "" if none
-        is. A kind whose watch has no result yet is left out.
+    def troubles(self) -> Mapping[tuple[str, str], Trouble | None]:
+        """Return by group and kind why objects of the kind are missing; None if no object is missing.
+
+        A kind whose watch has no result yet has no entry.
         """
         with self._lock:
             watched = {at: (each.reflector, each.sink) for at, each in self._watched.items()}
         return {
-            at: reflector.trouble or sink.left_out
+            at: reflector.trouble or _trouble_of(sink)
             for at, (reflector, sink) in watched.items()
             if reflector.trouble or reflector.synced
         }
@@ -180,6 +182,10 @@ class FurtherKinds:
         gone.reflector.stop()
         gone.door.close()
         gone.sink.replace([], "")
+
+
+def _trouble_of(sink: ManifestsOfKind) -> Trouble | None:
+    return Trouble(TroubleReason.SOME_LEFT_OUT, sink.left_out) if sink.left_out else None
 
 
 def _names(thing: Object, at: tuple[str, str]) -> bool:

@@ -20,6 +20,7 @@ from kubernetes.client.exceptions import ApiException
 from cluster.api.transport import UNREACHABLE, Transport, lines_of, message_of
 from cluster.caches.bursts import Burst
 from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming, Rest
+from cluster.caches.trouble import Trouble, TroubleReason
 from cluster.caches.wire_types import Page, ServedResources, Versioned, WatchEvent
 from timing.backoff import Backoff
 from timing.clock import SYSTEM_CLOCK, Clock
@@ -49,6 +50,10 @@ _STORE_IS_MADE = "(re)initializing"
 
 class _UnfitError(Exception):
     """The API server serves objects of another kind at the path, or cluster-scoped ones."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.text)
+        self.trouble = trouble
 
 
 class _StoppedError(Exception):
@@ -101,8 +106,8 @@ class Reflector(Generic[T]):
         self._optional = optional
         self._of_kind = of_kind
         self._began = clock.monotonic()
-        self.trouble = ""
-        """The reason why the copy is not updated at present; "" if it is."""
+        self.trouble: Trouble | None = None
+        """The reason why the copy is not updated at present; None if it is."""
         self.tried = threading.Event()
         """Set when the API server has answered a list, even with a denial, or has failed to answer for a long time."""
         self._timing = timing
@@ -194,7 +199,7 @@ class Reflector(Generic[T]):
         except _StaleError as reason:
             rest = self._start_over(str(reason))
         except _UnfitError as reason:
-            rest = self._empty(str(reason))
+            rest = self._empty(reason.trouble)
         except ApiException as error:
             rest = self._refused(error)
         except (*UNREACHABLE, msgspec.MsgspecError) as error:
@@ -222,7 +227,7 @@ class Reflector(Generic[T]):
         self._version = page.metadata.resource_version
         self._heard_of_it()
         self._synced.set()  # before `on_change`, whose callee reads both
-        self._settled("")
+        self._settled(None)
         return 0.0
 
     def _check_kind(self) -> None:
@@ -237,9 +242,9 @@ class Reflector(Generic[T]):
         if found is None:
             raise ApiException(status=HTTPStatus.NOT_FOUND)
         if found.kind != self._of_kind:
-            raise _UnfitError(f"are of kind {found.kind}")
+            raise _UnfitError(Trouble(TroubleReason.WRONG_KIND, f"are of kind {found.kind}"))
         if not found.namespaced:
-            raise _UnfitError("are in no namespace")
+            raise _UnfitError(Trouble(TroubleReason.NOT_NAMESPACED, "are in no namespace"))
 
     def _get_page(self, query: dict[str, Any]) -> Page[T]:
         if self._stopping.is_set():
@@ -332,7 +337,8 @@ class Reflector(Generic[T]):
         longest, again = self._timing.last_retry, self._clock.monotonic() < self._faulty_until
         backoff = Backoff(self._timing.first_retry, longest)
         self._fault_retry = backoff.after(self._fault_retry if again else 0.0)
-        self._settled(f"failed in Phalanx itself ({type(error).__name__}); its log says where")
+        text = f"failed in Phalanx itself ({type(error).__name__}); its log says where"
+        self._settled(Trouble(TroubleReason.UNREADABLE, text))
         self.relists += 1
         self._version = None
         pause = self._fault_retry * random.uniform(0.8, 1.2)  # noqa: S311 - spreads the load
@@ -349,7 +355,9 @@ class Reflector(Generic[T]):
         elif _STORE_IS_MADE in message_of(error):
             self._doubt = self._timing.doubt
         answered = error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
-        return self._failed(message_of(error), answered=answered and error.status != HTTPStatus.TOO_MANY_REQUESTS)
+        reason = TroubleReason.FORBIDDEN if error.status == HTTPStatus.FORBIDDEN else TroubleReason.UNREADABLE
+        answered = answered and error.status != HTTPStatus.TOO_MANY_REQUESTS
+        return self._failed(message_of(error), reason, answered=answered)
 
     def _not_there(self) -> Rest:
         """Handle a path that is not served: try the next path. After the last path, the resource counts as missing."""
@@ -360,9 +368,9 @@ class Reflector(Generic[T]):
             return Rest()
         if not self._optional:
             return self._failed("not served", answered=True)
-        return self._empty("is not served by this API server")
+        return self._empty(Trouble(TroubleReason.NOT_SERVED, "is not served by this API server"))
 
-    def _empty(self, trouble: str) -> Rest:
+    def _empty(self, trouble: Trouble) -> Rest:
         """Treat the resource as missing, so empty and synced. The pauses between retries grow."""
         self._version = None
         self._sink.replace([], "")
@@ -373,7 +381,9 @@ class Reflector(Generic[T]):
         self._missing = Backoff(self._timing.missing, self._timing.last_missing).after(self._missing)
         return Rest(self._missing, until_woken=True)
 
-    def _failed(self, message: str, *, answered: bool = False) -> Rest:
+    def _failed(
+        self, message: str, reason: TroubleReason = TroubleReason.UNREADABLE, *, answered: bool = False
+    ) -> Rest:
         """Return the pause after a failed request. `answered`: the failure is an answer that a retry will not change
         soon, so `tried` is set.
         """
@@ -383,10 +393,10 @@ class Reflector(Generic[T]):
         self._retry = Backoff(self._timing.first_retry, longest).after(self._retry)
         log.warning("%s: %s; again in about %.0f s", self.name, message, self._retry)
         waited = self._clock.monotonic() - self._began
-        self._settled(message, answered=answered or waited > self._timing.overloaded)
+        self._settled(Trouble(reason, message), answered=answered or waited > self._timing.overloaded)
         return Rest(self._retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load
 
-    def _settled(self, trouble: str, *, answered: bool = True) -> None:
+    def _settled(self, trouble: Trouble | None, *, answered: bool = True) -> None:
         changed = trouble != self.trouble or (answered and not self.tried.is_set())
         self.trouble = trouble
         if answered:

@@ -1,21 +1,22 @@
 """Reports on WorkloadKinds whether workloads of their kind that ask for a gang get one, and if not, why."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster.caches.cache import ClusterCache
+from cluster.caches.trouble import Trouble, TroubleReason
 from controller.cluster_view import ClusterView
 from controller.writes.writer import Writer
 from gangs.findings import Findings
 from gangs.model import Fault, Manifest
 from gangs.sources import Sources
-from gangs.workload_kinds import LEFT_OUT, READY, check
+from gangs.workload_kinds import READY, check
 from gangs.workloads.taught_kinds import AGGREGATED, KIND, PLURAL
 from kube.keys import API_VERSION, GROUP
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
-_Trouble = Callable[[tuple[str, str]], str | None]
-"""By group and kind: why its objects, or which of them, are not read; "" if all are read, None if not known yet."""
+_Troubles = Mapping[tuple[str, str], Trouble | None]
+"""Why objects are missing, by group and kind; None: no object is missing. A kind without an entry is not read yet."""
 
 
 class DescribedKinds:
@@ -33,7 +34,7 @@ class DescribedKinds:
         sources, left = picture.sources, 0
         troubles = self._cache.troubles()
         for manifest in sources.of_kind(GROUP, KIND):
-            wanted = condition(manifest, sources, troubles.get)
+            wanted = condition(manifest, sources, troubles)
             if wanted is not None and wanted != _shown(manifest, wanted):
                 left += not self._write(manifest, wanted)
         self.unfinished = left > 0
@@ -47,7 +48,7 @@ class DescribedKinds:
         return self._writer.merge(path, patch, manifest).done
 
 
-def condition(manifest: Manifest, sources: Sources, trouble: _Trouble) -> dict[str, Any] | None:
+def condition(manifest: Manifest, sources: Sources, troubles: _Troubles) -> dict[str, Any] | None:
     """Return the wanted condition of a WorkloadKind; None before the state of its objects is known."""
     findings = Findings()
     check(manifest, sources, findings)
@@ -55,29 +56,37 @@ def condition(manifest: Manifest, sources: Sources, trouble: _Trouble) -> dict[s
     if findings.faults:
         return {**_condition("False", "Invalid", _text(findings.faults)), **generation}
     spec = manifest["spec"]
-    found = trouble((spec["group"], spec["kind"]))
-    if found is None:
+    at = spec["group"], spec["kind"]
+    if at not in troubles:
         return None
-    return {**_condition(*_of_trouble(found, spec)), **generation}
+    return {**_of_trouble(troubles[at], spec), **generation}
 
 
-def _of_trouble(found: str, spec: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return status, reason and message of the condition for this trouble; "" is no trouble."""
+def _of_trouble(trouble: Trouble | None, spec: Mapping[str, Any]) -> dict[str, Any]:
     what = f"{spec['resource']}.{spec['group']}"
-    if not found or found.startswith("except "):
-        others = f", {found}: report that with the log of Phalanx" if found else ""
-        return "True", LEFT_OUT if found else "Watched", f"{what} that ask for it are gangs{others}"
-    if "forbidden" in found:
-        remedy = f'create a ClusterRole with the label {AGGREGATED}: "true" and the verbs list and watch on {what}'
-        return "False", "Forbidden", f"Phalanx may not read {what}: {remedy}"
-    if "is not served" in found:
-        return "False", "NotServed", f"{what} {found}: install its definition, or correct group, resource and versions"
-    if found.startswith("are of kind "):
-        return "False", "WrongKind", f"{what} {found}, not {spec['kind']}: correct spec.kind"
-    if found.startswith("are in no namespace"):
-        remedy = "label the pod templates of such workloads with a Gang's name"
-        return "False", "NotNamespaced", f"{what} {found}, and a gang has to be in one: {remedy}"
-    return "False", "Unreadable", f"{what} cannot be read: {found}"
+    if trouble is None:
+        return _condition("True", "Watched", f"{what} that ask for it are gangs")
+    status = "True" if trouble.reason is TroubleReason.SOME_LEFT_OUT else "False"
+    return _condition(status, trouble.reason.value, _message(trouble, what, spec["kind"]))
+
+
+def _message(trouble: Trouble, what: str, kind: str) -> str:
+    """Return the message of the condition. `what`: `resource.group` of the user-defined kind."""
+    match trouble.reason:
+        case TroubleReason.SOME_LEFT_OUT:
+            return f"{what} that ask for it are gangs, {trouble.text}: report that with the log of Phalanx"
+        case TroubleReason.FORBIDDEN:
+            remedy = f'create a ClusterRole with the label {AGGREGATED}: "true" and the verbs list and watch on {what}'
+            return f"Phalanx may not read {what}: {remedy}"
+        case TroubleReason.NOT_SERVED:
+            return f"{what} {trouble.text}: install its definition, or correct group, resource and versions"
+        case TroubleReason.WRONG_KIND:
+            return f"{what} {trouble.text}, not {kind}: correct spec.kind"
+        case TroubleReason.NOT_NAMESPACED:
+            remedy = "label the pod templates of such workloads with a Gang's name"
+            return f"{what} {trouble.text}, and a gang has to be in one: {remedy}"
+        case TroubleReason.UNREADABLE:
+            return f"{what} cannot be read: {trouble.text}"
 
 
 def _condition(status: str, reason: str, message: str) -> dict[str, Any]:

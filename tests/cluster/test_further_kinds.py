@@ -19,6 +19,7 @@ from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.manifest_sinks import AsRead, Manifests, ManifestsOfKind
 from cluster.caches.reflector import Reflector, Sink
 from cluster.caches.reflector_timing import ReflectorTiming
+from cluster.caches.trouble import Trouble, TroubleReason
 
 QUICK = ReflectorTiming(missing=0.02, first_retry=0.02, last_retry=0.05, unsynced_retry=0.05, overloaded=1.0)
 Object = dict[str, Any]
@@ -73,9 +74,14 @@ class Scene:
         """Of the objects that are kept."""
         return {name for *_, name in self._kept.all()}
 
-    def trouble(self) -> str | None:
+    def trouble(self) -> Trouble | None:
         """Of the kind."""
         return self.further.troubles().get(AT)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the watch of the kind has a result."""
+        return AT in self.further.troubles()
 
     def end(self) -> None:
         """No watch is left."""
@@ -117,17 +123,21 @@ def test_a_watch_that_was_stopped_writes_nothing_where_its_successor_does() -> N
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [(served("Other"), "are of kind Other"), (served(namespaced=False), "are in no namespace")],
+    [
+        (served("Other"), Trouble(TroubleReason.WRONG_KIND, "are of kind Other")),
+        (served(namespaced=False), Trouble(TroubleReason.NOT_NAMESPACED, "are in no namespace")),
+    ],
     ids=["another kind", "cluster-scoped"],
 )
-def test_what_is_not_what_was_named_is_not_read_until_it_is(answer: Answer, said: str) -> None:
+def test_what_is_not_what_was_named_is_not_read_until_it_is(answer: Answer, said: Trouble) -> None:
     with scripted([answer] * 3 + [served(), listed("a")]) as api:
         scene = Scene(api)
         scene.further.put(naming())
         wait_for(lambda: scene.trouble() == said)
         assert scene.names == set()
         wait_for(lambda: scene.names == {"a"})
-        assert scene.trouble() == ""
+        assert scene.is_known
+        assert scene.trouble() is None
         scene.end()
 
 
@@ -135,7 +145,7 @@ def test_a_resource_that_its_group_does_not_have_is_not_served() -> None:
     with scripted([Answer((b'{"resources": []}',))] * 1000) as api:
         scene = Scene(api)
         scene.further.put(naming())
-        wait_for(lambda: scene.trouble() == "is not served by this API server")
+        wait_for(lambda: scene.trouble() == Trouble(TroubleReason.NOT_SERVED, "is not served by this API server"))
         scene.end()
 
 
@@ -149,7 +159,8 @@ def test_an_object_that_we_fail_to_read_is_told_of_its_kind_and_hides_no_other()
         scene = Scene(api, as_read)
         scene.further.put(naming())
         wait_for(lambda: scene.names == {"b"})
-        wait_for(lambda: scene.trouble() == "except default/a, which Phalanx fails to read (AttributeError)")
+        text = "except default/a, which Phalanx fails to read (AttributeError)"
+        wait_for(lambda: scene.trouble() == Trouble(TroubleReason.SOME_LEFT_OUT, text))
         scene.end()
 
 
@@ -157,14 +168,15 @@ def test_an_object_that_we_fail_to_read_is_told_of_its_kind_and_hides_no_other()
 def test_a_server_that_is_overloaded_has_not_been_asked_yet(status: int) -> None:
     with scripted([failed(status)] * 3 + [served(), listed("a")]) as api:
         scene = Scene(api)
-        assert scene.trouble() is None
+        assert not scene.is_known
         scene.further.put(naming())
         (reflector,) = scene.further.reflectors()
-        wait_for(lambda: bool(scene.trouble()))
+        wait_for(lambda: (trouble := scene.trouble()) is not None and trouble.reason is TroubleReason.UNREADABLE)
         assert not reflector.tried.is_set()
         wait_for(lambda: scene.names == {"a"})
         assert reflector.tried.is_set()
-        assert scene.trouble() == ""
+        assert scene.is_known
+        assert scene.trouble() is None
         scene.end()
 
 
@@ -185,5 +197,5 @@ def test_a_refusal_is_an_answer() -> None:
         scene.further.put(naming())
         (reflector,) = scene.further.reflectors()
         wait_for(reflector.tried.is_set)
-        assert "forbidden" in (scene.trouble() or "")
+        assert scene.trouble() == Trouble(TroubleReason.FORBIDDEN, "runs is forbidden")
         scene.end()

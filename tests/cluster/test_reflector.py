@@ -12,6 +12,7 @@ from waiting import wait_for
 
 from cluster.caches.reflector import Reflector
 from cluster.caches.reflector_timing import ReflectorTiming
+from cluster.caches.trouble import Trouble, TroubleReason
 from kube.objects import Pod
 
 QUICK = ReflectorTiming(page=2, silence=60.0, missing=0.02, first_retry=0.02, last_retry=0.1)
@@ -197,12 +198,13 @@ def test_a_fault_of_ours_that_stays_is_told_and_tried_ever_more_seldom() -> None
     events = [watched(("ADDED", 5, "a")) for _ in range(1000)]
     with scripted([listed(1)] * 1000, events) as api, reflecting(api, sink, timing=timing) as reflector:
         wait_for(lambda: reflector.relists >= 3)
-        assert "RuntimeError" in reflector.trouble
+        assert reflector.trouble is not None
+        assert "RuntimeError" in reflector.trouble.text
         time.sleep(1.0)  # long enough for a thousand tries without pauses
         assert reflector.relists < 17  # the pause after them would be an hour
         sink.faults = 0
         wait_for(lambda: sink.names == {"a"})
-        wait_for(lambda: reflector.trouble == "")
+        wait_for(lambda: reflector.trouble is None)
 
 
 def test_a_fault_of_ours_while_listing_is_told_as_well() -> None:
@@ -210,9 +212,10 @@ def test_a_fault_of_ours_while_listing_is_told_as_well() -> None:
     sink.list_faults = 3
     with scripted([listed(1, "a")] * 10) as api, reflecting(api, sink) as reflector:
         wait_for(reflector.tried.is_set)
-        assert "RuntimeError" in reflector.trouble
+        assert reflector.trouble is not None
+        assert "RuntimeError" in reflector.trouble.text
         assert reflector.wait_synced(PATIENCE)
-        assert (sink.names, reflector.trouble) == ({"a"}, "")
+        assert (sink.names, reflector.trouble) == ({"a"}, None)
 
 
 def test_a_resource_that_is_not_installed_counts_as_empty_until_it_is() -> None:
@@ -259,7 +262,7 @@ def test_a_resource_that_has_just_come_is_listed_again_soon_and_then_no_more(
 
 
 def test_who_is_told_that_all_is_well_finds_it_synced() -> None:
-    seen: list[tuple[str, bool]] = []
+    seen: list[tuple[Trouble | None, bool]] = []
     with scripted([failed(429), listed(1, "a")]) as api:
         reflector: Reflector[Pod]
         reflector = Reflector(
@@ -272,7 +275,7 @@ def test_who_is_told_that_all_is_well_finds_it_synced() -> None:
         )
         reflector.start()
         wait_for(lambda: len(seen) == 2)
-        assert seen == [("no", False), ("", True)]
+        assert seen == [(Trouble(TroubleReason.UNREADABLE, "no"), False), (None, True)]
         reflector.stop()
         assert reflector.join(PATIENCE)
 

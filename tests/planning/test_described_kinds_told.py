@@ -4,6 +4,7 @@ from typing import Any
 
 from workload_operators import described
 
+from cluster.caches.trouble import Trouble, TroubleReason
 from cluster.snapshot import Snapshot
 from controller.status.described_kinds import condition
 from gangs.manifests import key_of
@@ -12,12 +13,13 @@ from planning.doctor.checkup import check_up
 from planning.doctor.finding import Finding, Severity
 
 WHAT = "trainingruns.ml.example.com"
+AT = ("ml.example.com", "TrainingRun")
 
 
-def told(trouble: str) -> tuple[dict[str, Any], Finding]:
+def told(trouble: Trouble | None) -> tuple[dict[str, Any], Finding]:
     """Return the condition of the WorkloadKind, and the doctor's findings about it."""
     kind = described()
-    said = condition(kind, Sources(objects={key_of(kind): kind}), lambda _: trouble)
+    said = condition(kind, Sources(objects={key_of(kind): kind}), {AT: trouble})
     assert said is not None
     shown = {**kind, "status": {"conditions": [said]}}
     (found,) = check_up(Snapshot(), Sources(objects={key_of(shown): shown}))[-1:]
@@ -25,13 +27,15 @@ def told(trouble: str) -> tuple[dict[str, Any], Finding]:
 
 
 def test_all_is_well() -> None:
-    said, found = told("")
+    said, found = told(None)
     assert (said["status"], said["reason"]) == ("True", "Watched")
     assert (found.severity, found.text) == (Severity.OK, f"{WHAT} that ask for it are gangs")
 
 
 def test_a_workload_that_we_fail_to_read_is_told_and_the_others_are_gangs() -> None:
-    said, found = told("except default/w, which Phalanx fails to read (TypeError)")
+    said, found = told(
+        Trouble(TroubleReason.SOME_LEFT_OUT, "except default/w, which Phalanx fails to read (TypeError)")
+    )
     assert (said["status"], said["reason"]) == ("True", "SomeLeftOut")
     text = f"{WHAT} that ask for it are gangs, except default/w, which Phalanx fails to read (TypeError)"
     assert (found.severity, found.text) == (Severity.WARNING, text)
@@ -39,7 +43,7 @@ def test_a_workload_that_we_fail_to_read_is_told_and_the_others_are_gangs() -> N
 
 
 def test_a_fault_of_ours_that_keeps_the_whole_kind_out_is_told() -> None:
-    said, found = told("failed in Phalanx itself (TypeError); its log says where")
+    said, found = told(Trouble(TroubleReason.UNREADABLE, "failed in Phalanx itself (TypeError); its log says where"))
     assert (said["status"], said["reason"]) == ("False", "Unreadable")
     assert found.severity is Severity.ERROR
     assert "failed in Phalanx itself" in f"{found.text} {found.remedy}"
