@@ -27,6 +27,7 @@ from kube.keys import PLANNED_NODE
 from kube.nulls import without_nulls
 from kube.text import one_line
 from planning.decision import Decision, Outcome, Refusal, WaitReason
+from planning.message import Message
 from planning.messages.solve_report import gang_report
 from planning.messages.wording import compressed, listed, more_pods, one_by_one, pods
 from solver.plan import Proof
@@ -315,17 +316,18 @@ def _summary(counts: Mapping[str, int], levels: Sequence[Mapping[str, Any]]) -> 
     return summary
 
 
-def _missing(gang: Gang) -> str:
-    """Return the reason for which the gang is incomplete; "" if it is complete."""
+def _missing(gang: Gang) -> Message:
+    """Return the reason for which the gang is incomplete; an empty message if it is complete."""
     if gang.waiting_for:
-        return f"waits for {listed(gang.waiting_for)}"
+        return Message.of(f"waits for {listed(gang.waiting_for)}")
     existing = Counter(member.pod_set for member in gang.counted)
     for pod_set in gang.pod_sets:
         if len(gang.pod_sets) > 1 and not gang.succeeded and existing[pod_set.name] < pod_set.min_count:
-            return f"waits for {more_pods(existing[pod_set.name], pod_set.min_count, pod_set.name)}{one_by_one(gang)}"
+            more = more_pods(existing[pod_set.name], pod_set.min_count, pod_set.name)
+            return Message.of("waits for ", more, one_by_one(gang))
     least = max(gang.min_member, sum(each.min_count for each in gang.pod_sets))
     total = existing.total() + gang.succeeded
-    return f"waits for {more_pods(total, least)}{one_by_one(gang)}" if total < least else ""
+    return Message.of("waits for ", more_pods(total, least), one_by_one(gang)) if total < least else Message()
 
 
 def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
@@ -353,7 +355,7 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
     bound = sum(member.pod.bound for member in gang.members)
     again = _held(gang) if gang.made_again else ""
     texts = {
-        Phase.WAITING: _missing(gang) or "waits to be planned",
+        Phase.WAITING: str(_missing(gang)) or "waits to be planned",
         Phase.UNPLACEABLE: "fits nowhere now",
         Phase.INVALID: "the request contradicts itself",
         Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}{again}",
@@ -400,7 +402,7 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     exist = f"{pods(len(gang.members) - coming)} of {max(gang.expected, len(gang.members))} exist"
     exist += ", the others are made again" if gang.made_again else ", the others come when they run" if coming else ""
     conditions = [
-        _condition("Complete", holds=not missing, reason=complete, message=missing or exist),
+        _condition("Complete", holds=not missing, reason=complete, message=str(missing) or exist),
         _condition("Planned", holds=phase.planned, reason="PlanFound" if phase.planned else reason, message=held),
         _condition(
             "Released",

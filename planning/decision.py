@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from gangs.model import Fault, Gang, GangKey, Member
+from planning.message import Message
 from solver.plan import Goal, NearDomain
 
 
@@ -94,7 +95,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The planner's result for one gang, of any outcome. `message` is one line for a person.
+    """The planner's result for one gang, of any outcome. `line` is its message for a person, as typed parts.
 
     `proof` is the value of a `solver.plan.Proof` ("" for Waiting and Invalid). `seconds` holds the time of the steps
     "snapshot" (building the problem) and "solve". `notes` name the constraints that were not considered, because they
@@ -104,7 +105,7 @@ class Decision:
     gang: Gang | None
     key: GangKey
     outcome: Outcome
-    message: str
+    line: Message
     assignments: tuple[Assignment, ...] = ()
     levels: tuple[LevelUse, ...] = ()
     evictions: tuple[Eviction, ...] = ()
@@ -121,18 +122,9 @@ class Decision:
     notes: tuple[str, ...] = ()
     refusal: Refusal | None = None
     """Why the gang is unplaceable; None if no reason is known beyond `proof`."""
-    shortfall: str = ""
-    """The part of the message about members beyond the minimum that have no node."""
-    naming: tuple[tuple[str, str], ...] = ()
-    """Pairs (part, replacement). A part of the message names other users' objects. For a reader who may not see these
-    objects, the replacement takes its place.
-    """
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def nameless(self) -> str:
-        """The message for a reader who may not see other users' pods and budgets: it has only counts and nodes."""
-        text = self.message
-        for part, instead in self.naming:
-            text = text.replace(part, instead)
-        return text
+    def message(self) -> str:
+        """The message with all names."""
+        return str(self.line)

@@ -40,6 +40,7 @@ from planning.files.objects import Objects, read_objects
 from planning.files.resources import misspelt_resources
 from planning.framing.priorities import admitted
 from planning.framing.running_gangs import running_gangs
+from planning.message import Message
 from planning.planner import is_pending, plan_all
 from planning.planning_options import DEFAULT_LIMITS, PlanningOptions
 from planning.quota.usage import usage_of
@@ -314,7 +315,13 @@ def _invalid(faults: Sequence[Fault], sources: Sources, pods: _Pods) -> list[Dec
         if (key := _gang_of(fault.object, sources, pods)) is not None:
             by_gang.setdefault(key, []).append(fault)
     return [
-        Decision(gang=None, key=key, outcome=Outcome.INVALID, message="; ".join(map(str, wrong)), faults=tuple(wrong))
+        Decision(
+            gang=None,
+            key=key,
+            outcome=Outcome.INVALID,
+            line=Message.of("; ".join(map(str, wrong))),
+            faults=tuple(wrong),
+        )
         for key, wrong in sorted(by_gang.items())
     ]
 

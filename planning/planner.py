@@ -24,6 +24,7 @@ from planning.decision import Decision, Explanation, Outcome
 from planning.framing.gang_problem import Framing, UnknownLevelError, frame, frame_together
 from planning.framing.priorities import missing_class, with_priorities
 from planning.gang_order import in_order
+from planning.message import Message, listed
 from planning.messages import wording
 from planning.messages.devices import unplanned
 from planning.messages.never_fits import with_never_fits
@@ -297,7 +298,7 @@ def is_pending(gang: Gang) -> bool:
     return any(not member.pod.bound for member in gang.members) or bool(missing_members(gang))
 
 
-def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str]:
+def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str | Message]:
     """Return the objects that the gang names and that do not exist, then the missing pods, hold-ups and quotas.
     The topology of a gang of a queue is not checked before its flavor is known.
     """
@@ -305,7 +306,8 @@ def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) 
     mentioned = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
     lacking = [] if named is None or mentioned else [f"{gang.topology_kind or 'Topology'} {named}"]
     objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
-    missing = missing_members(gang) or ([] if gang.members else ["members to be made again"])
+    members = missing_members(gang)
+    missing = members if members or gang.members else ["members to be made again"]
     return [*objects, *missing, *holdups(gang, snapshot), *quotas_in_the_way(gang, snapshot)]
 
 
@@ -314,7 +316,7 @@ def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
     return [f"PriorityClass {name}" for name in sorted(names)]
 
 
-def missing_members(gang: Gang) -> list[str]:
+def missing_members(gang: Gang) -> list[Message]:
     """Return the pods that must still be created before the gang reaches its minimum and that of each pod set.
     Each entry is the end of a sentence; empty if none is missing.
     """
@@ -335,22 +337,20 @@ def _waiting(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> Decis
         return _waiting_for(gang, missing) if missing else None
     if missing:
         decision = _waiting_for(gang, missing)
-        return replace(decision, message=f"{decision.message}; {unplanned(devices)}")
-    return Decision(gang, gang.key, Outcome.WAITING, unplanned(devices), reason=devices.code)
+        return replace(decision, line=decision.line + f"; {unplanned(devices)}")
+    return Decision(gang, gang.key, Outcome.WAITING, Message.of(unplanned(devices)), reason=devices.code)
 
 
-def _waiting_for(gang: Gang, missing: Sequence[str]) -> Decision:
+def _waiting_for(gang: Gang, missing: Sequence[str | Message]) -> Decision:
     """Return the decision that the gang waits. `missing`: the objects and pods that it waits for, as sentence ends."""
-    message = f"waits for {wording.listed(missing)}"
-    if missing_members(gang):
-        message += wording.one_by_one(gang)
-    return Decision(gang=gang, key=gang.key, outcome=Outcome.WAITING, message=message)
+    remedy = wording.one_by_one(gang) if missing_members(gang) else ""
+    return Decision(gang, gang.key, Outcome.WAITING, Message.of("waits for ", listed(missing), remedy))
 
 
 def _too_late(gang: Gang) -> Decision:
     message = "the time was over before it was this gang's turn, so nothing is known of it, and nothing proven"
-    return Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
+    return Decision(gang, gang.key, Outcome.UNPLACEABLE, Message.of(message), proof=Proof.UNPROVEN.value)
 
 
 def _invalid(gang: Gang, fault: Fault) -> Decision:
-    return Decision(gang=gang, key=gang.key, outcome=Outcome.INVALID, message=str(fault), faults=(fault,))
+    return Decision(gang=gang, key=gang.key, outcome=Outcome.INVALID, line=Message.of(str(fault)), faults=(fault,))

@@ -108,8 +108,7 @@ def _words(decision: Decision) -> Iterator[str]:
     yield decision.explanation.why_here
     yield from decision.explanation.would_fit_if
     yield from decision.notes
-    for part in decision.naming:
-        yield from part
+    yield decision.line.nameless
 
 
 def _names(gang: Gang) -> Iterator[str]:

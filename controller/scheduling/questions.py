@@ -11,6 +11,7 @@ from kube.objects import Pod
 from planning.after_plan import after_all
 from planning.decision import Decision, Outcome
 from planning.framing.running_gangs import running_gangs
+from planning.message import Message
 from planning.pins import left_behind, made_again, untied
 from planning.planner import plan_in_turn
 from planning.planning_options import PlanningOptions
@@ -77,7 +78,7 @@ def answers(question: Question, clock: Clock) -> Iterator[Answer]:
 def _set_aside(question: Question, clock: Clock) -> Iterator[Answer]:
     faulty = [gang for gang in question.gangs if not _plans(gang, question)]
     for gang in faulty:
-        decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, FAULTY, proof=Proof.UNPROVEN.value)
+        decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, Message.of(FAULTY), proof=Proof.UNPROVEN.value)
         yield Answer(decision, final=True, seconds=0.0, failed=True)
     sound = tuple(gang for gang in question.gangs if gang not in faulty)
     if sound:

@@ -31,6 +31,7 @@ from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
+from planning.message import Message
 from planning.planner import behind_in_line, stands_in_line, waiting
 from solver.plan import Proof
 from solver.problem import Limits
@@ -157,7 +158,7 @@ class Planner:
 
     def hold_off(self, gang: Gang, message: str, picture: ClusterView) -> Decision:
         """Reject this gang for `HOLD_SECONDS`: its last plan could not be carried out, or its planning failed."""
-        decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
+        decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, Message.of(message), proof=Proof.UNPROVEN.value)
         self._drop(gang.key)
         self._refusals[gang.key] = KeptNo(
             request_of(gang),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, Member
 from planning.decision import Decision
+from planning.message import Message, Names, joined
 from planning.messages.wording import compressed
 
 ANOTHER = "another gang"
@@ -43,16 +44,17 @@ def with_evicted(decision: Decision, gang: Gang, snapshot: Snapshot) -> Decision
     for member in gang.members:
         if member.pod.key in going:
             lost.setdefault(going[member.pod.key], []).append(member.pod.metadata.name)
-    parts = [
+    parts: list[str | Message] = [
         f"{each.pod.metadata.name} is bound to node {each.pod.spec.node_name}, which does not exist"
         for each in _without_node(gang, snapshot)
     ]
     if not lost and not parts:
         return decision
-    parts += [f"{compressed(names)} {_is(len(names))} evicted for {whom}" for whom, names in sorted(lost.items())]
-    naming = tuple((f"evicted for {whom}", f"evicted for {ANOTHER}") for whom in lost if whom != ANOTHER)
-    message = "; ".join((decision.message, *parts))
-    return replace(decision, message=message, naming=(*decision.naming, *naming))
+    parts += [
+        Message.of(f"{compressed(names)} {_is(len(names))} evicted for ", Names(whom, ANOTHER))
+        for whom, names in sorted(lost.items())
+    ]
+    return replace(decision, line=joined("; ", (decision.line, *parts)))
 
 
 def _is(count: int) -> str:

@@ -78,10 +78,8 @@ class OneByOne:
             return decision
         placed = [each.key for each in decisions if takes_new_nodes(each)]
         keys = placed or [gang.key for gang in self._leaning(decision.gang, decisions)]
-        named, nameless = wording.gangs(keys), wording.gangs_by_number(len(keys))
-        message = (wording.planned_after if placed else wording.leans_on)(named, decision.message)
-        naming = ((named, nameless), *decision.naming)
-        return replace(decision, message=message, proof=Proof.UNPROVEN.value, naming=naming)
+        line = (wording.planned_after if placed else wording.leans_on)(wording.gangs(keys), decision.line)
+        return replace(decision, line=line, proof=Proof.UNPROVEN.value)
 
 
 def is_infeasible(decision: Decision) -> bool:
@@ -107,6 +105,4 @@ def _beside_others(decision: Decision, decisions: Sequence[Decision]) -> Decisio
     others = [each.key for each in before if takes_new_nodes(each)]
     if not others:
         return decision
-    named, nameless = wording.gangs(others), wording.gangs_by_number(len(others))
-    message = wording.no_place_beside(named, decision.message)
-    return replace(decision, message=message, naming=((named, nameless), *decision.naming))
+    return replace(decision, line=wording.no_place_beside(wording.gangs(others), decision.line))

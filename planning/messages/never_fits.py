@@ -14,6 +14,7 @@ from kube.topology import Topology
 from planning.decision import Decision, Outcome, Refusal
 from planning.framing.empty_cluster import emptied
 from planning.framing.gang_problem import frame
+from planning.message import Message
 from planning.messages import wording
 from planning.pins import left_behind
 from solver.explain.largest_domain import too_small_for
@@ -39,8 +40,7 @@ def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologi
     if empty is snapshot:
         return never  # the message speaks of the empty cluster already
     required = near.level if gang.required is not None else ""
-    message = wording.never_fits(near, required) + wording.unmodelled(decision.notes)
-    return replace(never, message=message, naming=())
+    return replace(never, line=Message.of(wording.never_fits(near, required), wording.unmodelled(decision.notes)))
 
 
 def _regardless_of_others(gang: Gang) -> Gang:

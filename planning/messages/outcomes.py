@@ -9,6 +9,7 @@ from planning.decision import Assignment, Decision, DomainUse, Eviction, Explana
 from planning.framing.gang_problem import Framing, level_at
 from planning.framing.running_gangs import RunningGangs
 from planning.framing.stranded import Stranded
+from planning.message import Message, Shortfall
 from planning.messages import wording
 from planning.messages.shortfalls import left_out, limiting_budgets, misfits, overruling_budgets, whole_gangs
 from planning.pins import left_behind
@@ -42,15 +43,17 @@ def _placed(
     proof = Proof.FEASIBLE if framing.unmodelled else plan.proof
     in_part = framing.unmodelled and plan.proof is Proof.OPTIMAL
     message = wording.placed(gang, assignments, levels, evictions, proof, in_turn=in_turn, in_part=bool(in_part))
-    shortfall = wording.no_room(*left_out(framing, plan))
+    count, reasons = left_out(framing, plan)
     return Decision(
         gang=gang,
         key=gang.key,
         outcome=Outcome.PLACED,
-        message=message
-        + shortfall
-        + _and(wording.stranded(_still_stranded(framing, assignments)))
-        + wording.unmodelled(framing.unmodelled),
+        line=Message.of(
+            message,
+            *((Shortfall(count, tuple(reasons.items())),) if count else ()),
+            _and(wording.stranded(_still_stranded(framing, assignments))),
+            wording.unmodelled(framing.unmodelled),
+        ),
         assignments=assignments,
         levels=levels,
         evictions=evictions,
@@ -58,8 +61,6 @@ def _placed(
         proof=proof.value,
         topology=framing.topology.name,
         notes=framing.unmodelled,
-        shortfall=shortfall,
-        naming=tuple(wording.nameless(evictions)),
         seconds=seconds,
     )
 
@@ -72,28 +73,27 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
     )
     needed = needed_members(framing.problem)
     required = None if gang.required is None else framing.problem.levels[framing.problem.required or 0]
-    kept: tuple[tuple[str, str], ...] = ()
     if answer is UNFULFILLED:
-        message = wording.unfulfilled(needed, framing.among_members)
+        message = Message.of(wording.unfulfilled(needed, framing.among_members))
     else:
         answered = replace(answer, nearest=explanation.nearest)
         near = answered.nearest
         keeping = (each(framing, near) for each in (limiting_budgets, overruling_budgets, whole_gangs))
-        kept = tuple(wording.kept(*keeping))
-        message = wording.refused(needed, answered, required, misfits(framing), [text for text, _ in kept])
+        message = wording.refused(needed, answered, required, misfits(framing), tuple(wording.kept(*keeping)))
     return Decision(
         gang=gang,
         key=gang.key,
         outcome=Outcome.UNPLACEABLE,
-        message=message
-        + _and(wording.stranded(framing.stranded))
-        + wording.left_behind([pod.metadata.name for pod in left_behind(gang)])
-        + wording.unmodelled(framing.unmodelled),
+        line=Message.of(
+            message,
+            _and(wording.stranded(framing.stranded)),
+            wording.left_behind([pod.metadata.name for pod in left_behind(gang)]),
+            wording.unmodelled(framing.unmodelled),
+        ),
         proof=answer.proof.value,
         topology=framing.topology.name,
         explanation=explanation,
         notes=framing.unmodelled,
-        naming=kept,
         seconds=seconds,
     )
 

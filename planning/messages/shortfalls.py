@@ -6,16 +6,19 @@ Reasons have the scheduler's text if there is one (noderesources/fit.go: "Insuff
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kube.requests import shortage
 from planning.framing.gang_problem import Framing
 from planning.framing.promised_neighbours import AFFINITY
+from planning.message import Names
 from solver.capacity import scarcest
 from solver.plan import NearDomain, Plan
 from solver.problem import Problem
 
 NOT_FOUND = "no better plan found in the time given"
 """The reason for a node that has free capacity for a member but takes none, although the gang has no rules."""
+_Reason = TypeVar("_Reason", bound=str | Names)
 Reasons = Mapping[str, int]
 """Number of nodes by the reason that excludes members from them, the most frequent reason first."""
 
@@ -41,14 +44,14 @@ def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
 
 
 def left_out_beside(
-    framing: Framing, beside: Framing, plan: Plan, in_beside: Plan, takers: Mapping[str, str]
-) -> Reasons:
+    framing: Framing, beside: Framing, plan: Plan, in_beside: Plan, takers: Mapping[str, Names]
+) -> Mapping[str | Names, int]:
     """Return the reasons of `left_out` for a gang that was planned together with others.
 
     If a node has capacity for a member before the other gangs are placed and none after, the reason names these gangs.
 
     :param beside: the gang's problem after the other gangs are placed; `in_beside`: the same plan in its positions.
-    :param takers: by node, the gangs that were planned together with this one and have members there.
+    :param takers: by node, the reason that gangs which were planned together with this one have members there.
     """
     shapes, _ = _unplaced(framing.problem, plan.nodes)
     rule = _own_rule(framing.problem, plan)
@@ -56,10 +59,10 @@ def left_out_beside(
     there, _ = _unplaced(beside.problem, in_beside.nodes)
     free = _free_after(beside.problem, in_beside.nodes, in_beside.victims)
     reasons = dict(zip(beside.nodes, _reason_by_node(beside.problem, there, free, rule), strict=True))
-    found = []
+    found: list[str | Names] = []
     for node, reason in zip(framing.nodes, alone, strict=True):
         taken = reason == rule and node in takers and reasons.get(node) != rule
-        found.append(f"taken by {takers[node]}" if taken else reason)
+        found.append(takers[node] if taken else reason)
     return _counted(found)
 
 
@@ -205,7 +208,7 @@ def _reason_by_node(
     return found
 
 
-def _counted(reasons: Iterable[str]) -> Reasons:
+def _counted(reasons: Iterable[_Reason]) -> Mapping[_Reason, int]:
     """How many nodes each reason keeps out, the most frequent reason first."""
     return dict(sorted(Counter(reasons).items(), key=lambda each: (-each[1], each[0])))
 

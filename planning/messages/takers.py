@@ -12,6 +12,7 @@ from gangs.model import Gang
 from planning.after_plan import after_all
 from planning.decision import Decision
 from planning.framing.gang_problem import Framing
+from planning.message import Names, Shortfall
 from planning.messages import wording
 from planning.messages.shortfalls import left_out, left_out_beside
 from solver.plan import Plan, Proof
@@ -38,7 +39,7 @@ def _with_takers(
     framed: Callable[[Gang, Snapshot], Framing | Decision],
 ) -> Decision:
     takers = _takers(others)
-    if not decision.shortfall or decision.gang is None or decision.gang.account is not None or not takers:
+    if decision.line.shortfall is None or decision.gang is None or decision.gang.account is not None or not takers:
         return decision  # a gang in a queue has other nodes in each choice of flavors
     alone, beside = framed(decision.gang, snapshot), framed(decision.gang, after_all(others, snapshot))
     if isinstance(alone, Decision) or isinstance(beside, Decision):
@@ -46,21 +47,21 @@ def _with_takers(
     plan = _plan_in(alone, decision)
     count, _ = left_out(alone, plan)
     reasons = left_out_beside(alone, beside, plan, _plan_in(beside, decision), takers)
-    shortfall = wording.no_room(count, reasons)
-    naming = tuple((f"taken by {name}", "taken by another gang") for name in dict.fromkeys(takers.values()))
-    message = decision.message.replace(decision.shortfall, shortfall)
-    return replace(decision, message=message, shortfall=shortfall, naming=(*decision.naming, *naming))
+    return replace(decision, line=decision.line.with_shortfall(Shortfall(count, tuple(reasons.items()))))
 
 
-def _takers(others: Sequence[Decision]) -> Mapping[str, str]:
-    """Return for each node the gangs that place new members there."""
+def _takers(others: Sequence[Decision]) -> Mapping[str, Names]:
+    """Return for each node the reason that gangs place new members there."""
     found: dict[str, dict[str, None]] = {}
     for decision in others:
         for each in decision.assignments:
             if not each.held:
                 found.setdefault(each.node, {})[str(decision.key)] = None
     return {
-        node: f"gang {wording.listed(list(keys))}" if len(keys) == 1 else f"gangs {wording.listed(list(keys))}"
+        node: Names(
+            f"taken by gang{'s' if len(keys) > 1 else ''} {wording.listed(list(keys))}",
+            f"taken by {wording.gangs_by_number(len(keys))}",
+        )
         for node, keys in found.items()
     }
 

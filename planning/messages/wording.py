@@ -9,6 +9,7 @@ from gangs.workloads.jobs import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
 from planning.framing.stranded import Stranded
+from planning.message import Count, Message, Names, because, joined
 from planning.messages.shortfalls import Misfits, Reasons
 from solver.objective import criterion
 from solver.plan import NearDomain, NextDoor, NoPlan, Proof
@@ -53,7 +54,7 @@ def placed(
     *,
     in_turn: bool = False,
     in_part: bool = False,
-) -> str:
+) -> Message:
     """Return the message of a plan: number of pods, domain and nodes, victims, proof, and the preferred level's result.
 
     `in_turn`: the plan is the best for this gang, but other gangs compete with it. `in_part`: the plan is the best
@@ -63,29 +64,34 @@ def placed(
     held = len(assignments) - len(new)
     where = _where(levels)
     nodes = compressed(each.node for each in (new or assignments))
-    parts = [_who_fits(gang, len(new), held) + (f" in {where}: {nodes}" if where else f" on {nodes}")]
+    parts: list[Message | Names | str] = [
+        _who_fits(gang, len(new), held) + (f" in {where}: {nodes}" if where else f" on {nodes}")
+    ]
     if evictions:
-        parts.append(after(evictions))
+        parts.append(Names(_after(evictions), f"after evicting {pods(len(evictions))}"))
     unproven = _ONE_BY_ONE if in_turn else _IN_PART if in_part else _NO_TIME
     parts.append("proven optimal" if proof is Proof.OPTIMAL else unproven)
     parts.extend(_preferred(levels))
-    return ", ".join(parts)
+    return joined(", ", parts)
 
 
 def refused(
-    needed: int, answer: NoPlan, required: str | None, misfits: Sequence[Misfits] = (), kept: Sequence[str] = ()
-) -> str:
+    needed: int,
+    answer: NoPlan,
+    required: str | None,
+    misfits: Sequence[Misfits] = (),
+    kept: Sequence[Names] = (),
+) -> Message:
     """Return the message of a rejection: the need, the members that fit on no node, the nearest domains, the obstacles.
 
     `needed`: how many members must run together, by the minimums of the gang and its sets. `kept`: texts about the
     reasons why running pods cannot be evicted.
     """
     need = f"needs {pods(needed)}" + (f" in one {required}" if required else "")
-    found = [_misfit(each) for each in misfits] + [_near(each) for each in answer.nearest[:_NEAREST_SHOWN]]
-    found.extend(kept)
-    text = f"{need}: {'; '.join(found)}" if found else need
+    found: list[Message | Names | str] = [*map(_misfit, misfits), *map(_near, answer.nearest[:_NEAREST_SHOWN]), *kept]
+    text = Message.of(need, ": ", joined("; ", found)) if found else Message.of(need)
     if answer.proof is Proof.UNPROVEN:
-        return f"no placement found in the time given, and not proven that there is none; {text}"
+        return Message.of("no placement found in the time given, and not proven that there is none; ", text)
     return text
 
 
@@ -98,61 +104,55 @@ def never_fits(largest: NearDomain, required: str) -> str:
     where = f"the largest {required}, {domain(largest.path)} ({nodes})," if required else f"the cluster ({nodes})"
     need = f"needs {pods(largest.needed)}" + (f" in one {required}" if required else "")
     if largest.fits < largest.needed:
-        reasons = _because(largest.excluded)
+        reasons = because(largest.excluded)
         holds = f"{where} holds {largest.fits}" + (f" ({reasons})" if reasons else "")
     else:
         holds = f"{where} does not hold the pods of all its sets"
     return f"never fits this cluster, even without other pods: {need}, and {holds}"
 
 
-def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
-    """Yield texts about the reasons why running pods cannot be evicted, each with names and without names."""
+def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str] = ()) -> Iterable[Names]:
+    """Yield the reasons why running pods cannot be evicted."""
     if budgets:
         text = "evictions there are limited by"
-        yield f"{text} PodDisruptionBudget {listed(budgets)}", f"{text} {len(budgets)} PodDisruptionBudgets"
+        yield Names(f"{text} PodDisruptionBudget {listed(budgets)}", f"{text} {len(budgets)} PodDisruptionBudgets")
     if overruling:
         text = "pods there under two disruption budgets cannot be evicted"
-        yield f"{text} ({listed(overruling)})", text
+        yield Names(f"{text} ({listed(overruling)})", text)
     if gangs:
         text = "there goes whole or not at all" if len(gangs) == 1 else "there go whole or not at all"
         whose = "gang" if len(gangs) == 1 else "gangs"
-        yield f"{whose} {listed(gangs)} {text}", f"{len(gangs)} {whose} {text}"
+        yield Names(f"{whose} {listed(gangs)} {text}", f"{len(gangs)} {whose} {text}")
 
 
-def planned_after(others: str, refusal: str) -> str:
+def planned_after(others: Names, refusal: Message) -> Message:
     """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere."""
-    return f"not proven that there is no place: planned after {others}, which could be elsewhere; {refusal}"
+    before = "not proven that there is no place: planned after "
+    return Message.of(before, others, ", which could be elsewhere; ", refusal)
 
 
-def leans_on(others: str, refusal: str) -> str:
+def leans_on(others: Names, refusal: Message) -> Message:
     """Return the message of a rejection that is unproven: the gang may need pods of unplaced gangs near it."""
-    needs = f"it may need pods of {others} near it, and there is no place for these yet"
-    return f"not proven that there is no place: {needs}; {refusal}"
+    before = "not proven that there is no place: it may need pods of "
+    return Message.of(before, others, " near it, and there is no place for these yet; ", refusal)
 
 
-def no_place_beside(others: str, refusal: str) -> str:
+def no_place_beside(others: Names, refusal: Message) -> Message:
     """Return the message of a rejection because earlier gangs of the same priority displace the gang."""
-    return f"no place beside {others}, of the same priority and first in line; {refusal}"
+    return Message.of("no place beside ", others, ", of the same priority and first in line; ", refusal)
 
 
-def gangs(keys: Sequence[GangKey]) -> str:
+def gangs(keys: Sequence[GangKey]) -> Names:
     """`gang default/a`, `gangs default/a and default/b`; gangs beyond `_GANGS_SHOWN` are counted."""
     rest = len(keys) - _GANGS_SHOWN
     names = [str(each) for each in keys[:_GANGS_SHOWN]]
-    return f"gang{'s' if len(keys) > 1 else ''} " + (
-        f"{', '.join(names)} and {rest} more" if rest > 0 else listed(names)
-    )
+    shown = f"{', '.join(names)} and {rest} more" if rest > 0 else listed(names)
+    return Names(f"gang{'s' if len(keys) > 1 else ''} {shown}", gangs_by_number(len(keys)))
 
 
 def gangs_by_number(count: int) -> str:
     """`another gang`, `2 other gangs`: text for a reader who may not see the gangs' names."""
     return "another gang" if count == 1 else f"{count} other gangs"
-
-
-def nameless(evictions: Sequence[Eviction]) -> Iterable[tuple[str, str]]:
-    """Yield the part of a message that names the victims, with the text that replaces it without names."""
-    if evictions:
-        yield after(evictions), f"after evicting {pods(len(evictions))}"
 
 
 def why_here(beside: NextDoor) -> str:
@@ -179,11 +179,12 @@ def unfulfilled(needed: int, wishes: Sequence[str]) -> str:
     return f"no placement of {pods(needed)} found, nor proven impossible, that fulfils {listed(wishes)}"
 
 
-def more_pods(existing: int, needed: int, pod_set: str = "") -> str:
+def more_pods(existing: int, needed: int, pod_set: str = "") -> Message:
     """Return the missing pods of an incomplete gang: `1 more pod: 3 of 4 exist`."""
     missing = needed - existing
     of = f" of {pod_set}" if pod_set else ""
-    return f"{missing} more {'pod' if missing == 1 else 'pods'}{of}: {existing} of {needed} exist"
+    more = Count(f"{missing} more {'pod' if missing == 1 else 'pods'}")
+    return Message.of(more, f"{of}: ", Count(f"{existing} of {needed}"), " exist")
 
 
 def one_by_one(gang: Gang) -> str:
@@ -262,15 +263,15 @@ def _run_text(run: Sequence[str]) -> str:
     return f"{run[0]}..{last[2]}" if not last[3] else f"{run[0]}..{last[2]}{last[3]}"
 
 
-def _who_fits(gang: Gang, new: int, held: int) -> str:
+def _who_fits(gang: Gang, new: int, held: int) -> Message:
     if not new:
-        return f"{pods(held)} {'stays' if held == 1 else 'stay'}"
+        return Message.of(f"{pods(held)} {'stays' if held == 1 else 'stay'}")
     verb = "fits" if new == 1 else "fit"
     if held:
-        return f"{new} more {'pod' if new == 1 else 'pods'} {verb} beside {held}"
-    if new < len(gang.members):
-        return f"{new} of {pods(len(gang.members))} {verb}"
-    return f"{pods(new)} {verb}"
+        return Message.of(Count(f"{new} more {'pod' if new == 1 else 'pods'}"), f" {verb} beside {held}")
+    if new < (count := len(gang.members)):
+        return Message.of(Count(f"{new} of {count}"), f" {'pod' if count == 1 else 'pods'} {verb}")
+    return Message.of(f"{pods(new)} {verb}")
 
 
 def _where(levels: Sequence[LevelUse]) -> str:
@@ -289,7 +290,7 @@ def _where(levels: Sequence[LevelUse]) -> str:
     return listed(paths) if len(paths) <= _DOMAINS_SHOWN else f"{len(paths)} {levels[0].level} domains"
 
 
-def after(evictions: Sequence[Eviction]) -> str:
+def _after(evictions: Sequence[Eviction]) -> str:
     """Return the text about the victims, by name; victims beyond `_VICTIMS_SHOWN` are counted."""
     names = [f"{each.namespace}/{each.name}" for each in evictions[:_VICTIMS_SHOWN]]
     rest = len(evictions) - len(names)
@@ -301,11 +302,6 @@ def _preferred(levels: Sequence[LevelUse]) -> Iterable[str]:
         if level.mode == "preferred" and len(level.domains) > 1:
             kept = next((each.level for each in reversed(levels[:position]) if len(each.domains) == 1), "the cluster")
             yield f"preferred {level.level} widened to {kept} ({len(level.domains)} {level.level} domains)"
-
-
-def no_room(count: int, reasons: Reasons) -> str:
-    """Return why members beyond the minimum have no node, as a part of a message; "" if none is left out."""
-    return f", {count} more find{'s' if count == 1 else ''} no room ({_because(reasons)})" if count else ""
 
 
 def stranded(members: Sequence[Stranded]) -> str:
@@ -323,11 +319,7 @@ def stranded(members: Sequence[Stranded]) -> str:
 
 def _misfit(misfit: Misfits) -> str:
     who = f"pod {misfit.pods[0]} fits" if len(misfit.pods) == 1 else f"pods {compressed(misfit.pods)} fit"
-    return f"{who} on no node ({_because(misfit.reasons)})"
-
-
-def _because(reasons: Reasons) -> str:
-    return ", ".join(f"{count} {'node' if count == 1 else 'nodes'}: {reason}" for reason, count in reasons.items())
+    return f"{who} on no node ({because(misfit.reasons)})"
 
 
 def nearest_row(path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons) -> tuple[str, ...]:
@@ -340,11 +332,11 @@ def nearest_row(path: Sequence[str], fits: int, needed: int, nodes: int, exclude
     return domain(path), f"{fits} of {needed}", str(nodes), reasons
 
 
-def _near(near: NearDomain) -> str:
-    reasons = _because(near.excluded)
-    verb = "fit" if not near.path else "fits"
-    text = f"{domain(near.path)} {'holds' if not near.path else verb} {near.fits} of {near.needed}"
-    return f"{text} ({reasons})" if reasons else text
+def _near(near: NearDomain) -> Message:
+    reasons = because(near.excluded)
+    fits = Count(f"{near.fits} of {near.needed}")
+    text = Message.of(f"{domain(near.path)} {'fits' if near.path else 'holds'} ", fits)
+    return text + f" ({reasons})" if reasons else text
 
 
 def unmodelled(wishes: Sequence[str]) -> str:

@@ -11,7 +11,8 @@ from gangs.model import Gang, Member
 from gangs.quota_model import Account
 from kube.quantities import written
 from planning.decision import Decision, Outcome, WaitReason
-from planning.messages.wording import gangs, gangs_by_number, listed
+from planning.message import Count, Message, joined
+from planning.messages.wording import gangs, listed
 from planning.quota.flavors import Choice, choices, in_flavors, names_of, obstacle
 from planning.quota.usage import NO_USAGE, QuotaBalance, Usage, needs, used_by
 from solver.plan import Proof
@@ -22,19 +23,12 @@ class _Tried:
     """The failed attempt to plan a gang in one choice of flavors.
 
     `never`: the choice fails even in an empty cluster. `exhausted`: other gangs use the quota that the gang needs.
-    `users`: how the message names these gangs, as in `Decision.naming`.
     """
 
-    message: str
+    line: Message
     decision: Decision | None = None
     never: bool = False
     exhausted: bool = False
-    users: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def naming(self) -> tuple[tuple[str, str], ...]:
-        """The parts of the message that name other users' objects, as in `Decision.naming`."""
-        return self.decision.naming if self.decision is not None else self.users
 
 
 def decide_in_queue(gang: Gang, usage: Usage, snapshot: Snapshot, plan: Callable[[Gang], Decision]) -> Decision:
@@ -100,8 +94,8 @@ def in_choice(decision: Decision, gang: Gang, choice: Choice) -> Decision:
         return replace(decision, gang=gang)
     beyond = len(gang.members) - len(decision.gang.members) if decision.gang is not None else 0
     more = f", {beyond} more {'is' if beyond == 1 else 'are'} not covered by the quota" if beyond else ""
-    message = f"{decision.message}{more}, {_where(account, choice)}"
-    return replace(decision, gang=gang, message=message, flavors=names_of(choice))
+    line = decision.line + f"{more}, {_where(account, choice)}"
+    return replace(decision, gang=gang, line=line, flavors=names_of(choice))
 
 
 def _where(account: Account, choice: Choice) -> str:
@@ -164,7 +158,7 @@ def _try(
 ) -> Decision | _Tried:
     flavors = [account.flavor(name) for name in names_of(choice)]
     if problem := obstacle(gang, flavors):
-        return _Tried(problem, never=True)
+        return _Tried(Message.of(problem), never=True)
     shared = account.cohort, account.cohorts
     balances = {name: QuotaBalance(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
     kept = _covered(gang, balances, usage)
@@ -172,7 +166,7 @@ def _try(
         return kept
     decision = plan(in_flavors(replace(gang, members=tuple(kept)), flavors))
     if decision.outcome is not Outcome.PLACED:
-        return _Tried(f"{_where(account, choice)}: {decision.message}", decision)
+        return _Tried(Message.of(f"{_where(account, choice)}: ", decision.line), decision)
     return in_choice(decision, gang, choice)
 
 
@@ -250,16 +244,17 @@ def _short(balance: QuotaBalance, need: int, left: int, usage: Usage) -> _Tried:
     everything, name = balance.left(NO_USAGE), balance.resource
     wanted, where = f"{written(name, need)} {name}", f"flavor {balance.flavor} of ClusterQueue {balance.queue.name}"
     if need > everything:
-        return _Tried(f"needs {wanted}, and {where} never has more than {written(name, everything)}", never=True)
-    held = f"{written(name, max(0, left))} of {written(name, everything)} left"
+        text = f"needs {wanted}, and {where} never has more than {written(name, everything)}"
+        return _Tried(Message.of(text), never=True)
+    held = " left"
     if balance.queue.cohort:
         nominal, borrowable = balance.nominal, max(0, everything - balance.nominal)
         held += f" ({written(name, nominal)} nominal, {written(name, borrowable)} borrowable)"
     users = balance.users(usage)
-    used = f", {written(name, sum(users.values()))} used by "
-    named, nameless = used + gangs([*users]), used + gangs_by_number(len(users))
-    message = f"quota: the gang needs {wanted}, and {where} has {held}{named if users else ''}"
-    return _Tried(message, exhausted=True, users=((named, nameless),) if users else ())
+    used = (f", {written(name, sum(users.values()))} used by ", gangs([*users])) if users else ()
+    amounts = Count(f"{written(name, max(0, left))} of {written(name, everything)}")
+    line = Message.of(f"quota: the gang needs {wanted}, and {where} has ", amounts, held, *used)
+    return _Tried(line, exhausted=True)
 
 
 def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
@@ -268,17 +263,16 @@ def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
     """
     if not tried:
         return _waits(gang, f"ClusterQueue {account.queue.name} to have the flavors that its running members use")
-    message = "; ".join(each.message for each in tried)
-    naming = tuple(part for each in tried for part in each.naming)
+    line = joined("; ", [each.line for each in tried])
     waiting = [each for each in tried if each.decision is None and not each.never]
     if waiting:
         reason = WaitReason.QUOTA_EXHAUSTED if any(each.exhausted for each in waiting) else None
-        return replace(_waits(gang, message), reason=reason, naming=naming)
+        return replace(_waits(gang, line), reason=reason)
     placing = next((each.decision for each in tried if each.decision is not None), None)
     if placing is not None:
-        return replace(placing, gang=gang, message=message, naming=naming)
-    return Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.INFEASIBLE.value)
+        return replace(placing, gang=gang, line=line)
+    return Decision(gang, gang.key, Outcome.UNPLACEABLE, line, proof=Proof.INFEASIBLE.value)
 
 
-def _waits(gang: Gang, what: str) -> Decision:
-    return Decision(gang, gang.key, Outcome.WAITING, f"waits for {what}")
+def _waits(gang: Gang, what: str | Message) -> Decision:
+    return Decision(gang, gang.key, Outcome.WAITING, Message.of("waits for ", what))

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from gangs.held_nodes import held_node
 from gangs.model import Gang, GangKey
 from planning.decision import Decision, Outcome
+from planning.message import Message
+from planning.messages.wording import gangs
 
 
 def strict_queue(gang: Gang) -> str:
@@ -32,6 +34,5 @@ def behind_others(in_line: Iterable[Gang]) -> Iterator[tuple[Gang, GangKey]]:
 
 def waits_behind(gang: Gang, ahead: GangKey) -> Decision:
     """Return the decision for a gang that waits behind the gang `ahead` of its strict queue."""
-    message = f"waits for gang {ahead}, which is before it in ClusterQueue {strict_queue(gang)} (StrictFIFO)"
-    naming = ((f"gang {ahead}", "another gang"),)
-    return Decision(gang, gang.key, Outcome.WAITING, message, naming=naming)
+    rest = f", which is before it in ClusterQueue {strict_queue(gang)} (StrictFIFO)"
+    return Decision(gang, gang.key, Outcome.WAITING, Message.of("waits for ", gangs([ahead]), rest))

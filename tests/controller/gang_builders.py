@@ -7,6 +7,7 @@ from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
 from kube.keys import PLANNED_NODE
 from kube.objects import ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
+from planning.message import Message
 from solver.plan import Goal, NearDomain
 
 POD_GROUP = ObjectRef("scheduling.sigs.k8s.io/v1alpha1", "PodGroup", "default", "llm", "uid-group")
@@ -50,7 +51,7 @@ def placed(of: Gang, *nodes: str, victims: Sequence[str] = ()) -> Decision:
         gang=of,
         key=of.key,
         outcome=Outcome.PLACED,
-        message=f"{len(nodes)} pods fit in spine-1: {', '.join(nodes)}, proven optimal",
+        line=Message.of(f"{len(nodes)} pods fit in spine-1: {', '.join(nodes)}, proven optimal"),
         assignments=tuple(
             Assignment(member=member, index=index, node=node, held=member.pod.bound)
             for index, (member, node) in enumerate(zip(of.members, nodes, strict=False))
@@ -70,7 +71,7 @@ def refused(of: Gang, proof: str = "Infeasible") -> Decision:
         gang=of,
         key=of.key,
         outcome=Outcome.UNPLACEABLE,
-        message="needs 2 pods in one spine: spine-0 fits 1 of 2",
+        line=Message.of("needs 2 pods in one spine: spine-0 fits 1 of 2"),
         proof=proof,
         explanation=Explanation(nearest=(near,), would_fit_if=("1 more pod slot in spine-0",)),
     )

@@ -20,6 +20,7 @@ from gangs.sources import Sources
 from kube.objects import Pod
 from kube.topology import Topology
 from planning.decision import Decision, Outcome
+from planning.message import Message
 from planning.planning_options import PlanningOptions
 from solver.plan import Proof
 from solver.problem import Limits
@@ -113,4 +114,4 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
 def _unproven(decision: Decision, proof: Proof) -> Decision:
     if proof is Proof.FEASIBLE:
         return replace(decision, proof=proof.value)
-    return Decision(decision.gang, decision.key, Outcome.UNPLACEABLE, "?", proof=proof.value)
+    return Decision(decision.gang, decision.key, Outcome.UNPLACEABLE, Message.of("?"), proof=proof.value)

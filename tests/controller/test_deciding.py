@@ -23,6 +23,7 @@ from gangs.sources import Sources
 from kube.keys import PINNED_DOMAIN
 from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, OwnerReference, Pod, Requirement
 from planning.decision import Decision, Outcome
+from planning.message import Message
 from solver.plan import Proof
 from solver.problem import Limits
 
@@ -162,7 +163,12 @@ def test_nobody_is_held_back_by_a_no_that_is_not_proven(monkeypatch: pytest.Monk
 
     def unproven(gangs: Sequence[Gang], *_: object, **__: object) -> Iterable[Sequence[Decision]]:
         """No plan was found in time."""
-        return [[Decision(each, each.key, Outcome.UNPLACEABLE, "?", proof=Proof.UNPROVEN.value) for each in gangs]]
+        return [
+            [
+                Decision(each, each.key, Outcome.UNPLACEABLE, Message.of("?"), proof=Proof.UNPROVEN.value)
+                for each in gangs
+            ]
+        ]
 
     monkeypatch.setattr(solving, "plan_in_turn", unproven)
     planner = Planner(Limits(), Metrics(), inline())

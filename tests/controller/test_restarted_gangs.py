@@ -46,6 +46,7 @@ from kube.objects import (
 )
 from planning.decision import Decision, Outcome
 from planning.framing.ties import made_new
+from planning.message import Message
 from planning.whole_again import hindrance
 from solver.plan import Proof
 from solver.problem import Limits
@@ -155,7 +156,7 @@ WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhol
     ],
 )
 def test_which_gangs_are_torn(of: Gang, status: dict[str, Any], proof: Proof, found: bool) -> None:  # noqa: FBT001
-    decision = Decision(of, of.key, Outcome.UNPLACEABLE, "no", proof=proof.value)
+    decision = Decision(of, of.key, Outcome.UNPLACEABLE, Message.of("no"), proof=proof.value)
     step = NeedPlan()
     assert torn(GangRound(of, {"metadata": {}, "status": status}, None, step, decision=decision)) is found
 
@@ -331,7 +332,7 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
     of, lane, told, there = asked(A, B), HeldLane(), Told(), picture(snapshot(A, B, *OTHERS))
     checks = RestartChecks(lane, Limits())
     restarter = Restarter(cast("Withdrawer", told), checks, Mishaps(cast("Writer", None), Metrics()), seconds=-1.0)
-    no = Decision(of, of.key, Outcome.UNPLACEABLE, "?", proof=Proof.INFEASIBLE.value)
+    no = Decision(of, of.key, Outcome.UNPLACEABLE, Message.of("?"), proof=Proof.INFEASIBLE.value)
     manifest = {"metadata": {"name": "llm", "namespace": "default"}, "status": WAS_WHOLE}
     torn_one = GangRound(of, manifest, None, NeedPlan(), decision=no)
     first = GangRound(gang(pod("first")), manifest, record([("first", node)]), NeedPlan())
@@ -363,7 +364,12 @@ def test_nobody_is_restarted_where_it_is_not_proven_anew_that_there_is_no_place(
         monkeypatch.undo()
         if fails:
             raise ArithmeticError
-        return [[Decision(each, each.key, Outcome.UNPLACEABLE, "?", proof=Proof.UNPROVEN.value) for each in gangs]]
+        return [
+            [
+                Decision(each, each.key, Outcome.UNPLACEABLE, Message.of("?"), proof=Proof.UNPROVEN.value)
+                for each in gangs
+            ]
+        ]
 
     monkeypatch.setattr(questions, "plan_in_turn", unsure)
     of, checks = asked(A, B), RestartChecks(InlineLane(), Limits())

@@ -26,6 +26,7 @@ from kube.keys import DIALECT, GANG, SYSTEM_NAMESPACE
 from kube.objects import Condition, NodeSpec, ObjectMeta, Pod, PodStatus
 from kube.topology import Topology
 from planning.decision import Decision, Outcome
+from planning.message import Message
 
 NEVER, LATER, SOON, NOW = Urgency
 PLAN = record([("a", "n1"), ("b", "n2")])
@@ -44,7 +45,7 @@ def of_two(*members: Pod) -> Gang:
 
 def gang_round(of: Gang, step: Step, plan: PlanRecord | None = None, outcome: Outcome | None = None) -> GangRound:
     """How the last round left it."""
-    decision = None if outcome is None else Decision(of, of.key, outcome, "")
+    decision = None if outcome is None else Decision(of, of.key, outcome, Message())
     return GangRound(of, {"metadata": {"name": "llm", "namespace": "default"}}, plan, step, decision=decision)
 
 

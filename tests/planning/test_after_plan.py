@@ -12,6 +12,7 @@ from kube.objects import Node, ObjectMeta, Pod, PodSpec
 from kube.requests import pod_requests
 from planning.after_plan import after_all
 from planning.decision import Assignment, Decision, Eviction, Outcome
+from planning.message import Message
 
 NODES = 6
 
@@ -48,7 +49,7 @@ def drawn(draw: Random) -> tuple[Snapshot, list[Decision]]:
             for place, each in enumerate(members[first : first + 3])
         ]
         key = GangKey("phalanx", "default", f"g{first}")
-        plans.append(Decision(None, key, Outcome.PLACED, "", tuple(assigned), evictions=tuple(evictions)))
+        plans.append(Decision(None, key, Outcome.PLACED, Message(), tuple(assigned), evictions=tuple(evictions)))
     return Snapshot(tuple(nodes)), plans
 
 

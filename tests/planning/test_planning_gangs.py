@@ -77,7 +77,7 @@ def test_victims_are_named() -> None:
         scenes.members(2),
     )
     assert decision.message == "2 pods fit in s/b: node-0..1, after evicting default/low, proven optimal"
-    assert decision.nameless == "2 pods fit in s/b: node-0..1, after evicting 1 pod, proven optimal"
+    assert decision.line.nameless == "2 pods fit in s/b: node-0..1, after evicting 1 pod, proven optimal"
     assert [(each.name, each.node, each.priority) for each in decision.evictions] == [("low", "node-1", -1)]
 
 

@@ -175,7 +175,7 @@ def test_what_running_gangs_hold_is_not_left() -> None:
         "waits for quota: the gang needs 8 cpu, and flavor blue of ClusterQueue pool has 4 of 8 left, "
         "4 used by gang ns/old"
     )
-    assert decision.nameless.endswith("has 4 of 8 left, 4 used by another gang")
+    assert decision.line.nameless.endswith("has 4 of 8 left, 4 used by another gang")
 
 
 def test_what_can_be_borrowed_and_who_has_borrowed_it_is_told() -> None:

@@ -31,5 +31,5 @@ def test_lists_end_in_and(names: list[str], text: str) -> None:
 
 
 def test_one_pod_is_no_pods() -> None:
-    assert more_pods(3, 4) == "1 more pod: 3 of 4 exist"
-    assert more_pods(0, 2, "worker") == "2 more pods of worker: 0 of 2 exist"
+    assert str(more_pods(3, 4)) == "1 more pod: 3 of 4 exist"
+    assert str(more_pods(0, 2, "worker")) == "2 more pods of worker: 0 of 2 exist"

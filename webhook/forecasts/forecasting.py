@@ -93,7 +93,7 @@ def messages_for(
 
 
 def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:
-    return (f"gang {gang.key}: {decision.nameless}", *decision.notes)
+    return (f"gang {gang.key}: {decision.line.nameless}", *decision.notes)
 
 
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from gangs.model import Gang, GangKey
-from planning.messages.wording import listed
+from planning.message import listed
 from planning.planner import missing_members
 from timing.clock import SYSTEM_CLOCK, Clock
 from timing.duty_cycle import DutyCycle

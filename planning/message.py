@@ -1,0 +1,112 @@
+"""`Message`: a line for a person, as typed parts. It renders with or without the names of other users' objects.
+
+A webhook's answer reaches every client, so it renders without names. No code searches or changes a finished text.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A part that names other users' objects. `instead`: the part for a reader who may not see these objects."""
+
+    text: str
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A part with counts that change often, such as `3 of 4`. Another count does not make another `Message.topic`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """The part about members beyond the minimum that have no node. `reasons`: each with the number of its nodes."""
+
+    count: int
+    reasons: tuple[tuple[str | Names, int], ...]
+
+
+Part = str | Names | Count | Shortfall
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line for a person. Its text is the text of its parts without separators."""
+
+    parts: tuple[Part, ...] = ()
+
+    @staticmethod
+    def of(*parts: "Part | Message") -> "Message":
+        """Return the message of these parts, in order. Empty texts add nothing."""
+        return Message(tuple(part for each in parts for part in (each.parts if isinstance(each, Message) else (each,))))
+
+    def __str__(self) -> str:
+        """Return the text with all names."""
+        return "".join(_text(part, named=True) for part in self.parts)
+
+    def __add__(self, other: "Part | Message") -> "Message":
+        """Return this message, continued by the other."""
+        return Message.of(self, other)
+
+    def __bool__(self) -> bool:
+        """Whether the message has any text."""
+        return bool(str(self))
+
+    @property
+    def nameless(self) -> str:
+        """The text for a reader who may not see other users' objects: counts take the place of names."""
+        return "".join(_text(part, named=False) for part in self.parts)
+
+    @property
+    def topic(self) -> tuple[Part, ...]:
+        """The parts without counts. Two messages with the same topic differ in their counts only."""
+        return tuple(part for part in self.parts if not isinstance(part, Count))
+
+    @property
+    def shortfall(self) -> Shortfall | None:
+        """The part about members beyond the minimum that have no node; None if each member has a node."""
+        return next((part for part in self.parts if isinstance(part, Shortfall)), None)
+
+    def with_shortfall(self, shortfall: Shortfall) -> "Message":
+        """Return the message with this `Shortfall` in place of its own."""
+        return Message(tuple(shortfall if isinstance(part, Shortfall) else part for part in self.parts))
+
+
+def joined(separator: str, messages: Iterable[Part | Message]) -> Message:
+    """Return one message of these, with the separator between them."""
+    parts: list[Part | Message] = []
+    for each in messages:
+        parts += [separator, each] if parts else [each]
+    return Message.of(*parts)
+
+
+def listed(messages: Iterable[Part | Message]) -> Message:
+    """Return `a`, `a and b`, or `a, b and c`. There is at least one message."""
+    *others, last = messages
+    return Message.of(joined(", ", others), " and ", last) if others else Message.of(last)
+
+
+def because(reasons: Mapping[str, int]) -> str:
+    """Return reasons with their numbers of nodes: `2 nodes: Insufficient cpu`."""
+    return ", ".join(_of_nodes(reason, count) for reason, count in reasons.items())
+
+
+def _text(part: Part, *, named: bool) -> str:
+    match part:
+        case str():
+            return part
+        case Names():
+            return part.text if named else part.instead
+        case Count():
+            return part.text
+        case Shortfall():
+            reasons = [_of_nodes(_text(reason, named=named), count) for reason, count in part.reasons]
+            return f", {part.count} more find{'s' if part.count == 1 else ''} no room ({', '.join(reasons)})"
+
+
+def _of_nodes(reason: str, count: int) -> str:
+    return f"{count} {'node' if count == 1 else 'nodes'}: {reason}"
