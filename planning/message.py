@@ -14,6 +14,10 @@ class Names:
     text: str
     instead: str
 
+    def __str__(self) -> str:
+        """Return the part with the names."""
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Count:

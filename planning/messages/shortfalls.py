@@ -210,7 +210,7 @@ def _reason_by_node(
 
 def _counted(reasons: Iterable[_Reason]) -> Mapping[_Reason, int]:
     """How many nodes each reason keeps out, the most frequent reason first."""
-    return dict(sorted(Counter(reasons).items(), key=lambda each: (-each[1], each[0])))
+    return dict(sorted(Counter(reasons).items(), key=lambda each: (-each[1], str(each[0]))))
 
 
 def _order(problem: Problem) -> list[int]:
