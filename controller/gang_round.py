@@ -13,6 +13,24 @@ from kube.keys import GATE
 from kube.objects import Pod
 from planning.decision import Decision
 
+Topic = tuple[object, ...]
+"""What a message says apart from its counts (`planning.message.Message.topic`). Topics are only compared."""
+
+
+@dataclass(slots=True)
+class Reported:
+    """What events on a gang and its members have reported. Another count in the same message is no new event.
+
+    It is kept from reconcile to reconcile, and empty after a start of the controller.
+    """
+
+    waiting: Topic | None = None
+    """The topic of the message while the gang waits; None in any other phase."""
+    untried: str = ""
+    """The message about released members that no scheduler tries."""
+    members: dict[str, Topic] = field(default_factory=dict)
+    """Topics by the UID of a gated member."""
+
 
 @dataclass(slots=True)
 class GangRound:
@@ -55,6 +73,7 @@ class GangRound:
     """Whether the gang's state has not been reported yet, for lack of time."""
     failed: str = ""
     """The message about an internal error at this gang, for which it is skipped for a moment; "" without an error."""
+    reported: Reported = field(default_factory=Reported)
     resting: bool = False
     """Whether there is nothing to do until an input changes or there is another decision."""
 

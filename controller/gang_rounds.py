@@ -263,6 +263,8 @@ class GangRounds:
             self._mute[key] = manifest
             return
         gang_round.failed = self._mishaps.pausing(key, Doing.ACTING)
+        if (before := self._cases.get(key)) is not None:
+            gang_round.reported = before.reported
         self._cases[key] = gang_round
         self._open[key] = None
 

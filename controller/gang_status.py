@@ -141,6 +141,11 @@ def gang_status(
     return {key: value for key, value in status.items() if value not in (None, "")}
 
 
+def waiting_line(gang: Gang, decision: Decision | None) -> Message:
+    """Return the message of a gang in phase Waiting."""
+    return decision.line if decision is not None else _missing(gang) or Message.of("waits to be planned")
+
+
 def invalid_status(
     faults: Sequence[Fault], *, now: str, previous: Status | None = None, generation: int | None = None
 ) -> dict[str, Any]:
@@ -355,7 +360,7 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
     bound = sum(member.pod.bound for member in gang.members)
     again = _held(gang) if gang.made_again else ""
     texts = {
-        Phase.WAITING: str(_missing(gang)) or "waits to be planned",
+        Phase.WAITING: str(waiting_line(gang, None)),
         Phase.UNPLACEABLE: "fits nowhere now",
         Phase.INVALID: "the request contradicts itself",
         Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}{again}",

@@ -1,15 +1,14 @@
 """Reports the state of every gang: Gang status, conditions of members, events. Only changes are written."""
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
-from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch
+from controller.gang_round import GangRound, Topic
+from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch, waiting_line
 from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import (
     AllBound,
@@ -24,8 +23,8 @@ from controller.release.next_step import (
     Renominate,
 )
 from controller.release.records import PlannedVictim, heirs_patch
-from controller.release.wholeness import Withdrawal, WithdrawalReason
-from controller.status.conditions import POD_SCHEDULED, Condition, differs, member_conditions
+from controller.release.wholeness import Withdrawal, WithdrawalReason, still_withdrawn
+from controller.status.conditions import GATED, Condition, differs, member_conditions
 from controller.status.evicted_gangs import evicted_gangs, objects_of
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
 from controller.status.mirrors import GANG_KIND, mark_of
@@ -196,6 +195,8 @@ class Reporter:
             return None
         status = self._status(gang_round)
         patch = status_patch(gang_round.status, status)
+        if not patch:
+            _note(gang_round, Phase(status["phase"]))
         return (status, patch) if patch else None
 
     def _send(self, gang_round: GangRound, change: _Change) -> Written:
@@ -343,11 +344,13 @@ class Reporter:
 
     def _tell_change(self, gang_round: GangRound, before: Mapping[str, Any], status: Mapping[str, Any]) -> None:
         phase = Phase(status["phase"])
-        if gang_round.untried and gang_round.untried not in before.get("message", ""):
+        told = gang_round.reported.waiting, gang_round.reported.untried
+        _note(gang_round, phase)
+        if gang_round.untried and gang_round.untried != told[1]:
             self._tell(gang_round, events.GANG_UNTRIED, gang_round.untried)
         changed = before.get("phase") != phase.value
-        alike = _counted if phase is Phase.WAITING else str
-        reworded = changed or alike(before.get("message", "")) != alike(status["message"])
+        recounted = phase is Phase.WAITING and gang_round.reported.waiting == told[0]
+        reworded = changed or (before.get("message") != status["message"] and not recounted)
         if phase in _REASONS and (changed if phase is Phase.PLACED else reworded):
             self._tell(gang_round, _reason(gang_round, phase), _decided(gang_round.gang, status["message"]))
         elif status["reason"] == ROOM_TAKEN and reworded:
@@ -383,21 +386,24 @@ class Reporter:
         there = (member.pod for member in gang_round.gang.members if not to_come(member.pod))
         gated = (pod for pod in there if pod.gated_by(GATE))  # the scheduler writes the condition of released pods
         pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]
-        for pod in pods[:PODS_TOLD]:
-            if differs(pod, conditions[pod.metadata.uid]):
-                self._tell_pod(gang_round, pod, conditions[pod.metadata.uid]["message"])
+        self._tell_pods(gang_round, [(pod, conditions[pod.metadata.uid]) for pod in pods[:PODS_TOLD]])
         return [
             partial(self._writer.condition, pod, conditions[pod.metadata.uid])
             for pod in pods
             if differs(pod, conditions[pod.metadata.uid])
         ]
 
-    def _tell_pod(self, gang_round: GangRound, pod: Pod, message: str) -> None:
-        """Record an event on a gated member that gets another message, unless only the numbers change."""
-        shown = next((each.message for each in pod.status.conditions if each.type == POD_SCHEDULED), "")
-        if _counted(shown) == _counted(message):
+    def _tell_pods(self, gang_round: GangRound, wanted: Iterable[tuple[Pod, Condition]]) -> None:
+        """Record an event on each gated member that gets another message, unless only counts change."""
+        if gang_round.decision is None:
             return
-        self._recorder.record(_pod_ref(pod), events.MEMBER_WAITING, message, related=self.ref(gang_round))
+        told, gang_round.reported.members = gang_round.reported.members, {}
+        for pod, condition in wanted:
+            uid, message = pod.metadata.uid, condition["message"]
+            topic: Topic = gang_round.decision.line.topic if condition["reason"] == GATED else (message,)
+            gang_round.reported.members[uid] = topic
+            if differs(pod, condition) and told.get(uid) != topic:
+                self._recorder.record(_pod_ref(pod), events.MEMBER_WAITING, message, related=self.ref(gang_round))
 
 
 def _log(gang_round: GangRound, reason: Reason, note: str) -> None:
@@ -408,9 +414,17 @@ def _log(gang_round: GangRound, reason: Reason, note: str) -> None:
     LOG.info("gang %s: %s", gang_round.gang.key, note, extra=fields)
 
 
-def _counted(message: str) -> str:
-    """Return a message without its counts. Otherwise each arrival of a member would be an event."""
-    return re.sub(r"\d+ more pods?|\d+ of \d+", "", message)
+def _note(gang_round: GangRound, phase: Phase) -> None:
+    """Note what the status of the gang reports. Without the topic, each arrival of a member would be an event."""
+    gang_round.reported.untried = gang_round.untried
+    gang_round.reported.waiting = _topic(gang_round) if phase is Phase.WAITING else None
+
+
+def _topic(gang_round: GangRound) -> Topic:
+    """Return what the status of a waiting gang says apart from counts."""
+    withdrawal = gang_round.withdrawal or still_withdrawn(gang_round.status, released=False)
+    line = waiting_line(gang_round.gang, gang_round.decision)
+    return *line.topic, gang_round.failed, gang_round.untried, gang_round.stays, withdrawal
 
 
 def _reason(gang_round: GangRound, phase: Phase) -> Reason:

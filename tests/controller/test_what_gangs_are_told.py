@@ -219,3 +219,20 @@ def test_kubectl_describe_pod_shows_why_the_gang_waits_on_the_first_members(scen
 
     scene.api.wait(lambda: sum("needs 10 pods" in each[-1] for each in told().values()) == 8, "the events")
     assert told() == {name: [scene.says(name)] for name in names[:8]}
+
+
+@pytest.mark.usefixtures("leader")
+def test_another_count_in_the_message_is_no_new_event(scene: Scene) -> None:
+    """The first message may be about no pod, or one."""
+
+    def notes() -> set[str]:
+        found = scene.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]
+        return {each["note"] for each in found if each["reason"] == "GangWaiting"}
+
+    scene.api.create(GANGS, gang(minMember=4))
+    for exist, more in ((1, "3 more pods"), (2, "2 more pods"), (3, "1 more pod")):
+        scene.api.create(PODS, member(f"p{exist}"))
+        text = f"waits for {more}: {exist} of 4 exist"
+        scene.api.wait(lambda text=text: scene.status().get("message", "").startswith(text), "the message")
+    scene.api.wait(notes, "the event")
+    assert len(notes()) == 1
