@@ -124,23 +124,31 @@ def account_of(namespace: str, name: str, sources: Sources) -> Charged:
     return Charged(found.account, (*held, *found.waiting_for))
 
 
-def missing_of(manifest: Manifest, spec: ClusterQueueSpec, sources: Sources) -> tuple[str, ...]:
-    """Return missing or invalid flavors of a ClusterQueue, and topologies of its flavors, as `Kind name`."""
-    return _with_flavors(queue_of(manifest, spec), sources).waiting_for
+def missing_of(manifest: Manifest, spec: ClusterQueueSpec, sources: Sources) -> tuple[tuple[str, str], ...]:
+    """Return kind and name of each missing or invalid flavor of a ClusterQueue, and of each topology of its flavors."""
+    _, missing = _flavors(queue_of(manifest, spec), sources)
+    return tuple(dict.fromkeys(missing))
 
 
-def _with_flavors(queue: ClusterQueue, sources: Sources) -> Charged:
-    flavors, missing = list[Flavor](), list[str]()
+def _flavors(queue: ClusterQueue, sources: Sources) -> tuple[list[Flavor], list[tuple[str, str]]]:
+    """Return the flavors of a ClusterQueue, then kind and name of each missing or invalid object."""
+    flavors, missing = list[Flavor](), list[tuple[str, str]]()
     for name in dict.fromkeys(each.flavor for group in queue.groups for each in group.flavors):
         manifest = sources.get(keys.GROUP, keys.FLAVOR, "", name)
         spec = valid(manifest, FlavorSpec)
         if spec is None:
-            missing.append(f"{keys.FLAVOR} {name}")
+            missing.append((keys.FLAVOR, name))
             continue
         topology = None if spec.topology_name is None else _topology(spec.topology_name, sources)
         if spec.topology_name is not None and topology is None:
-            missing.append(f"{keys.TOPOLOGY} {spec.topology_name}")
+            missing.append((keys.TOPOLOGY, spec.topology_name))
         flavors.append(_flavor(name, spec, topology))
+    return flavors, missing
+
+
+def _with_flavors(queue: ClusterQueue, sources: Sources) -> Charged:
+    flavors, absent = _flavors(queue, sources)
+    missing = [f"{kind} {name}" for kind, name in absent]
     cohorts = _cohorts(sources) if queue.cohort else {}
     if circle := cohort_circle(queue.cohort, cohorts):
         missing.append(f"{keys.COHORT} {circle} to stand under no cohort that stands under it (spec.parentName)")

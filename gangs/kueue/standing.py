@@ -32,7 +32,7 @@ def of_cluster_queue(manifest: Manifest, sources: Sources) -> Standing:
         return Standing("Stopped", "cannot admit gangs: it is stopped (spec.stopPolicy)")
     missing = queues.missing_of(manifest, spec, sources)
     for kind, reason in ((keys.FLAVOR, "FlavorNotFound"), (keys.TOPOLOGY, "TopologyNotFound")):
-        names = [each for each in missing if each.startswith(f"{kind} ")]
+        names = [f"{kind} {name}" for missing_kind, name in missing if missing_kind == kind]
         if names:
             return Standing(reason, f"cannot admit gangs: {', '.join(names)} does not exist")
     return Standing(message="can admit gangs")
