@@ -121,7 +121,7 @@ def gang_status(
     plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=reason == ROOM_TAKEN)
     reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
     withdrawal = withdrawal or still_withdrawn(before, released=phase.released)
-    why_withdrawn = withdrawal.message if withdrawal is not None else ""
+    why_withdrawn = withdrawal.in_full if withdrawal is not None else ""
     message = _all_on_one_line(message or _message(gang, phase, decision, plan), untried, why_withdrawn)
     conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, reported=timed_out))
     conditions += _ever_complete(gang, phase, before, withdrawal)

@@ -47,7 +47,6 @@ VICTIMS_SECONDS = 60.0
 """Seconds from the gang's first release for which the other members may wait for victims to go."""
 AGAIN_SECONDS = 2.0
 """Seconds between two tries of an eviction that a disruption budget refuses."""
-_REFUSED = "; an eviction was refused: "
 
 
 class Withdrawer:
@@ -68,7 +67,8 @@ class Withdrawer:
         """The time at which a gang was first seen unable to become whole, in monotonic seconds."""
         self._now_seen: dict[GangKey, float] = {}
         """The entries of `_seen` that this reconcile has confirmed so far."""
-        self._again: dict[GangKey, float] = {}
+        self._refused: dict[GangKey, tuple[float, str]] = {}
+        """Refused evictions: when they are tried again, in monotonic seconds, and the API server's message."""
 
     def withdraw(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
         """Evict the members of gangs that are withdrawn, and set `withdrawal` on their `GangRound`."""
@@ -89,8 +89,12 @@ class Withdrawer:
         if why:
             key, now = gang_round.gang.key, self._clock.monotonic()
             self._now_seen[key] = seen = self._seen.get(key, now)
-            if waited >= self._seconds and now >= max(seen + SEEN_SECONDS, self._again.get(key, 0.0)):
-                self.take_back(gang_round, _continued(gang_round) or self._new(gang_round, why))
+            shown = still_withdrawn(gang_round.status, released=False)
+            again, refusal = self._refused.get(key, (0.0, ""))
+            if waited >= self._seconds and now >= max(seen + SEEN_SECONDS, again):
+                self.take_back(gang_round, shown or self._new(gang_round, why))
+            elif shown is not None and now < again:
+                gang_round.withdrawal = replace(shown, refusal=refusal)
 
     def take_back(self, gang_round: GangRound, withdrawal: Withdrawal) -> None:
         """Evict all members that were released. The affinity of those that are not bound fits no other nodes.
@@ -121,8 +125,8 @@ class Withdrawer:
         gang_round.writing = True
         refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
         if refusal:
-            self._again[gang_round.gang.key] = self._clock.monotonic() + AGAIN_SECONDS
-            gang_round.withdrawal = replace(withdrawal, message=f"{withdrawal.message}{_REFUSED}{refusal}")
+            self._refused[gang_round.gang.key] = self._clock.monotonic() + AGAIN_SECONDS, refusal
+            gang_round.withdrawal = replace(withdrawal, refusal=refusal)
         if evicted:
             self._reporter.withdrawn(gang_round, evicted, gang_round.withdrawal)
 
@@ -154,12 +158,6 @@ class Withdrawer:
         bare = any(controller_of(pod) is None for pod in let_go)
         text += "; pods that no controller makes again have to be created again" if bare else ""
         return Withdrawal(WithdrawalReason.WITHDRAWN, text)
-
-
-def _continued(gang_round: GangRound) -> Withdrawal | None:
-    """Return the withdrawal that the status shows, without what an eviction was refused for."""
-    shown = still_withdrawn(gang_round.status, released=False)
-    return replace(shown, message=shown.message.partition(_REFUSED)[0]) if shown is not None else None
 
 
 def begun(gang_round: GangRound) -> str | None:

@@ -41,10 +41,20 @@ class WithdrawalReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """The eviction of members that had started. `message`: one line for a person."""
+    """The eviction of members that had started.
+
+    `message`: one line for a person, which the condition Whole keeps. `refusal`: the API server's message about a
+    refused eviction; "" if no eviction was refused.
+    """
 
     reason: WithdrawalReason
     message: str
+    refusal: str = ""
+
+    @property
+    def in_full(self) -> str:
+        """The message, with the refusal."""
+        return f"{self.message}; an eviction was refused: {self.refusal}" if self.refusal else self.message
 
 
 class Wholeness(TypedDict):

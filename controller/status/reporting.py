@@ -300,7 +300,7 @@ class Reporter:
 
     def withdrawn(self, gang_round: GangRound, pods: Iterable[Pod], withdrawal: Withdrawal) -> None:
         """Record the eviction of members of a gang that never became whole, or that is restarted."""
-        restart, why = withdrawal.reason is WithdrawalReason.RESTARTED, withdrawal.message
+        restart, why = withdrawal.reason is WithdrawalReason.RESTARTED, withdrawal.in_full
         (self._metrics.restarted if restart else self._metrics.withdrawn).inc()
         self._tell(gang_round, events.GANG_RESTARTED if restart else events.GANG_WITHDRAWN, why)
         of = f"gang {gang_round.gang.key}"

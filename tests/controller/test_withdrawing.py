@@ -159,6 +159,14 @@ def test_victims_are_not_waited_for_for_ever() -> None:
     assert why_not(case(gang(A, B), plan), snapshot(A, B, VICTIM), (), patient=False) == "victims have not gone in time"
 
 
+def test_a_refused_eviction_is_in_the_message_and_not_in_the_reason_that_is_kept() -> None:
+    withdrawal = Withdrawal(WithdrawalReason.WITHDRAWN, "withdrawn: 1 of 2 had started", "budget b needs 1")
+    status = gang_status(gang(A, B), phase=Phase.UNPLACEABLE, now=NOON, plan_id=PLAN_ID, withdrawal=withdrawal)
+    text = "withdrawn: 1 of 2 had started; an eviction was refused: budget b needs 1"
+    assert status["message"].endswith(text)
+    assert still_withdrawn(status, released=False) == replace(withdrawal, refusal="")
+
+
 def test_what_the_condition_says_along_the_way() -> None:
     half, both = gang(A, B), gang(A, pod("b", bound="n2"))
     status: dict[str, Any] = {}
