@@ -14,12 +14,12 @@ from kube.objects import Pod
 from planning.decision import Decision
 
 Topic = tuple[object, ...]
-"""What a message says apart from its counts (`planning.message.Message.topic`). Topics are only compared."""
+"""The parts of a message without its counts (`planning.message.Message.topic`). Topics are only compared."""
 
 
 @dataclass(slots=True)
 class Reported:
-    """What events on a gang and its members have reported. Another count in the same message is no new event.
+    """The topics that events on a gang and its members have reported. Another count is no new event.
 
     It is kept from reconcile to reconcile, and empty after a start of the controller.
     """
