@@ -16,7 +16,6 @@ from gangs.dialects.oversights import not_asking
 from gangs.dialects.protection import protection
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
-from gangs.dialects.templates import examples
 from gangs.dialects.topologies import topologies, topology_of
 from gangs.dialects.typos import typos
 from gangs.incremental.reading_apart import read_apart
@@ -27,6 +26,7 @@ from gangs.workload_kinds import taught
 from gangs.workloads.jobs import controller_of
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods.held_room import by_setting
+from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import role_of, templates
 from gangs.workloads.taught_kinds import RESOURCE
 from gangs.workloads.train_jobs import RUNTIMES
@@ -345,7 +345,7 @@ def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
     if manifest is None or shape_of(manifest) is None:
         return None
     try:
-        claims = [dialect_of(pod) for pod in examples(manifest)]
+        claims = [dialect_of(pod) for pod in example_pods(manifest)]
     except MalformedError:
         return None
     return next((claim[1] for claim in claims if claim is not None), None)

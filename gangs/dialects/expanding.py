@@ -15,9 +15,9 @@ from gangs.manifests import MalformedError, key_of, metadata_of, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.sources import ObjectKey, Sources
 from gangs.workload_kinds import taught
-from gangs.workloads import jobs, pod_templates
+from gangs.workloads import pod_templates
 from gangs.workloads.jobs import job_of
-from gangs.workloads.kind_table import WORKLOADS, Made
+from gangs.workloads.kind_table import WORKLOADS, Made, has_rules
 from gangs.workloads.later_pods import held_room, pods_to_come, start_order
 from gangs.workloads.suspension import unmade_by
 from kube.keys import WORKLOAD
@@ -45,8 +45,7 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
     for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
         try:
             workload = as_admitted(manifest, sources)
-            existing = sources.pods_of(job_of(workload)) if jobs.is_job(workload) else sources.pods
-            made = missing_pods(workload, existing, left, placeholders=sources.placeholders)
+            made = missing_pods(workload, _existing(workload, sources), left, placeholders=sources.placeholders)
         except MalformedError as error:
             objects.pop(key_of(manifest), None)
             faults.append(error.fault)
@@ -120,11 +119,8 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, pla
     annotations. Without reserved capacity, such later pods are left out, because the earlier pods never run. The result
     is empty if the number of pods is not read for this kind. Admission refuses such a workload.
     """
-    if jobs.is_job(manifest):
-        claimed = dialect_of(jobs.example_pod(manifest), left) is not None
-        return jobs.missing_pods(manifest, existing) if claimed else ()
-    marked = _marked(manifest)
-    if not marked and (ref_of(manifest).kind in _NOT_HERE or pod_templates.controlled(manifest)):
+    marked, planned_alone = _marked(manifest), has_rules(manifest)
+    if not marked and not planned_alone and (ref_of(manifest).kind in _NOT_HERE or pod_templates.controlled(manifest)):
         return ()
     claims = [dialect_of(pod, left) for pod in pods_to_come.example_pods(manifest)]
     if not any(claims):
@@ -137,6 +133,11 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, pla
     held = marked and placeholders and held_room.wanted(manifest)
     pods = (pod for _, pod in made) if held else held_room.first_made(manifest, made)
     return tuple(pod for pod in pods if dialect_of(pod, left) is not None)
+
+
+def _existing(manifest: Manifest, sources: Sources) -> Sequence[Pod]:
+    """Return the existing pods among which those of the workload are. The pods of a Job are indexed by their owner."""
+    return sources.pods_of(job_of(manifest)) if has_rules(manifest) else sources.pods
 
 
 def _marked(manifest: Manifest) -> bool:

@@ -16,7 +16,7 @@ from gangs.dialects.claims import dialect_of, left_alone, pods_by_dialect, succe
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import described, read_by
 from gangs.dialects.table import DIALECTS, OWN
-from gangs.dialects.templates import as_admitted, asks_in, examples, template_labels
+from gangs.dialects.templates import as_admitted, asks_in, template_labels
 from gangs.dialects.topologies import checked_topologies, known_topologies
 from gangs.dialects.unknown_kinds import asking_in_vain
 from gangs.findings import Findings
@@ -27,6 +27,7 @@ from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRe
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import NAME_FIELD, Sources
 from gangs.workloads.kind_table import ROW, shape_of
+from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import controlled, templates
 from kube.keys import GROUP, WORKLOAD
 from kube.objects import Pod
@@ -147,7 +148,7 @@ def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Finding
 
 def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left: Left, findings: Findings) -> None:
     """Report template settings that pods of a gang cannot have, if the workload's pods name a gang."""
-    for pod, template in zip(examples(workload), templates(workload), strict=False):
+    for pod, template in zip(example_pods(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:
             findings.take(fractions(ref, f"{template.metadata_at}.annotations", template.annotations))
             if text := advice_on(pod.spec.scheduler_name, claim[0].pod_keys, sources):
@@ -176,7 +177,7 @@ def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: Left)
     """Whether a workload asks to be a gang, by its own metadata or by its pods' metadata in this dialect."""
     if template_labels(workload, sources):
         return True
-    claims = [dialect_of(pod, left) for pod in examples(workload)]
+    claims = [dialect_of(pod, left) for pod in example_pods(workload)]
     any_of_it = any(claim is not None and claim[0] is dialect for claim in claims)
     return any_of_it and dialect.name != OWN
 

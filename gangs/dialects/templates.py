@@ -22,22 +22,15 @@ from gangs.workloads.handed_down import (
     holds_its_heir,
     written_down,
 )
-from gangs.workloads.jobs import example_pod, is_job
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import at_path
 from gangs.workloads.suspension import suspended_at
 from gangs.workloads.template_marks import with_labels
 from kube import keys
-from kube.objects import Pod
 
 _HANDED = tuple(key for each in DIALECTS if isinstance(each, HandingDown) for key in each.handed)
 """Annotations that workloads propagate to their child workloads."""
-
-
-def examples(workload: Manifest) -> tuple[Pod, ...]:
-    """Return one pod for each template, as the workload creates it. Raises `MalformedError`."""
-    return (example_pod(workload),) if is_job(workload) else example_pods(workload)
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
@@ -45,12 +38,12 @@ def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
 
     The result is empty if the object is no workload or asks for no gang. Raises `MalformedError`.
     """
-    if not is_job(manifest):
-        return {} if shape_of(manifest) is None else _labels(_ours(sources), manifest, sources, claimed=True)
-    ours = _ours(sources)
+    shape, ours = shape_of(manifest), _ours(sources)
+    if shape is None or not shape.automatic:
+        return {} if shape is None else _labels(ours, manifest, sources, claimed=True)
     others = [each for each in DIALECTS if each not in ours and asks_in(each, manifest, sources)]
-    claimed = bool(others) or dialect_of(example_pod(manifest)) is not None
-    # An explicit request overrides the automatic gang of an unclaimed Job.
+    claimed = bool(others) or any(dialect_of(pod) is not None for pod in example_pods(manifest))
+    # An explicit request overrides the automatic gang of an unclaimed workload.
     asked = _labels(ours, manifest, sources, claimed=True)
     return asked if asked or claimed else _labels(ours, manifest, sources, claimed=False)
 
@@ -68,15 +61,7 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     labels = template_labels(manifest, sources)
     if _started(manifest, sources):
         manifest = _resumed(manifest, suspended_at(manifest).split("."))
-    if not labels:
-        return manifest
-    if not is_job(manifest):
-        return with_labels(manifest, labels)
-    spec = manifest.get("spec") or {}
-    template = spec.get("template") or {}
-    metadata = template.get("metadata") or {}
-    labelled = {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}
-    return {**manifest, "spec": {**spec, "template": {**template, "metadata": labelled}}}
+    return with_labels(manifest, labels) if labels else manifest
 
 
 def handed_down(
@@ -116,7 +101,7 @@ def _that_asks_itself(
 
 def _grouped_by_kind(manifest: Manifest, sources: Sources) -> bool:
     """Whether a dialect that Phalanx handles groups the workload's pods into one gang by the workload's kind."""
-    name, pods = key_of(manifest)[3], examples(as_admitted(manifest, sources))
+    name, pods = key_of(manifest)[3], example_pods(as_admitted(manifest, sources))
     claims = (each.gang_of(pod) for each in _ours(sources) if isinstance(each, ByWorkload) for pod in pods)
     return any(claim is not None and claim.name == name for claim in claims)
 
@@ -124,7 +109,7 @@ def _grouped_by_kind(manifest: Manifest, sources: Sources) -> bool:
 def asks_in(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
     """Whether a workload asks to be a gang in this dialect, even if the dialect is ceded to another system."""
     asked = dialect.template_labels(workload, sources, claimed=True)
-    return bool(asked) or any(dialect.gang_of(pod) is not None for pod in examples(workload))
+    return bool(asked) or any(dialect.gang_of(pod) is not None for pod in example_pods(workload))
 
 
 def _asks_as_a_whole(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:

@@ -14,8 +14,8 @@ from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView
 from gangs.quota_model import Charged
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, QueueNamed, Sources
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
-from gangs.workloads.kind_table import READ, shape_of
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
+from gangs.workloads.kind_table import READ, WITH_RULES, has_rules, shape_of
 from gangs.workloads.pod_templates import made_this, templates
 from kube import keys as own
 from kube.objects import Pod
@@ -39,7 +39,7 @@ class KueueDialect:
     )
     workload_labels: tuple[str, ...] = (keys.QUEUE_NAME,)
     queue_group = keys.GROUP
-    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *marks.QUEUED)
+    group_kinds: tuple[ResourceKind, ...] = (*WITH_RULES, *marks.QUEUED)
     workload_kinds = READ
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
@@ -85,7 +85,7 @@ class KueueDialect:
                 gang = _rest(key, own_pods, gangs.get(key), around, findings)
                 gangs |= {} if gang is None else {key: gang}
         for manifest in sources.called(about):
-            if shape_of(manifest) is not None and not is_job(manifest):
+            if shape_of(manifest) is not None and not has_rules(manifest):
                 _check(manifest, sources, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 

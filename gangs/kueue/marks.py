@@ -20,7 +20,7 @@ QUEUED = tuple(
     for each in WATCHED
     if (shape := WORKLOADS[each.group, each.kind]).made is Made.TOGETHER or (shape.queued and shape.made is Made.UNREAD)
 )
-"""Kinds, except the Job, that are read as gangs if a queue's name reaches their pods or stands on their templates."""
+"""Kinds without rules in code that are gangs if a queue's name reaches their pods or stands on their templates."""
 _OWN = (own.GANG, own.REQUIRED, own.PREFERRED, own.MIN_MEMBER, own.TOPOLOGY)
 
 

@@ -21,8 +21,8 @@ from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.handed_down import hands_labels_down, labels_of_heir
-from gangs.workloads.jobs import controller_of, is_job
-from gangs.workloads.kind_table import Made, shape_of
+from gangs.workloads.jobs import controller_of
+from gangs.workloads.kind_table import Made, has_rules, shape_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
@@ -44,13 +44,15 @@ def asks(template: Template) -> bool:
 
 def queued(manifest: Manifest, queue: str) -> bool:
     """Whether the queue that a workload names on itself reaches its pods: no template names another queue or a pod
-    group.
+    group, or the workload's queue wins.
 
     Raises `MalformedError`.
     """
     shape = shape_of(manifest)
     if shape is None or not shape.queued or pod_templates.copied(manifest):
         return False
+    if shape.queue_wins:
+        return True
     pod_templates.check_templates(manifest)
     templates = pod_templates.templates(manifest)
     return not any(
@@ -62,7 +64,7 @@ def template_labels(manifest: Manifest) -> dict[str, str]:
     """The queue's name and the mark for the templates of a workload that names a queue. Raises `MalformedError`."""
     metadata = metadata_of(manifest)
     queue = queue_of(metadata.labels, metadata.annotations)
-    if not queue or not (is_job(manifest) or queued(manifest, queue)):
+    if not queue or not queued(manifest, queue):
         return {}
     return {keys.QUEUE_NAME: queue, **marks.mark_of(manifest)}
 
@@ -73,7 +75,7 @@ def started(manifest: Manifest) -> bool:
         return False
     metadata = metadata_of(manifest)
     queue = queue_of(metadata.labels, metadata.annotations)
-    if queue and (is_job(manifest) or queued(manifest, queue)):
+    if queue and queued(manifest, queue):
         return True
     return bool(labels_of_heir(manifest, _HANDED).get(keys.QUEUE_NAME))
 
@@ -272,8 +274,8 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
 
 
 def _check_heir(sources: Sources, manifest: Manifest, findings: Findings) -> None:
-    """Report faults of a queue's name on a child workload. Jobs are checked where they are read."""
-    if not is_job(manifest):
+    """Report faults of a queue's name on a child workload. Kinds with rules in code are checked where they are read."""
+    if not has_rules(manifest):
         labels = template_labels(manifest)
         check(with_labels(manifest, labels) if labels else manifest, sources, findings)
 

@@ -10,14 +10,12 @@ from gangs.findings import Findings
 from gangs.manifests import ref_of
 from gangs.marked import inheritance
 from gangs.model import Manifest, ObjectRef
-from gangs.phalanx import annotated_workloads, gang_annotations, jobs
+from gangs.phalanx import annotated_workloads, gang_annotations
 from gangs.phalanx.gang_annotations import KNOWN
 from gangs.sources import Sources
 from gangs.workloads import handed_down, pod_templates
 from gangs.workloads.annotated_jobs import other_workload
-from gangs.workloads.jobs import JOB_KIND, is_job
 from gangs.workloads.template_marks import with_labels
-from kube import keys
 from kube.text import with_article
 from kube.topology import Topology
 
@@ -47,19 +45,12 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
 
 def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
     """Read the child workload as it is after admission. Raises `MalformedError`."""
-    if is_job(heir):
-        marked = with_labels(heir, {keys.WORKLOAD: JOB_KIND})
-        jobs.read_job(marked, sources, topologies, findings)
-    else:
-        labels = annotated_workloads.template_labels(heir)
-        annotated_workloads.read_parts((), with_labels(heir, labels), sources, topologies, findings)
+    labels = annotated_workloads.template_labels(heir, sources, claimed=False)
+    annotated_workloads.read_parts((), with_labels(heir, labels), sources, topologies, findings)
 
 
 def _advise_automatic(manifest: Manifest, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
-    """Advise that a workload in an automatic namespace is no gang, unless its child is a Job.
-
-    In such a namespace every Job is a gang, even if another object created it. Other workloads are not.
-    """
-    if inheritance.made_of(manifest) != JOB_KIND and gang_annotations.automatic(manifest, sources):
+    """Advise that a workload in an automatic namespace is no gang, unless the namespace makes its child one."""
+    if not handed_down.has_automatic_child(manifest) and gang_annotations.automatic(manifest, sources):
         text = f"{with_article(ref.kind)} is not made a gang yet: its pods start one by one"
         findings.advise(ref, "kind", f"the namespace is automatic, but {text}")

@@ -1,7 +1,7 @@
-"""Workloads of other kinds than Job that carry Run:ai's annotations themselves: the whole workload is one gang.
+"""Workloads that carry Run:ai's annotations themselves: the whole workload is one gang.
 
-KAI Scheduler reads the annotations of the workload at the top, for the pods of all its templates. As with Jobs, the
-templates get a label at the workload's admission, by which their pods are known. Each role is a pod set of its own.
+KAI Scheduler reads the annotations of the workload at the top, for the pods of all its templates. At admission the
+templates get a label, by which their pods are known. Each role is a pod set of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,7 @@ from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import handed_down, minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import Most, annotation, check_number
-from gangs.workloads.jobs import is_job
-from gangs.workloads.kind_table import mark_of, shape_of
+from gangs.workloads.kind_table import has_rules, mark_of, shape_of
 from gangs.workloads.later_pods import held_room
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import to_be_resumed
@@ -46,6 +45,8 @@ def asks(manifest: Manifest) -> bool:
 
 def template_labels(manifest: Manifest) -> Mapping[str, str]:
     """The label for the pod templates of a workload that asks; nothing for any other. Raises `MalformedError`."""
+    if has_rules(manifest):
+        return jobs.template_labels(manifest)
     if not asks(manifest):
         return {}
     pod_templates.check_templates(manifest)
@@ -66,6 +67,9 @@ def read_parts(
     :param pods: pods whose label names a workload of this kind and name.
     """
     ref, shape = ref_of(manifest), shape_of(manifest)
+    if has_rules(manifest):
+        gang = jobs.read_job(manifest, sources, topologies, findings)
+        return [] if gang is None else [gang]
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
     if not gated:
         _advise_late(manifest, ref, findings)
@@ -252,9 +256,4 @@ def check_handing_down(
 
 def _read_heir(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
     """Read the child workload as it is after admission. Raises `MalformedError`."""
-    if is_job(heir):
-        marked = with_labels(heir, jobs.template_labels(heir))
-        jobs.read_job(marked, sources, topologies, findings)
-    else:
-        marked = with_labels(heir, template_labels(heir))
-        read_parts((), marked, sources, topologies, findings)
+    read_parts((), with_labels(heir, template_labels(heir)), sources, topologies, findings)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, metadata_of
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads.jobs import Job, is_job, job_owner
-from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.jobs import Job, job_owner
+from gangs.workloads.kind_table import WorkloadKind, has_rules, shape_of
 from kube.keys import GANG, MIN_MEMBER, PREFERRED, REQUIRED, WORKLOAD
 from kube.objects import Pod
 from kube.text import with_article
@@ -84,8 +84,11 @@ def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings:
 
 
 def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] | None:
-    """Return the annotations of a workload other than a Job; None for other objects, and if they are malformed."""
-    if is_job(manifest) or shape_of(manifest) is None:
+    """Return the annotations of a workload; None for other objects, and if the annotations are malformed.
+
+    Also None for a kind with rules in code: its gangs are read elsewhere.
+    """
+    if has_rules(manifest) or shape_of(manifest) is None:
         return None
     try:
         return metadata_of(manifest).annotations

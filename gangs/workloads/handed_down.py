@@ -11,7 +11,6 @@ from typing import Any
 
 from gangs.manifests import MalformedError, group_of, metadata_of, ref_of
 from gangs.model import Fault, Manifest
-from gangs.workloads.jobs import is_job
 from gangs.workloads.kind_table import ANY, WORKLOADS, shape_of
 from gangs.workloads.pod_counts import field_of
 from gangs.workloads.pod_templates import at_path, gang_by_annotation, texts_at
@@ -73,6 +72,13 @@ def labels_of_heir(manifest: Manifest, labels: Collection[str]) -> Mapping[str, 
         return _handed_labels(manifest, labels)
     own = texts_at(manifest, f"{shape.hands_at.rpartition('.')[0]}.labels" if shape.hands_at else _LABELS)
     return {**own, **_handed_labels(manifest, labels)}
+
+
+def has_automatic_child(manifest: Manifest) -> bool:
+    """Whether an automatic namespace makes the workload's child a gang."""
+    shape = shape_of(manifest)
+    child = WORKLOADS.get((group_of(shape.heir[0]), shape.heir[1])) if shape is not None else None
+    return child is not None and child.automatic
 
 
 def holds_its_heir(manifest: Manifest) -> bool:
@@ -246,7 +252,7 @@ def _only_workload(manifest: Manifest, path: str) -> tuple[tuple[str, ...], Mapp
 def _can_be_gang(manifest: Mapping[str, Any]) -> bool:
     if not all(isinstance(manifest.get(part), str) for part in ("apiVersion", "kind")):
         return False
-    return is_job(manifest) or gang_by_annotation(manifest) or hands_down(manifest)
+    return gang_by_annotation(manifest) or hands_down(manifest)
 
 
 def _at(manifest: Manifest, way: Sequence[str]) -> Mapping[str, Any]:

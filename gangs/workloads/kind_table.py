@@ -4,15 +4,16 @@ The grouping follows the documentation of systems such as Kueue and KAI Schedule
 they group its pods or take them one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from gangs.manifests import key_of
 from gangs.model import Manifest
 from gangs.resource_kinds import ResourceKind
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, example_pod, missing_pods, size_of
 from gangs.workloads.start_orders import MadeLater, StartOrder
+from kube.objects import Pod
 
 ANY = "*"
 """A step of a path that matches every entry of a list or mapping."""
@@ -46,6 +47,21 @@ class TemplateFields:
 
 
 @dataclass(frozen=True, slots=True)
+class PodRules:
+    """Rules in code for a kind with one pod template whose status decides which pods it still creates.
+
+    Each function raises `MalformedError`.
+    """
+
+    size: Callable[[Manifest], int]
+    """Returns the number of pods that run at a time when the workload starts."""
+    example: Callable[[Manifest], Pod]
+    """Returns a pod as the workload creates it, without an index."""
+    missing: Callable[[Manifest, Sequence[Pod]], Sequence[Pod]]
+    """Returns the expected pods. The second argument holds the existing pods, of any owner."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadKind:
     """One row of the table of kinds.
 
@@ -58,8 +74,18 @@ class WorkloadKind:
     versions: tuple[str, ...] = ()
     """Served versions that Phalanx reads, newest first; empty for kinds that it does not read."""
     queued: bool = False
-    """Whether a queue name on the workload reaches its pods, as in Kueue. Set for kinds whose pods are read, except
-    the Job.
+    """Whether a queue name on the workload reaches its pods, as in Kueue. Set for kinds whose pods are read."""
+    queue_wins: bool = False
+    """With `queued`: whether the workload's queue name replaces another one on its template. Otherwise the workload is
+    not queued.
+    """
+    automatic: bool = False
+    """Whether each workload of this kind with several pods is a gang in an automatic namespace."""
+    fixed_template: bool = False
+    """Whether the API server refuses every change of the pod template."""
+    rules: PodRules | None = None
+    """Rules in code for the pods. Each dialect reads the gangs of such a kind by rules of its own, because fewer pods
+    are expected near the workload's end. None: the other fields of the row describe the pods.
     """
     by_annotation: bool = False
     """Whether Phalanx's own annotations on the workload make it a gang. Set for kinds that are read."""
@@ -95,6 +121,10 @@ class WorkloadKind:
     """With `fields`: the label or annotation that holds a pod's rank among the pods of its template."""
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Fields with the values that mean that the workload has ended, besides the usual conditions."""
+    ending_conditions: tuple[str, ...] = ()
+    """Types of conditions of a workload that has ended, or that is ending and recreates no pod. They hold besides the
+    usual conditions.
+    """
     suspended_at: str = ""
     """The field that is true while a workload is suspended. A queue resets it. A user-defined kind has this field
     besides the usual ones. "": the kind has none, or its field stops something else (a CronJob's next Jobs).
@@ -200,7 +230,19 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         ),
     },
     JOB_GROUP: {
-        JOB_KIND: WorkloadKind("jobs", Made.TOGETHER, versions=("v1",), by_annotation=True, suspended_at=_SUSPEND),
+        JOB_KIND: WorkloadKind(
+            "jobs",
+            Made.TOGETHER,
+            versions=("v1",),
+            queued=True,
+            queue_wins=True,
+            automatic=True,
+            fixed_template=True,
+            by_annotation=True,
+            rules=PodRules(size_of, example_pod, missing_pods),
+            ending_conditions=("Complete", "SuccessCriteriaMet", "FailureTarget"),
+            suspended_at=_SUSPEND,
+        ),
         "CronJob": WorkloadKind(
             "cronjobs",
             Made.IN_JOBS,
@@ -359,6 +401,12 @@ def shape_of(manifest: Manifest) -> WorkloadKind | None:
     return taught if isinstance(taught, WorkloadKind) else None
 
 
+def has_rules(manifest: Manifest) -> bool:
+    """Whether rules in code decide the pods of the object's kind (`WorkloadKind.rules`)."""
+    shape = shape_of(manifest)
+    return shape is not None and shape.rules is not None
+
+
 def mark_of(manifest: Manifest) -> str:
     """Return the value of the label on the pods of a workload that is a gang.
 
@@ -384,9 +432,16 @@ def says_in_full(mark: str) -> bool:
 WATCHED: tuple[ResourceKind, ...] = tuple(
     ResourceKind(group, shape.versions, kind, shape.plural)
     for (group, kind), shape in WORKLOADS.items()
-    if shape.versions and (group, kind) != (JOB_GROUP, JOB_KIND)
+    if shape.versions and shape.rules is None
 )
-"""Kinds that the controller watches, except the Job."""
+"""Kinds that the controller watches, except those with rules in code."""
+
+WITH_RULES: tuple[ResourceKind, ...] = tuple(
+    ResourceKind(group, shape.versions, kind, shape.plural)
+    for (group, kind), shape in WORKLOADS.items()
+    if shape.rules is not None
+)
+"""Kinds with rules in code, of which the controller watches every object."""
 
 READ: tuple[ResourceKind, ...] = tuple(
     each for each in WATCHED if WORKLOADS[each.group, each.kind].made is Made.TOGETHER
@@ -396,8 +451,8 @@ READ: tuple[ResourceKind, ...] = tuple(
 BY_ANNOTATION: Mapping[str, tuple[str, WorkloadKind]] = {
     kind: (group, shape)
     for (group, kind), shape in WORKLOADS.items()
-    if shape.by_annotation and kind != JOB_KIND and not shape.fields
+    if shape.by_annotation and shape.rules is None and not shape.fields
 }
 """API group and row, by kind, of the kinds that Phalanx's own annotations make gangs and whose mark is the kind alone.
-The Job is not among them.
+Kinds with rules in code are not among them.
 """

@@ -12,8 +12,6 @@ import yaml
 from written_blocks import with_block
 
 from gangs.manifests import group_of
-from gangs.workloads.jobs import is_job
-from gangs.workloads.jobs import missing_pods as missing_pods_of_job
 from gangs.workloads.kind_table import ANY, WORKLOADS, Made, WorkloadKind
 from gangs.workloads.later_pods.pods_to_come import missing_pods
 from gangs.workloads.pod_templates import templates
@@ -146,8 +144,6 @@ def _changed(manifest: Manifest, changes: Mapping[Way, int]) -> Manifest:
 
 def _pods(manifest: Manifest) -> tuple[int, ...]:
     """How many pods it makes, template by template."""
-    if is_job(manifest):
-        return (len(missing_pods_of_job(manifest, ())),)
     return tuple(each.count for each in templates(manifest))
 
 
@@ -165,7 +161,7 @@ def _counted_by(manifest: Manifest) -> Iterator[str]:
 
 def _ranks(manifest: Manifest, shape: WorkloadKind) -> set[str]:
     """The labels by which its pods are numbered."""
-    made = missing_pods_of_job(manifest, ()) if is_job(manifest) else missing_pods(manifest, ())
+    made = missing_pods(manifest, ())
     return {key for pod in made for key, value in pod.metadata.labels.items() if value.isdigit()} - {shape.part_by}
 
 

@@ -12,7 +12,6 @@ from gangs.incremental.dependencies import OBJECT, Look, Looks
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
 from gangs.sources import Sources
-from gangs.workloads.jobs import is_job
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.template_marks import Marks, kept, marks
@@ -112,10 +111,6 @@ def _label(
 ) -> None:
     """Label the pod templates. `roles`: the pod sets of templates that had labels before, by entry; they keep them."""
     labels, shape = template_labels(manifest, sources), shape_of(manifest)
-    if is_job(manifest):
-        for key, value in labels.items():
-            patch.set(("spec", "template", "metadata", "labels", key), value)
-        return
     for each in templates(manifest) if labels else ():
         own = replace(each, role=roles.get(each.entry, each.role))
         _write(patch, (*each.way, *each.metadata), marks(shape, own, labels))
@@ -152,7 +147,8 @@ def checked(
         sources = again
         faults, advice, new = _reviewed(manifest, old, sources)
     advice += typos_of(manifest, sources, (*faults, *advice))
-    if old is not None and is_job(manifest):
+    shape = shape_of(manifest)
+    if old is not None and shape is not None and shape.fixed_template:
         advice = [replace(each, text=_made_anew(each.text)) for each in advice]
         faults = [replace(each, remedy=_made_anew(each.remedy)) for each in faults]
         new = [replace(each, remedy=_made_anew(each.remedy)) for each in new]
@@ -165,7 +161,7 @@ def checked(
 
 
 def _made_anew(remedy: str) -> str:
-    """The remedy for an existing Job, whose template is immutable."""
+    """Return the remedy for an existing Job, whose template the API server does not change."""
     return (
         f"{remedy}, in a Job made anew: the template of this one does not change" if _ON_TEMPLATE in remedy else remedy
     )
