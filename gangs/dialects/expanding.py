@@ -39,7 +39,7 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
 
     Only workloads whose pods name a gang are expanded. A malformed workload is removed and has a fault.
     """
-    sources = _with_heirs(sources)
+    sources = _with_children(sources)
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
     left = left_alone(sources)
     for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
@@ -60,19 +60,19 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
     return replace(sources, objects=objects, pods=pods), faults
 
 
-def _with_heirs(sources: Sources) -> Sources:
+def _with_children(sources: Sources) -> Sources:
     """Return the sources with the child workloads that are gangs in place of their parents.
 
     A workload with faults gets no child. Its faults are reported as those of any other object.
     """
     made: dict[ObjectKey, Manifest | None] = {}
-    for group, kind in (at for at, shape in WORKLOADS.items() if shape.heir[1]):
+    for group, kind in (at for at, shape in WORKLOADS.items() if shape.child is not None):
         for manifest in sources.of_kind(group, kind):
             with suppress(MalformedError):
-                heir = manifest if unmade_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
-                if heir is not manifest and not review(manifest, sources)[0]:
-                    heir = _named_anew(heir, {key[2:] for key in (*sources.objects, *made)})
-                    made[key_of(heir)] = heir
+                child = manifest if unmade_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
+                if child is not manifest and not review(manifest, sources)[0]:
+                    child = _named_anew(child, {key[2:] for key in (*sources.objects, *made)})
+                    made[key_of(child)] = child
     return sources.changed(made) if made else sources
 
 

@@ -112,8 +112,8 @@ class KueueDialect:
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """Return the label with the queue's name, by which the pods of a workload are identified."""
-        del sources, claimed
-        return owned.template_labels(manifest)
+        del claimed
+        return owned.template_labels(manifest, sources)
 
     def resumes(self, manifest: Manifest) -> bool:
         """Whether admission resumes the workload: it is in a queue and suspended, as Kueue expects.

@@ -19,7 +19,7 @@ from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import Most, annotation, check_number, other_workload, refuse_kind
-from gangs.workloads.handed_down import hands_down
+from gangs.workloads.child_workloads import has_child
 from gangs.workloads.kind_table import Made, has_rules, mark_of, shape_of
 from gangs.workloads.pod_templates import Template
 from gangs.workloads.suspension import to_be_resumed
@@ -205,7 +205,7 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
     A child workload inherits its parent's request. Its faults are reported on the parent only. Raises `MalformedError`.
     """
     annotations = other_workload(manifest, findings)
-    if annotations is None or hands_down(manifest):
+    if annotations is None or has_child(manifest):
         return
     ref, able = ref_of(manifest), pod_templates.gang_by_annotation(manifest)
     if pod_templates.controlled(manifest) or (able and gang_annotations.opted_in(annotations)):

@@ -12,7 +12,16 @@ from gangs.manifests import MalformedError, group_of, key_of
 from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
-from gangs.phalanx import NAME, annotated_workloads, gang_objects, heirs, jobs, status, topologies, undescribed
+from gangs.phalanx import (
+    NAME,
+    annotated_workloads,
+    child_workloads,
+    gang_objects,
+    jobs,
+    status,
+    topologies,
+    undescribed,
+)
 from gangs.phalanx.gang_annotations import KNOWN, WISHES, opted_in
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
@@ -41,7 +50,7 @@ class PhalanxDialect:
         more_annotations=(keys.INDEX,),
         on_workloads=tuple(("annotations", key) for key in WISHES),
     )
-    handed = KNOWN
+    propagated = KNOWN
     group_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
         *(each for each in (*WITH_RULES, *WATCHED) if (each.group, each.kind) in _ANNOTATED),
@@ -152,7 +161,7 @@ def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> 
 def _check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
     try:
         annotated_workloads.check_unsupported(manifest, sources, findings)
-        heirs.check(manifest, sources, topologies, findings)
+        child_workloads.check(manifest, sources, topologies, findings)
     except MalformedError as error:
         findings.take([error.fault])
 

@@ -34,7 +34,7 @@ class RunaiDialect:
     )
     group_kinds: tuple[ResourceKind, ...] = (*WITH_RULES, *_ANNOTATED)
     workload_kinds = READ
-    handed = keys.HANDED
+    propagated = keys.PROPAGATED
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
             keys.GROUP,
@@ -105,8 +105,8 @@ class RunaiDialect:
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The label by which the pods of a workload that is a gang are known."""
-        del sources, claimed
-        return workloads.template_labels(manifest)
+        del claimed
+        return workloads.template_labels(manifest, sources)
 
 
 def _marked_for(pod: Pod) -> str | None:

@@ -10,7 +10,7 @@ from functools import partial
 
 from gangs.findings import Findings
 from gangs.manifests import integer, metadata_of, ref_of
-from gangs.marked import inheritance, makers, members
+from gangs.marked import child_checks, makers, members
 from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
@@ -20,13 +20,12 @@ from gangs.runai.segments import Segments
 from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
-from gangs.workloads import handed_down, minimum_pods, pod_templates
+from gangs.workloads import child_workloads, minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import Most, annotation, check_number
 from gangs.workloads.kind_table import has_rules, mark_of, shape_of
 from gangs.workloads.later_pods import held_room
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import to_be_resumed
-from gangs.workloads.template_marks import with_labels
 from kube.keys import GANG, WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
@@ -43,8 +42,9 @@ def asks(manifest: Manifest) -> bool:
     return pod_templates.gang_by_annotation(manifest) and wishes.opted_in(wishes.of(metadata_of(manifest).annotations))
 
 
-def template_labels(manifest: Manifest) -> Mapping[str, str]:
+def template_labels(manifest: Manifest, sources: Sources) -> Mapping[str, str]:
     """The label for the pod templates of a workload that asks; nothing for any other. Raises `MalformedError`."""
+    del sources
     if has_rules(manifest):
         return jobs.template_labels(manifest)
     if not asks(manifest):
@@ -89,7 +89,7 @@ def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None
     """Advise that a workload without the mark asked too late. If its pods carry the request themselves, do nothing."""
     if not asks(manifest) or not wishes.check_rivals(ref, metadata_of(manifest).annotations, findings):
         return
-    if not wishes.handed_down(manifest):
+    if not wishes.propagated_to_templates(manifest):
         text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
         findings.advise(ref, "metadata.annotations", text)
 
@@ -236,24 +236,16 @@ def _in_pool(marked: Marked, pool: str | None) -> tuple[Pod, ...]:
     return tuple(wishes.in_pool(each, pool) for each in marked.examples())
 
 
-def check_handing_down(
-    manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
-) -> bool:
+def check_propagation(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> bool:
     """Report faults of the annotations that a workload propagates; return whether it propagates any.
 
     Raises `MalformedError`.
     """
-    if not handed_down.hands_down(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
+    if not child_workloads.has_child(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
         return False
-    alone = replace(sources, pods=())
 
-    def read(heir: Manifest, found: Findings) -> None:
-        _read_heir(heir, alone, topologies, found)
+    def read(child: Manifest, without_pods: Sources, found: Findings) -> None:
+        read_parts((), child, without_pods, topologies, found)
 
-    inheritance.check(manifest, keys.HANDED, sources.find, read, findings)
+    child_checks.check(manifest, keys.PROPAGATED, sources, child_checks.Reader(template_labels, read), findings)
     return True
-
-
-def _read_heir(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Read the child workload as it is after admission. Raises `MalformedError`."""
-    read_parts((), with_labels(heir, template_labels(heir)), sources, topologies, findings)

@@ -7,12 +7,15 @@ they group its pods or take them one by one.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
-from gangs.manifests import key_of
+from gangs.manifests import group_of, key_of
 from gangs.model import Manifest
 from gangs.resource_kinds import ResourceKind
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, example_pod, missing_pods, size_of
+from gangs.workloads.jobs import JOB_API_VERSION, JOB_GROUP, JOB_KIND, example_pod, missing_pods, size_of
 from gangs.workloads.start_orders import MadeLater, StartOrder
+from gangs.workloads.train_jobs import NAMED_AT, job_set_of, runtime_of
+from kube.catalog import ObjectKey
 from kube.objects import Pod
 
 ANY = "*"
@@ -62,6 +65,48 @@ class PodRules:
 
 
 @dataclass(frozen=True, slots=True)
+class Description:
+    """Rules for a child workload that another object describes, as a runtime describes the JobSet of a TrainJob.
+
+    Both functions raise `MalformedError`.
+    """
+
+    named_at: str
+    """The path at which the parent names the object."""
+    key: Callable[[Manifest], ObjectKey]
+    """Returns the key of the object that describes the child of a parent."""
+    child: Callable[[Manifest, Manifest], dict[str, Any]]
+    """Returns the child of a parent and the object, with labels and annotations."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildKind:
+    """The child workload that is the gang in its parent's place (`gangs.workloads.child_workloads`)."""
+
+    api_version: str
+    """The apiVersion of the child; `*`: of any kind, as the parent holds the child as a whole object."""
+    kind: str
+    at: str = ""
+    """The path of the child's spec, or of the whole child where its kind is `*`. "": another object describes it."""
+    description: Description | None = None
+    """The rules for a child that another object describes; None: the parent holds it."""
+    annotations_at: str = ""
+    """The path where admission writes the child's annotations; "": the operator copies the parent's own."""
+    takes_queue: bool = False
+    """Whether admission also writes the parent's queue name there. Kueue keeps the whole parent in that queue."""
+
+    @property
+    def is_whole_object(self) -> bool:
+        """Whether the parent holds the child as a whole object, which can carry a placement request of its own."""
+        return self.kind == ANY
+
+    @property
+    def metadata_at(self) -> str:
+        """The path of the child's metadata in the parent; "": the operator copies the parent's own."""
+        return self.annotations_at.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadKind:
     """One row of the table of kinds.
 
@@ -99,16 +144,8 @@ class WorkloadKind:
     """Kubernetes' own kinds that create pods for the workload, besides the pods that its operator creates itself."""
     named_by: str = ""
     """The pod label that names the workload when another object creates its pods; "": the ReplicaSet's name does."""
-    heir: tuple[str, str] = ("", "")
-    """apiVersion and kind of the child workload that is the gang in its place (`gangs.workloads.handed_down`)."""
-    heir_at: str = ""
-    """The path of the child workload's spec, or of the whole child where its kind is `*`. "": another object describes
-    the child (`gangs.workloads.train_jobs`).
-    """
-    hands_at: str = ""
-    """The path where admission writes the child's annotations; "": the operator copies the workload's own."""
-    hands_queue: bool = False
-    """Whether admission also writes the workload's queue name there. Kueue keeps the whole workload in that queue."""
+    child: ChildKind | None = None
+    """The child workload that is the gang in the workload's place; None: the workload has none."""
     part_by: str = ""
     """The pod label that names the pod's part, where each part is a gang; "": the whole workload is one gang."""
     fields: tuple[TemplateFields, ...] = ()
@@ -199,8 +236,7 @@ def _ray(plural: str, cluster: str, suspended_at: str = "") -> WorkloadKind:
         plural,
         Made.UNREAD,
         tuple(f"{cluster}.{each}" for each in _CLUSTER),
-        heir=("ray.io/v1", "RayCluster"),
-        heir_at=cluster,
+        child=ChildKind("ray.io/v1", "RayCluster", cluster),
         suspended_at=suspended_at,
     )
 
@@ -247,9 +283,12 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             "cronjobs",
             Made.IN_JOBS,
             ("spec.jobTemplate.spec.template",),
-            heir=("batch/v1", JOB_KIND),
-            heir_at="spec.jobTemplate.spec",
-            hands_at="spec.jobTemplate.metadata.annotations",
+            child=ChildKind(
+                JOB_API_VERSION,
+                JOB_KIND,
+                "spec.jobTemplate.spec",
+                annotations_at="spec.jobTemplate.metadata.annotations",
+            ),
         ),
     },
     "batch.volcano.sh": {
@@ -329,9 +368,13 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             "trainjobs",
             Made.UNREAD,
             (),
-            heir=("jobset.x-k8s.io/v1alpha2", "JobSet"),
-            hands_at="spec.annotations",
-            hands_queue=True,
+            child=ChildKind(
+                "jobset.x-k8s.io/v1alpha2",
+                "JobSet",
+                description=Description(NAMED_AT, runtime_of, job_set_of),
+                annotations_at="spec.annotations",
+                takes_queue=True,
+            ),
             suspended_at=_SUSPEND,
         )
     },
@@ -369,10 +412,13 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             "appwrappers",
             Made.UNREAD,
             (),
-            heir=(ANY, ANY),
-            heir_at="spec.components.*.template",
-            hands_at="spec.components.*.template.metadata.annotations",
-            hands_queue=True,
+            child=ChildKind(
+                ANY,
+                ANY,
+                "spec.components.*.template",
+                annotations_at="spec.components.*.template.metadata.annotations",
+                takes_queue=True,
+            ),
             suspended_at=_SUSPEND,
         )
     },
@@ -399,6 +445,17 @@ def shape_of(manifest: Manifest) -> WorkloadKind | None:
         return known
     taught = manifest[ROW]
     return taught if isinstance(taught, WorkloadKind) else None
+
+
+def child_kind_of(manifest: Manifest) -> ChildKind | None:
+    """Return the kind of the child workload that is the gang in the object's place; None if there is no such child."""
+    shape = shape_of(manifest)
+    return None if shape is None else shape.child
+
+
+def row_of_child(child: ChildKind) -> WorkloadKind | None:
+    """Return the row of a child's kind; None if the child may be of any kind."""
+    return WORKLOADS.get((group_of(child.api_version), child.kind))
 
 
 def has_rules(manifest: Manifest) -> bool:

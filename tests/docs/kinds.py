@@ -65,14 +65,15 @@ def _kinds() -> Iterator[str]:
 
 def _kind(group: str, kind: str, shape: WorkloadKind) -> str:
     own = "one gang" if shape.by_annotation else "refused"
-    if heir := shape.heir[1]:
-        own = f"handed down to its {'only workload' if heir == ANY else heir}"
+    child = "" if shape.child is None else "only workload" if shape.child.is_whole_object else shape.child.kind
+    if child:
+        own = f"handed down to its {child}"
     versions = f" {'/'.join(shape.versions)}" if shape.versions else ""
     others = _OTHERS[shape.made]
     if shape.queued and shape.made is Made.UNREAD:
         others = "one gang where it names Kueue's queue itself; on its templates refused"
-    if heir and shape.made is Made.UNREAD:
-        others = f"as its {'only workload' if heir == ANY else heir}, Kueue's queue named on itself"
+    if child and shape.made is Made.UNREAD:
+        others = f"as its {child}, Kueue's queue named on itself"
     minimum = _written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
     cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, _written(shape.templates), minimum)
     return f"| {' | '.join((*cells, _written((shape.suspended_at,))))} |"
@@ -83,7 +84,7 @@ def _counts() -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     examples = _examples()
     for (group, kind), shape in WORKLOADS.items():
-        if (group, kind) not in examples or shape.heir[1]:
+        if (group, kind) not in examples or shape.child:
             continue
         found = examples[group, kind]
         parts = f"each part that the label `{shape.part_by}` tells" if shape.part_by else "the whole"

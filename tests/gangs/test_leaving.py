@@ -14,7 +14,7 @@ from gangs.dialects.expanding import expanded
 from gangs.dialects.protection import protection
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
-from gangs.dialects.templates import handed_down, queued, template_labels
+from gangs.dialects.templates import fields_for_child, queued, template_labels
 from gangs.dialects.typos import typos_of
 from gangs.sources import Sources
 from kube.objects import Pod
@@ -182,8 +182,8 @@ def test_a_queue_is_handed_down_by_kueue_where_it_runs() -> None:
     metadata = {"name": "w", "namespace": "default", "labels": {QUEUE: "q"}}
     spec = {"runtimeRef": {"name": "torch"}}
     job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": metadata, "spec": spec}
-    assert list(handed_down(job, None, cluster()))
-    assert list(handed_down(job, None, cluster(KUEUE))) == []
+    assert list(fields_for_child(job, None, cluster()))
+    assert list(fields_for_child(job, None, cluster(KUEUE))) == []
 
 
 def test_keys_on_jobs_that_are_kueues_business_are_not_told_of() -> None:

@@ -29,7 +29,11 @@ CREATE = "CREATE"
 UPDATE = "UPDATE"
 _ANNOTATED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.by_annotation}
 """Groups and plurals of the kinds whose annotations make gangs. `mutate` answers Jobs before it reads this set."""
-_HANDING_DOWN = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.hands_at}
+_PROPAGATING = {
+    (group, shape.plural)
+    for (group, _), shape in WORKLOADS.items()
+    if shape.child is not None and shape.child.annotations_at
+}
 """Groups and plurals of the kinds whose annotations the webhook propagates to their child workload."""
 _SUSPENDED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.suspended_at}
 """Groups and plurals of the kinds that can be suspended for a queue."""
@@ -55,17 +59,17 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
         case "batch", "jobs", "UPDATE":
             return suspending.updated(request, _object(request), _old(request), _without_pods(picture))
     kind = request.resource.group, request.resource.resource
-    if kind not in _HANDING_DOWN | _ANNOTATED | _SUSPENDED:
+    if kind not in _PROPAGATING | _ANNOTATED | _SUSPENDED:
         return Admitted()
     sources = _without_pods(picture)
-    decision = _handing_down(request, sources) if kind in _HANDING_DOWN else _workload(request, sources)
+    decision = _propagated(request, sources) if kind in _PROPAGATING else _workload(request, sources)
     return _resumed(decision, request, sources) if kind in _SUSPENDED and request.operation == UPDATE else decision
 
 
-def _handing_down(request: AdmissionRequest, sources: Sources) -> Decision:
+def _propagated(request: AdmissionRequest, sources: Sources) -> Decision:
     """The answer about a workload whose child workload is the gang."""
     old = _old(request) if request.operation == UPDATE else None
-    return object_reviews.handing_down(_object(request), old, sources)
+    return object_reviews.propagated(_object(request), old, sources)
 
 
 def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) -> Decision:

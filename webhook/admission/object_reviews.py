@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from gangs.dialects.reviewing import requeued, review
-from gangs.dialects.templates import handed_down, template_labels
+from gangs.dialects.templates import fields_for_child, template_labels
 from gangs.dialects.typos import typos_of
 from gangs.incremental.dependencies import OBJECT, Look, Looks
 from gangs.manifests import MalformedError, key_of
@@ -74,7 +74,7 @@ def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Dec
     return Admitted(patch.build())
 
 
-def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> Decision:
+def propagated(manifest: Manifest, old: Manifest | None, sources: Sources) -> Decision:
     """Propagate a workload's placement request to the field that its operator copies into the child workload, the gang.
 
     If the manifest has a new workload suspended for a queue, the suspension is lifted. If the user changes or removes
@@ -85,7 +85,7 @@ def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> 
         return Admitted()
     patch = PatchBuilder(manifest)
     try:
-        for way, value in handed_down(manifest, old, sources):
+        for way, value in fields_for_child(manifest, old, sources):
             if value is None:
                 patch.remove(way)
             else:
@@ -100,7 +100,7 @@ def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> 
 def _fault_of(manifest: Manifest, sources: Sources) -> Fault | None:
     """The fault that prevents the propagation of a workload's placement request. None if there is no fault."""
     try:
-        list(handed_down(manifest, None, sources))
+        list(fields_for_child(manifest, None, sources))
     except MalformedError as error:
         return error.fault
     return None
