@@ -141,18 +141,17 @@ _VERSIONS = ("resourceVersion", "generation", "managedFields")
 _GANG = "phalanx.dev", "Gang"
 _KEPT_OF_GANGS = ("flavors", "topology")
 """Status fields of a Gang that are read: the quota that its plan uses, and the first placement of an automatic gang."""
-_JOB = "batch", "Job"
-_READ_OF_JOBS = ("succeeded", "completedIndexes", "conditions")
 _READ_OF_WORKLOADS = ("conditions",)
-"""Status fields of a training job that report its end."""
+"""Status fields that report the end of a workload of any kind."""
 
 
 def _asking(kind: tuple[str, str], manifest: Manifest) -> dict[str, Any]:
     metadata = {key: value for key, value in (manifest.get("metadata") or {}).items() if key not in _VERSIONS}
     asking = {key: value for key, value in manifest.items() if key not in ("metadata", "status")}
     shape = shape_of(manifest)
-    read = {_GANG: _KEPT_OF_GANGS, _JOB: _READ_OF_JOBS}.get(kind, _READ_OF_WORKLOADS if shape is not None else ())
-    if shape is not None and shape.ended_at:
+    read: tuple[str, ...] = _KEPT_OF_GANGS if kind == _GANG else ()
+    if shape is not None:
+        read = (*_READ_OF_WORKLOADS, *shape.counted_in_status)
         read = (*read, *(path.split(".")[1] for path, _ in shape.ended_at if path.startswith("status.")))
     status = manifest.get("status")
     said = {key: status.get(key) for key in read} if isinstance(status, Mapping) else status if read else {}

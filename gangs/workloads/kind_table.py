@@ -158,6 +158,8 @@ class WorkloadKind:
     """With `fields`: the label or annotation that holds a pod's rank among the pods of its template."""
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Fields with the values that mean that the workload has ended, besides the usual conditions."""
+    counted_in_status: tuple[str, ...] = ()
+    """Status fields that `rules` read. They count the pods that need not run again."""
     ending_conditions: tuple[str, ...] = ()
     """Types of conditions of a workload that has ended, or that is ending and recreates no pod. They hold besides the
     usual conditions.
@@ -276,6 +278,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             fixed_template=True,
             by_annotation=True,
             rules=PodRules(size_of, example_pod, missing_pods),
+            counted_in_status=("succeeded", "completedIndexes"),
             ending_conditions=("Complete", "SuccessCriteriaMet", "FailureTarget"),
             suspended_at=_SUSPEND,
         ),
