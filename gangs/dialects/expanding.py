@@ -5,8 +5,8 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from gangs.coexistence.ownership import Left
-from gangs.dialects.claims import dialect_of, left_alone
+from gangs.coexistence.ownership import CededToOthers
+from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.protocol import ByWorkload
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
@@ -14,7 +14,7 @@ from gangs.dialects.templates import as_admitted, as_made
 from gangs.manifests import MalformedError, key_of, metadata_of, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.sources import ObjectKey, Sources
-from gangs.workload_kinds import taught
+from gangs.workload_kinds import user_defined_rows
 from gangs.workloads import pod_templates
 from gangs.workloads.jobs import job_of
 from gangs.workloads.kind_table import WORKLOADS, Made, has_rules
@@ -41,8 +41,8 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
     """
     sources = _with_children(sources)
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
-    left = left_alone(sources)
-    for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
+    left = ceded_to_others(sources)
+    for manifest in (each for at in (*WORKLOADS, *user_defined_rows(sources)) for each in sources.of_kind(*at)):
         try:
             workload = as_admitted(manifest, sources)
             made = missing_pods(workload, _existing(workload, sources), left, placeholders=sources.placeholders)
@@ -91,8 +91,8 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
 
     `mentioned`: objects that have a fault or advice already.
     """
-    left = left_alone(sources)
-    for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
+    left = ceded_to_others(sources)
+    for manifest in (each for at in (*WORKLOADS, *user_defined_rows(sources)) for each in sources.of_kind(*at)):
         ref = ref_of(manifest)
         if ref in mentioned or pod_templates.controlled(manifest):
             continue
@@ -112,7 +112,9 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
                 yield Advice(ref, template.metadata_at, text)
 
 
-def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, placeholders: bool) -> tuple[Pod, ...]:
+def missing_pods(
+    manifest: Manifest, existing: Sequence[Pod], left: CededToOthers, *, placeholders: bool
+) -> tuple[Pod, ...]:
     """Return the expected pods of a workload that name a gang of Phalanx. Raises `MalformedError`.
 
     Capacity is reserved for pods that the workload creates only when others run if its gang comes from Phalanx's own

@@ -113,13 +113,13 @@ def _uncounted(
     manifest: Manifest, ref: ObjectRef, shape: WorkloadKind, templates: tuple[Template, ...]
 ) -> Iterator[Advice]:
     """Yield advice on templates for which no field states a number of pods."""
-    fields = {each.template: each.replicas for each in shape.fields} if shape.taught_by else {}
+    fields = {each.template: each.replicas for each in shape.fields} if shape.user_defined_by else {}
     for each in templates:
         if path := fields.get(each.pattern, ""):
             way, written = beside(manifest, path, each.way)
             if written is None:
                 text = f"is missing, so that the pods of {each.role} are counted as {each.count}: write it, or correct "
-                yield Advice(ref, field_of(way), f"{text}the path in WorkloadKind {shape.taught_by}")
+                yield Advice(ref, field_of(way), f"{text}the path in WorkloadKind {shape.user_defined_by}")
         elif ref.kind == "MPIJob" and not each.count and beside(manifest, _MPI_REPLICAS, each.way)[1] is None:
             yield Advice(
                 ref, field_of((*each.way[:-1], "replicas")), f"is missing, so that no {each.role} is made: write it"

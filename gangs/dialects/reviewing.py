@@ -10,9 +10,9 @@ from functools import partial
 
 from msgspec import structs
 
-from gangs.coexistence.ownership import Left
+from gangs.coexistence.ownership import CededToOthers
 from gangs.coexistence.running_schedulers import FIELD, advice_on
-from gangs.dialects.claims import dialect_of, left_alone, pods_by_dialect, succeeded
+from gangs.dialects.claims import ceded_to_others, dialect_of, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import described, read_by
 from gangs.dialects.table import DIALECTS, OWN
@@ -48,7 +48,7 @@ def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tup
         return list(arriving.faults), list(arriving.advice)
     try:
         standing = sources.having(manifest if exists else as_admitted(manifest, sources))
-        findings = _review_object(manifest, standing, left_alone(sources))
+        findings = _review_object(manifest, standing, ceded_to_others(sources))
     except MalformedError as error:
         return [error.fault], []
     return list(findings.faults), list(findings.advice)
@@ -73,7 +73,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
         pod = pod_of(manifest)
     except MalformedError as error:
         return Arrival([error.fault])
-    left = left_alone(sources)
+    left = ceded_to_others(sources)
     claim = dialect_of(pod, left)
     if claim is None:
         other = dialect_of(pod)
@@ -111,7 +111,7 @@ def requeued(manifest: Manifest, old: Manifest, sources: Sources) -> list[Fault]
     return [Fault(ref_of(manifest), "spec.queue", problem, "leave it as it is until its pods have gone")]
 
 
-def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Findings:
+def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -> Findings:
     ref, findings = ref_of(manifest), Findings()
     group, kind, _, _ = key_of(manifest)
     describing = [each for each in DIALECTS if _has(each.topology_kinds, group, kind)]
@@ -146,7 +146,9 @@ def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Finding
     return findings
 
 
-def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left: Left, findings: Findings) -> None:
+def _review_templates(
+    ref: ObjectRef, workload: Manifest, sources: Sources, left: CededToOthers, findings: Findings
+) -> None:
     """Report template settings that pods of a gang cannot have, if the workload's pods name a gang."""
     for pod, template in zip(example_pods(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:
@@ -158,7 +160,7 @@ def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left
                 findings.take((), _unread(ref, template.metadata_at, pod, others, left))
 
 
-def _unread(ref: ObjectRef, at: str, pod: Pod, others: Iterable[Dialect], left: Left) -> Iterator[Advice]:
+def _unread(ref: ObjectRef, at: str, pod: Pod, others: Iterable[Dialect], left: CededToOthers) -> Iterator[Advice]:
     """Yield advice on gangs that a pod template names in other dialects although the workload is a gang itself."""
     labels = {key: value for key, value in pod.metadata.labels.items() if key != WORKLOAD}
     unmarked = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))
@@ -173,7 +175,7 @@ def _has(kinds: Sequence[ResourceKind], group: str, kind: str) -> bool:
     return any((each.group, each.kind) == (group, kind) for each in kinds)
 
 
-def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: Left) -> bool:
+def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: CededToOthers) -> bool:
     """Whether a workload asks to be a gang, by its own metadata or by its pods' metadata in this dialect."""
     if template_labels(workload, sources):
         return True

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gangs.coexistence.ownership import left_to
+from gangs.coexistence.ownership import systems_ceded_to
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.protocol import ByWorkload, Dialect, Propagating, Queueing, Resuming
 from gangs.dialects.table import DIALECTS
@@ -126,7 +126,7 @@ def _labels_propagated(sources: Sources) -> tuple[str, ...]:
 
 def _ours(sources: Sources) -> list[Dialect]:
     """Return the dialects that are not ceded to another system."""
-    left = left_to(sources)
+    left = systems_ceded_to(sources)
     return [each for each in DIALECTS if each.name not in left]
 
 

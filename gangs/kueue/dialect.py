@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, members_of_gangs, owned, queues, status, topologies, units
+from gangs.labelled_workloads import makers
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
-from gangs.marked import makers
 from gangs.mirrors import flavors_in_force, key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView

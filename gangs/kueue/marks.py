@@ -5,8 +5,8 @@ admission puts the queue's name and a mark on its templates. A pod with the mark
 """
 
 from gangs.kueue import NAME
+from gangs.labelled_workloads import makers
 from gangs.manifests import metadata_of, ref_of
-from gangs.marked import makers
 from gangs.model import Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import kind_table

@@ -13,9 +13,9 @@ from gangs.kueue import NAME, keys, marks, units, wishes
 from gangs.kueue.members_of_gangs import check_queues, in_a_gang
 from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
 from gangs.kueue.wishes import Annotated, Wish
+from gangs.labelled_workloads import child_checks, makers, members
+from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
-from gangs.marked import child_checks, makers, members
-from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
 from gangs.sources import Sources
@@ -93,15 +93,18 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
     if not asking:
         return []
     if shape is None or not shape.part_by:
-        found = [_read(Marked(manifest, "", asking, pods), around, findings)]
+        found = [_read(LabelledWorkload(manifest, "", asking, pods), around, findings)]
     else:
-        _read(Marked(manifest, "", asking), around, findings)  # faults are reported even without pods
+        _read(LabelledWorkload(manifest, "", asking), around, findings)  # faults are reported even without pods
         parts = members.by_part(pods, partial(makers.part_of, system=NAME))
-        found = [_read(Marked(manifest, part, asking, own_pods), around, findings) for part, own_pods in parts.items()]
+        found = [
+            _read(LabelledWorkload(manifest, part, asking, own_pods), around, findings)
+            for part, own_pods in parts.items()
+        ]
     return [each for each in found if each is not None]
 
 
-def _read(marked: Marked, around: Surroundings, findings: Findings) -> Gang | None:
+def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) -> Gang | None:
     """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import makers, members
+from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import integer, metadata_of, ref_of
-from gangs.marked import makers, members
-from gangs.marked.members import Marked
 from gangs.membership import Seat, check_priorities, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef
 from gangs.phalanx import NAME, gang_annotations, gang_objects, jobs
@@ -91,7 +91,7 @@ def _read(
     if not gated:
         _advise_ungated(manifest, annotations, pod_templates.of_a_part(manifest), findings)
         return None
-    marked = Marked(manifest, part, gated, [pod for pod in pods if makers.made_by(pod, ref, sources)])
+    marked = LabelledWorkload(manifest, part, gated, [pod for pod in pods if makers.made_by(pod, ref, sources)])
     if marked.over:
         return None
     own = Findings()
@@ -174,9 +174,9 @@ def _advise_ungated(
     ref, shape = ref_of(manifest), shape_of(manifest)
     if not pod_templates.gang_by_annotation(manifest):
         return
-    if not templates and shape is not None and shape.taught_by and gang_annotations.opted_in(annotations):
+    if not templates and shape is not None and shape.user_defined_by and gang_annotations.opted_in(annotations):
         problem = f"has no pod template at {' or '.join(shape.templates)}"
-        remedy = f"write one, or have the paths of WorkloadKind {shape.taught_by} corrected"
+        remedy = f"write one, or have the paths of WorkloadKind {shape.user_defined_by} corrected"
         findings.fault(ref, "spec", problem, remedy)
         return
     if gang_annotations.opted_in(annotations):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import child_checks
 from gangs.manifests import ref_of
-from gangs.marked import child_checks
 from gangs.model import Manifest, ObjectRef
 from gangs.phalanx import annotated_workloads, gang_annotations
 from gangs.phalanx.gang_annotations import KNOWN

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from gangs import workload_kinds
 from gangs.findings import Findings
+from gangs.labelled_workloads import makers
 from gangs.manifests import MalformedError, group_of, key_of
-from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
 from gangs.phalanx import (
@@ -25,7 +25,7 @@ from gangs.phalanx import (
 from gangs.phalanx.gang_annotations import KNOWN, WISHES, opted_in
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
-from gangs.workloads import taught_kinds
+from gangs.workloads import user_defined_kinds
 from gangs.workloads.jobs import JOB_API_VERSION, JOB_KIND
 from gangs.workloads.kind_table import WATCHED, WITH_RULES, WORKLOADS
 from kube import keys
@@ -54,7 +54,7 @@ class PhalanxDialect:
     group_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
         *(each for each in (*WITH_RULES, *WATCHED) if (each.group, each.kind) in _ANNOTATED),
-        taught_kinds.RESOURCE,
+        user_defined_kinds.RESOURCE,
     )
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
@@ -85,7 +85,7 @@ class PhalanxDialect:
             if not gang_objects.is_mirror(manifest):
                 pods = labelled.pop(_name(manifest), [])
                 _keep(gang_objects.read_gang(manifest, pods, sources, topologies, findings), gangs, findings)
-        for at, shape in {**_ANNOTATED, **workload_kinds.taught(sources)}.items():
+        for at, shape in {**_ANNOTATED, **workload_kinds.user_defined_rows(sources)}.items():
             for manifest in makers.of_kind(*at, shape, sources, about):
                 read = partial(annotated_workloads.read_parts, made.pop(_name(manifest), []))
                 for gang in _tried(read, manifest, sources, topologies, findings) or ():

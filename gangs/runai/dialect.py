@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import makers
 from gangs.manifests import MalformedError, key_of
-from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.resource_kinds import ResourceKind
 from gangs.runai import NAME, jobs, keys, other_workloads, owned_pods, topologies, wishes, workloads

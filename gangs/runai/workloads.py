@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import child_checks, makers, members
+from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import integer, metadata_of, ref_of
-from gangs.marked import child_checks, makers, members
-from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.runai import NAME, jobs, keys, role_levels, segments, wishes
@@ -37,7 +37,7 @@ _INSTEAD = "leave it out, or make a Gang object with slices for these pods"
 def asks(manifest: Manifest) -> bool:
     """Whether a workload, no Job, asks by its own annotations to be a gang as a whole."""
     shape = shape_of(manifest)
-    if shape is None or shape.taught_by:  # asked about for our own words alone (docs/decisions/0026)
+    if shape is None or shape.user_defined_by:  # asked about for our own words alone (docs/decisions/0026)
         return False
     return pod_templates.gang_by_annotation(manifest) and wishes.opted_in(wishes.of(metadata_of(manifest).annotations))
 
@@ -77,11 +77,11 @@ def read_parts(
     own = [pod for pod in pods if makers.made_by(pod, ref, sources)]
     read = partial(_read, topologies=topologies, findings=findings)
     if shape is None or not shape.part_by:
-        found = [read(Marked(manifest, "", gated, own))]
+        found = [read(LabelledWorkload(manifest, "", gated, own))]
     else:
-        read(Marked(manifest, "", gated))  # faults are reported even without pods
+        read(LabelledWorkload(manifest, "", gated))  # faults are reported even without pods
         parts = members.by_part(own, partial(makers.part_of, system=NAME))
-        found = [read(Marked(manifest, part, gated, of_it)) for part, of_it in parts.items()]
+        found = [read(LabelledWorkload(manifest, part, gated, of_it)) for part, of_it in parts.items()]
     return [each for each in found if each is not None]
 
 
@@ -94,7 +94,7 @@ def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None
         findings.advise(ref, "metadata.annotations", text)
 
 
-def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
+def _read(marked: LabelledWorkload, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
     """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
@@ -144,7 +144,7 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
     return marked.settled(gang)
 
 
-def _segments(marked: Marked, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
+def _segments(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
     """Return the segments of each role whose pods are divided."""
     divisible = [each for each in marked.gated if segments.divides(marked.manifest, each)]
     found = ((each.role, segments.segments_of(marked, each, ref, findings)) for each in divisible)
@@ -172,7 +172,7 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
     )
 
 
-def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
+def _check(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
     """Report contradictions that do not depend on the topology, and keys that are not read."""
     metadata = metadata_of(marked.manifest)
     held_room.check(ref, metadata.annotations, findings)
@@ -196,7 +196,7 @@ def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) ->
     wishes.advise_labels(ref, "", metadata.labels, findings)
 
 
-def _minimum(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
+def _minimum(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
     """Return the number of pods that must start together: the annotation's, else that of the kind's own fields, else
     all.
     """
@@ -212,11 +212,11 @@ def _minimum(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) 
     return integer(written.value) or total
 
 
-def _all(marked: Marked) -> int:
+def _all(marked: LabelledWorkload) -> int:
     return sum(each.count for each in pod_templates.templates(marked.manifest))
 
 
-def _pool(marked: Marked, ref: ObjectRef, findings: Findings) -> str | None:
+def _pool(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> str | None:
     """The node pool of the workload's label, else the one of all its templates' labels."""
     labels = metadata_of(marked.manifest).labels
     first = labels.get(keys.NODE_POOL) or _of(marked.gated[0])
@@ -232,7 +232,7 @@ def _of(template: Template) -> str | None:
     return template.labels.get(keys.NODE_POOL)
 
 
-def _in_pool(marked: Marked, pool: str | None) -> tuple[Pod, ...]:
+def _in_pool(marked: LabelledWorkload, pool: str | None) -> tuple[Pod, ...]:
     return tuple(wishes.in_pool(each, pool) for each in marked.examples())
 
 

@@ -116,8 +116,8 @@ def refuse_kind(
     if asked is not None and versions and version not in versions:
         problem = f"is not read in version {version} of {ref.kind}"
         findings.fault(ref, annotation(asked), problem, f"write the version as {' or '.join(versions)}")
-    elif asked is not None and shape is not None and shape.taught_by:
-        problem = f"is not read on {with_article(ref.kind)}, which WorkloadKind {shape.taught_by} describes"
+    elif asked is not None and shape is not None and shape.user_defined_by:
+        problem = f"is not read on {with_article(ref.kind)}, which WorkloadKind {shape.user_defined_by} describes"
         findings.fault(ref, annotation(asked), problem, f"write {REQUIRED}, {PREFERRED} or {MIN_MEMBER} instead")
     elif asked is not None:
         remedy = remedy or f"make a Gang object and label the pod template {GANG}: <its name>"

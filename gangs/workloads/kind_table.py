@@ -172,8 +172,8 @@ class WorkloadKind:
     """Whether `templates` are paths of objects that are not pod templates. They hold the pods' labels and annotations
     directly, and the requests in fields of their own (`gangs.workloads.spark`).
     """
-    taught_by: str = ""
-    """The name of the WorkloadKind that describes the kind (`gangs.workloads.taught_kinds`); "": this table does."""
+    user_defined_by: str = ""
+    """The name of the WorkloadKind that describes a user-defined kind; "": this table describes the kind."""
 
 
 def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, WorkloadKind]:
@@ -446,8 +446,8 @@ def shape_of(manifest: Manifest) -> WorkloadKind | None:
     known = WORKLOADS.get((group, kind))
     if known is not None or ROW not in manifest:
         return known
-    taught = manifest[ROW]
-    return taught if isinstance(taught, WorkloadKind) else None
+    user_defined = manifest[ROW]
+    return user_defined if isinstance(user_defined, WorkloadKind) else None
 
 
 def child_kind_of(manifest: Manifest) -> ChildKind | None:
@@ -485,7 +485,7 @@ def marked_in_full(mark: str) -> tuple[str, str] | None:
 
 
 def says_in_full(mark: str) -> bool:
-    """Whether a mark, with or without a system before it, has kind and group (`gangs.marked.makers.mark`)."""
+    """Whether a mark, with or without a system before it, has kind and group (`labelled_workloads.makers.mark`)."""
     return (marked_in_full(mark) or marked_in_full(mark.partition(".")[2])) is not None
 
 

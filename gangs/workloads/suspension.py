@@ -15,7 +15,7 @@ USUAL = ("spec.runPolicy.suspend", "spec.suspend")
 def suspended_at(manifest: Manifest) -> str:
     """Return the field by which workloads of this kind are suspended for a queue; "" if the table of kinds has none."""
     shape = shape_of(manifest)
-    return shape.suspended_at if shape is not None and not shape.taught_by else ""
+    return shape.suspended_at if shape is not None and not shape.user_defined_by else ""
 
 
 def suspended(manifest: Manifest) -> str:

@@ -23,7 +23,7 @@ from gangs.sources import EVERYBODY, ObjectKey
 from gangs.workloads.kind_table import WORKLOADS, WorkloadKind, shape_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
-from gangs.workloads.taught_kinds import RESOURCE, rows_of, with_row
+from gangs.workloads.user_defined_kinds import RESOURCE, rows_of, with_row
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,

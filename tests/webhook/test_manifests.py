@@ -100,7 +100,7 @@ def test_objects_that_are_sent_elsewhere_are_not_sent_as_those_of_other_kinds() 
     elsewhere = quoted(condition(DESCRIBED, "is-not-in-the-table"))
     known = {f"{shape.plural}.{group}" for (group, _), shape in WORKLOADS.items() if "." in group}
     assert elsewhere == known
-    of_dialects = {kind.group for kind in all_kinds() if kind.taught is None} | {keys.GROUP}
+    of_dialects = {kind.group for kind in all_kinds() if kind.user_defined is None} | {keys.GROUP}
     groups = {each for each in of_dialects if "." in each and not each.endswith(".k8s.io")}
     assert quoted(condition(DESCRIBED, "is-of-an-operator")) >= groups - {group for group, _ in WORKLOADS}
 

@@ -13,9 +13,9 @@ from msgspec import structs
 from gangs.manifests import key_of
 from gangs.model import Manifest
 from gangs.sources import Sources
-from gangs.workload_kinds import taught
+from gangs.workload_kinds import user_defined_rows
 from gangs.workloads.kind_table import WORKLOADS
-from gangs.workloads.taught_kinds import with_row
+from gangs.workloads.user_defined_kinds import with_row
 from kube import keys
 from kube.catalog import ObjectKey
 from webhook.admission import absent_schedulers, arriving_pods, object_reviews, suspending
@@ -104,7 +104,7 @@ def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -
 def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Mapping[ObjectKey, Manifest]:
     """The WorkloadKind of a new object's kind, by key, if it is too new for the caches. Empty in any other case."""
     at = key_of(_object(request))[:2]
-    if request.operation != CREATE or at in taught(sources):
+    if request.operation != CREATE or at in user_defined_rows(sources):
         return {}
     found = picture.describing(*at)
     return {} if found is None else {key_of(found): found}
@@ -112,7 +112,7 @@ def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Ma
 
 def _workload(request: AdmissionRequest, sources: Sources) -> Decision:
     """The answer about a workload other than a Job. A workload of a kind that nothing describes stays unchanged."""
-    rows = taught(sources)
+    rows = user_defined_rows(sources)
     manifest = with_row(_object(request), rows)
     if request.operation == CREATE:
         return object_reviews.workload_created(manifest, sources)
@@ -154,7 +154,7 @@ def _validated(
         )
     old = _old(request) if request.operation == UPDATE else None
     _await(picture)
-    rows = taught(picture.sources_of().changed(coming))
+    rows = user_defined_rows(picture.sources_of().changed(coming))
     manifest, old = with_row(_object(request), rows), None if old is None else with_row(old, rows)
     about = (manifest,) if old is None else (manifest, old)
     sources = picture.sources_about(*about).changed(coming)

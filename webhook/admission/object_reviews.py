@@ -8,7 +8,7 @@ from typing import Protocol
 from gangs.dialects.reviewing import requeued, review
 from gangs.dialects.templates import fields_for_child, template_labels
 from gangs.dialects.typos import typos_of
-from gangs.incremental.dependencies import OBJECT, Look, Looks
+from gangs.incremental.dependencies import OBJECT, ReadInput, ReadSet
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
 from gangs.sources import Sources
@@ -31,8 +31,8 @@ class Now(Protocol):
     Both methods return the given sources unchanged if they read nothing.
     """
 
-    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with the current version of the objects that the review has read (`looks`)."""
+    def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
+        """The sources with the current version of the objects that the review has read (`inputs`)."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
         """The sources with those awaited objects that exist by now."""
@@ -135,12 +135,12 @@ def checked(
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()
-    looks = Looks()
-    faults, advice, new = _reviewed(manifest, old, replace(sources, looked=looks))
+    inputs = ReadSet()
+    faults, advice, new = _reviewed(manifest, old, replace(sources, recorder=inputs))
     awaited = {each.awaited for each in advice} - {""} if old is None else set()
     again = sources
     if now is not None and new:
-        again = now.reread(sources, looks.all - {(OBJECT, key_of(manifest))})
+        again = now.reread(sources, inputs.all - {(OBJECT, key_of(manifest))})
     elif now is not None and awaited:
         again = now.arrived(sources, sorted(awaited))
     if again is not sources:

@@ -6,7 +6,7 @@ The gang is planned alone on the live snapshot, and nothing is written or reserv
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gangs.dialects.claims import left_alone
+from gangs.dialects.claims import ceded_to_others
 from gangs.dialects.expanding import missing_pods
 from gangs.dialects.reading import described
 from gangs.dialects.templates import as_admitted, as_made
@@ -97,7 +97,7 @@ def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
     """The sources with the object as admitted, and with the pods that its controller will create."""
     admitted, pods = as_admitted(manifest, sources), tuple(sources.pods)
-    missing = missing_pods(admitted, pods, left_alone(sources), placeholders=sources.placeholders)
+    missing = missing_pods(admitted, pods, ceded_to_others(sources), placeholders=sources.placeholders)
     _check_quantities(manifest, missing)
     return replace(sources.having(admitted), pods=(*pods, *missing))
 

@@ -48,7 +48,7 @@ def _at_once(manifest: Manifest) -> Iterator[str]:
     """Yield the changes that make the workload create all pods at once; none if its kind has no such setting."""
     yield from (order.at_once for order, _ in start_order.orders_of(manifest))
     shape = shape_of(manifest)
-    for each in shape.fields if shape is not None and not shape.taught_by else ():
+    for each in shape.fields if shape is not None and not shape.user_defined_by else ():
         if each.later_if:
             yield f"leave out {each.later_if.rpartition('.')[2]}"
 
