@@ -60,6 +60,9 @@ def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[
     """
     later, after_others = start_order.later_roles(manifest), start_order.after_others(manifest)
     number = {"StatefulSet": POD_INDEX, "LeaderWorkerSet": WORKER_INDEX, "JobSet": INDEX_KEY}.get(ref_of(manifest).kind)
+    if not later:
+        yield from (pod for _, pod in pods)
+        return
     for role, pod in pods:
         first = role not in after_others and number is not None and pod.metadata.labels.get(number) == "0"
         if role not in later or first:
