@@ -16,7 +16,7 @@ from cli.asking.watching import redraw
 from cli.options.looking import KUBECONFIG, WATCH
 from cli.text.why_text import render
 from cluster.api.transport import Transport
-from gangs.coexistence.ownership import ADMISSION, EVIDENCE_KINDS, left_to
+from gangs.coexistence.ownership import ADMISSION, EVIDENCE_KINDS, systems_ceded_to
 from gangs.dialects.claims import dialect_of
 from gangs.manifests import key_of
 from gangs.mirrors import mirrored_key
@@ -110,7 +110,7 @@ class Reader:
             for kind, items in zip(kinds, lists, strict=True)
             for each in items
         ]
-        left = left_to(Sources(objects={key_of(each): each for each in documents}))
+        left = systems_ceded_to(Sources(objects={key_of(each): each for each in documents}))
         others = dict.fromkeys(map(str, left.values()))
         return f"; gangs are left to {' and '.join(others)}" if others else ""
 

@@ -12,9 +12,9 @@ from typing import overload
 from cluster.caches.cache import ClusterCache
 from cluster.caches.journal import Entries, Journal
 from cluster.snapshot import Snapshot
-from gangs.coexistence.ownership import NOTHING, Left
+from gangs.coexistence.ownership import NOTHING, CededToOthers
 from gangs.dialects.table import DIALECTS
-from gangs.incremental.readings import Changed, KeptReadings
+from gangs.incremental.gang_store import Changed, GangStore
 from gangs.mirrors import mirrored_key
 from gangs.model import Fault, Gang, GangKey, Reading
 from gangs.sources import Sources
@@ -37,11 +37,11 @@ class ClusterView:
     live: Mapping[str, Pod]
     unreadable: frozenset[GangKey] = frozenset()
     """Gangs that pods name and that could not be read, because their requests contradict themselves."""
-    left: Left = NOTHING
+    left: CededToOthers = NOTHING
     """The workloads that are ceded to other systems in the cluster."""
     ending: frozenset[str] = frozenset()
     """Namespaces that are being deleted. No object can be created there."""
-    kept: KeptReadings = field(default_factory=lambda: KeptReadings(Sources()))
+    kept: GangStore = field(default_factory=lambda: GangStore(Sources()))
     """The cache from which `reading` is made. The next call of `look` changes it."""
     concerned: frozenset[GangKey] = frozenset()
     """Gangs that are new, gone or changed since the last read, including changes of their Gang objects."""
@@ -73,7 +73,7 @@ class Looker:
         journal.lose()
         self._cache = cache
         self.journal = journal
-        self._kept = KeptReadings(Sources())
+        self._kept = GangStore(Sources())
         self._sources = Sources()
         self._live: dict[str, Pod] = {}
         self._uids: dict[str, str] = {}
@@ -125,7 +125,7 @@ class Looker:
         before, self._sources = self._sources, sources
         if entries.everything:
             gone = {gang.key for gang in self._kept.gangs()}
-            self._kept = KeptReadings(sources)
+            self._kept = GangStore(sources)
             self._live = {pod.metadata.uid: pod for pod in sources.pods if not pod.finished}
             self._uids = {pod.key: pod.metadata.uid for pod in sources.pods if not pod.finished}
             self._system = {uid: pod for uid, pod in self._live.items() if pod.metadata.namespace == SYSTEM_NAMESPACE}

@@ -18,7 +18,7 @@ from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Nominate, Release
 from controller.writes.echo import Echo
-from gangs.coexistence.ownership import NOTHING, Left
+from gangs.coexistence.ownership import NOTHING, CededToOthers
 from gangs.dialects.claims import dialect_of
 from gangs.incremental.pods import KeptPods
 from gangs.model import Gang, GangKey
@@ -65,7 +65,7 @@ class Urgencies:
         self._room: set[GangKey] = set()
         """Gangs to which capacity that other pods free may matter."""
         self._pods: KeptPods | None = None
-        self._left: Left = NOTHING
+        self._left: CededToOthers = NOTHING
 
     def note(self, gang_rounds: Iterable[GangRound], gone: Collection[GangKey], picture: ClusterView) -> None:
         """Update the awaited changes at the end of a reconcile.

@@ -228,7 +228,7 @@ class Gang:
     later: Later | None = None
     """The state of pods that the workload creates only when others run; None if there are no such pods."""
     ignores_claims: bool = False
-    """Whether the gang is released without a plan for its devices, by an annotation (`gangs.marked.ignored_claims`)."""
+    """Whether an annotation releases the gang without a plan for its devices (`labelled_workloads.ignored_claims`)."""
     made_again: frozenset[str] = frozenset()
     """Uids of members that are expected pods in place of lost pods, which the workload recreates (docs/decisions/0034).
     """

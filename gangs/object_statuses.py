@@ -16,12 +16,12 @@ from kube.objects import Pod
 from kube.topology import Topology
 
 Status = dict[str, Any]
-Amounts = Mapping[str, int]
-"""Amounts by resource, in the resource's base unit (`kube.quantities`)."""
+ResourceAmounts = Mapping[str, int]
+"""ResourceAmounts by resource, in the resource's base unit (`kube.quantities`)."""
 DomainPath = tuple[str, ...]
 """Names of domains from the widest level down; the whole topology has the empty path."""
 QuotaUse = Mapping[tuple[str, str, str], int]
-"""Amounts by queue, flavor and resource, in base units."""
+"""ResourceAmounts by queue, flavor and resource, in base units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,5 +89,5 @@ class TopologyView:
     path_of: Mapping[str, DomainPath]
     outside: Mapping[str, str]
     counts: Mapping[DomainPath, int]
-    free_under: Callable[[], Mapping[DomainPath, Amounts]]
-    free_on: Callable[[str], Amounts]
+    free_under: Callable[[], Mapping[DomainPath, ResourceAmounts]]
+    free_on: Callable[[str], ResourceAmounts]

@@ -22,7 +22,7 @@ class ResourceKind:
     describes: str = ""
     """For a kind whose objects describe topologies: the `kind` of these topologies (`kube.topology.Topology`)."""
 
-    taught: "Callable[[Sequence[Manifest]], Iterable[ResourceKind]] | None" = field(default=None, compare=False)
+    user_defined: "Callable[[Sequence[Manifest]], Iterable[ResourceKind]] | None" = field(default=None, compare=False)
     """For a kind whose objects describe further kinds: returns the kinds to watch; None: they describe none."""
     as_read: Callable[[Manifest], Manifest] | None = field(default=None, compare=False)
     """Returns the part of an object that is kept in memory; None: the whole object is kept."""

@@ -15,7 +15,7 @@ from kube.topology import Topology
 
 __all__ = [
     "NAME_FIELD",
-    "Looked",
+    "InputRecorder",
     "ObjectKey",
     "PodKeys",
     "QueueNamed",
@@ -28,8 +28,8 @@ EVERYBODY = "*"
 """The key for all namespaces, in place of a namespace's name."""
 
 
-class Looked(Protocol):
-    """A recorder of the inputs of a reading, so that it is repeated when they change (`gangs.incremental.readings`)."""
+class InputRecorder(Protocol):
+    """A recorder of the inputs of a reading (`gangs.incremental`). The reading is repeated when an input changes."""
 
     def at_object(self, key: ObjectKey) -> None:
         """Record a look-up of one object, even if it does not exist."""
@@ -96,7 +96,7 @@ class Sources:
     sharing: Mapping[str, str | None] = field(default_factory=dict)
     placeholders: bool = True
     """Whether capacity is reserved for later pods of workloads that do not opt out by annotation."""
-    looked: Looked | None = field(default=None, repr=False, compare=False)
+    recorder: InputRecorder | None = field(default=None, repr=False, compare=False)
     """The recorder of look-ups; None: no recording. Reads of `pods` and direct reads of `objects` are not recorded."""
     queues: Queues | None = field(default=None, repr=False, compare=False)
     """The look-up of queues for the dialects that read these sources; None: there are no queues."""
@@ -114,28 +114,28 @@ class Sources:
 
     def has(self, group: str, kind: str) -> bool:
         """Whether there is an object of this kind."""
-        if self.looked is not None:
-            self.looked.whether(group, kind)
+        if self.recorder is not None:
+            self.recorder.whether(group, kind)
         return self.catalog.has(group, kind)
 
     def kinds(self) -> Iterable[tuple[str, str]]:
         """Return API group and kind of all objects."""
-        if self.looked is not None:
-            self.looked.at_kinds()
+        if self.recorder is not None:
+            self.recorder.at_kinds()
         return self.catalog.kinds()
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
         """Return the labels of a namespace; empty if it is unknown."""
-        if self.looked is not None:
-            self.looked.at_labels(namespace)
+        if self.recorder is not None:
+            self.recorder.at_labels(namespace)
         return self.namespaces.get(namespace, {})
 
     def shares(self, namespace: str, other: str) -> bool:
         """Whether this namespace lets gangs of the `other` namespace join groups with its own gangs."""
         if namespace == other:
             return True
-        if self.looked is not None:
-            self.looked.at_sharing(namespace)
+        if self.recorder is not None:
+            self.recorder.at_sharing(namespace)
         return _lets_in(self.sharing.get(namespace, self.sharing.get(EVERYBODY)), other)
 
     def lends(self, namespace: str, other: str) -> bool:
@@ -146,36 +146,36 @@ class Sources:
         """
         if namespace == other:
             return True
-        if self.looked is not None:
-            self.looked.at_sharing(namespace)
+        if self.recorder is not None:
+            self.recorder.at_sharing(namespace)
         partners = self.sharing.get(namespace)
         return partners is None or _lets_in(partners, other)
 
     def last_try(self, scheduler: str) -> str:
         """Return when a scheduler other than the stock one was last seen to try a pod (RFC 3339); "" if never."""
-        if self.looked is not None:
-            self.looked.at_scheduler(scheduler)
+        if self.recorder is not None:
+            self.recorder.at_scheduler(scheduler)
         return self.tried.get(scheduler, "")
 
     def of_kind(self, group: str, kind: str, about: GangKey | None = None) -> Iterator[Manifest]:
         """Yield the objects of a kind, ordered by namespace and name; with `about`, only the object of its name."""
         if about is None:
-            if self.looked is not None:
-                self.looked.at_kind(group, kind)
+            if self.recorder is not None:
+                self.recorder.at_kind(group, kind)
             yield from self.catalog.of_kind(group, kind)
         elif (found := self.get(group, kind, about.namespace, about.name)) is not None:
             yield found
 
     def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> Sequence[Manifest]:
         """Return the objects of a kind that the function `by` maps to this value, ordered by namespace and name."""
-        if self.looked is not None:
-            self.looked.at_sought(group, kind, by, value)
+        if self.recorder is not None:
+            self.recorder.at_sought(group, kind, by, value)
         return self.catalog.sought(group, kind, by, value)
 
     def called(self, about: GangKey | None = None) -> Iterable[Manifest]:
         """Return the objects of every kind that have the gang's namespace and name; None: all objects."""
-        if self.looked is not None and about is not None:
-            self.looked.at_called(about.namespace, about.name)
+        if self.recorder is not None and about is not None:
+            self.recorder.at_called(about.namespace, about.name)
         return self.objects.values() if about is None else self.catalog.called(about.namespace, about.name)
 
     def having(self, manifest: Manifest) -> "Sources":
@@ -194,8 +194,8 @@ class Sources:
 
     def get(self, group: str, kind: str, namespace: str, name: str) -> Manifest | None:
         """One object, or None."""
-        if self.looked is not None:
-            self.looked.at_object((group, kind, namespace, name))
+        if self.recorder is not None:
+            self.recorder.at_object((group, kind, namespace, name))
         return self.objects.get((group, kind, namespace, name))
 
     def find(self, key: ObjectKey) -> Manifest | None:

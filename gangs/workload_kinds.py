@@ -7,7 +7,7 @@ from gangs.manifests import ref_of
 from gangs.model import Fault, GangKey, Manifest
 from gangs.sources import Sources
 from gangs.workloads.kind_table import WorkloadKind
-from gangs.workloads.taught_kinds import KIND, age, row_of, rows_of
+from gangs.workloads.user_defined_kinds import KIND, age, row_of, rows_of
 from kube import keys
 
 READY = "Ready"
@@ -16,7 +16,7 @@ LEFT_OUT = "SomeLeftOut"
 """The reason of that condition if Phalanx fails to read some of the workloads."""
 
 
-def taught(sources: Sources) -> Mapping[tuple[str, str], WorkloadKind]:
+def user_defined_rows(sources: Sources) -> Mapping[tuple[str, str], WorkloadKind]:
     """Return the rows of the user-defined kinds, by API group and kind. An invalid WorkloadKind has no row."""
     return rows_of(sources.of_kind(keys.GROUP, KIND))
 

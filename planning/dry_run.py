@@ -9,27 +9,27 @@ from cluster.capturing import snapshot_of
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
 from cluster.topology.well_known_levels import found_on
-from gangs.coexistence.ownership import ADMISSION, LeftAlone
-from gangs.dialects.claims import dialect_of, left_alone
+from gangs.coexistence.ownership import ADMISSION, CededAdvice
+from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.expanding import expanded, unforeseen
 from gangs.dialects.oversights import not_asking
 from gangs.dialects.protection import protection
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
-from gangs.dialects.templates import examples
 from gangs.dialects.topologies import topologies, topology_of
 from gangs.dialects.typos import typos
 from gangs.incremental.reading_apart import read_apart
 from gangs.manifests import MalformedError, group_of, pod_ref
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Misplaced, ObjectRef, Reading
 from gangs.sources import ObjectKey, Sources
-from gangs.workload_kinds import taught
+from gangs.workload_kinds import user_defined_rows
 from gangs.workloads.jobs import controller_of
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods.held_room import by_setting
+from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import role_of, templates
-from gangs.workloads.taught_kinds import RESOURCE
 from gangs.workloads.train_jobs import RUNTIMES
+from gangs.workloads.user_defined_kinds import RESOURCE
 from kube.keys import GROUP
 from kube.objects import Pod
 from kube.topology import Topology
@@ -97,7 +97,7 @@ def dry_run(
     Raises `OutOfTimeError` if the deadline passes before the objects have been read, and `UnknownNodeError` if
     `what_if` names a node that does not exist.
     """
-    objects = read_objects(documents, deadline, {} if live is None else taught(live.sources))
+    objects = read_objects(documents, deadline, {} if live is None else user_defined_rows(live.sources))
     request, lost = _changed(_request(objects) if live is None else _applied(objects, live), what_if)
     deadline.look()
     reading = read_apart(request.sources)
@@ -269,7 +269,7 @@ def _applied(objects: Objects, live: Live) -> _Request:
 
 def _left_alone(objects: Objects, request: _Request) -> Iterator[Advice]:
     """Yield the advice about documents that are ceded to another system, because that system runs in the cluster."""
-    left = left_alone(request.sources)
+    left = ceded_to_others(request.sources)
     if not left.to:
         return
     for pod in objects.pods():
@@ -277,7 +277,7 @@ def _left_alone(objects: Objects, request: _Request) -> Iterator[Advice]:
         if claim is not None and dialect_of(pod, left) is None:
             yield left.advice(claim[0].name, pod_ref(pod))
     for manifest in objects.manifests.values():
-        yield from (each for each in review(manifest, request.sources)[1] if isinstance(each, LeftAlone))
+        yield from (each for each in review(manifest, request.sources)[1] if isinstance(each, CededAdvice))
 
 
 def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:
@@ -352,7 +352,7 @@ def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
     if manifest is None or shape_of(manifest) is None:
         return None
     try:
-        claims = [dialect_of(pod) for pod in examples(manifest)]
+        claims = [dialect_of(pod) for pod in example_pods(manifest)]
     except MalformedError:
         return None
     return next((claim[1] for claim in claims if claim is not None), None)

@@ -8,7 +8,7 @@ from typing import Protocol
 from cluster.caches.cache import ClusterCache
 from cluster.caches.journal import Journal
 from cluster.snapshot import Snapshot
-from gangs.incremental.readings import KeptReadings
+from gangs.incremental.gang_store import GangStore
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.topology import Topology
@@ -38,7 +38,7 @@ class CacheFollower:
     def __init__(self, cache: ClusterCache, journal: Journal) -> None:
         self._cache = cache
         self._journal = journal
-        self._kept = KeptReadings(Sources())
+        self._kept = GangStore(Sources())
         self._version = -1
 
     def look(self) -> Observation | None:
@@ -54,7 +54,7 @@ class CacheFollower:
             snapshot = cache.snapshot()
             pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
         if entries.everything or self._kept.update(sources, pods, entries.objects) is None:
-            self._kept = KeptReadings(sources)
+            self._kept = GangStore(sources)
         kept = self._kept
         return Observation(self._version, sources, kept.gangs(), kept.topologies, snapshot)
 

@@ -11,7 +11,7 @@ import threading
 from cluster.api.single import UnreadError, read_list
 from cluster.api.transport import Transport
 from gangs.model import Manifest
-from gangs.workloads.taught_kinds import RESOURCE
+from gangs.workloads.user_defined_kinds import RESOURCE
 from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)

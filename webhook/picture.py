@@ -8,7 +8,7 @@ from typing import Protocol
 from cluster.caches.cache import ClusterCache
 from cluster.snapshot import Snapshot
 from gangs.dialects.concerned import examples_of, pods_about
-from gangs.incremental.dependencies import Look
+from gangs.incremental.dependencies import ReadInput
 from gangs.model import GangKey, Manifest
 from gangs.sources import Sources
 from kube.objects import Node, Pod
@@ -48,8 +48,8 @@ class Picture(Protocol):
     def sources_about(self, *manifests: Manifest) -> Sources:
         """All objects, but only the pods that a review of these manifests needs, and one pod of each dialect."""
 
-    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with the current version of the objects in `looks`, read from the API server."""
+    def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
+        """The sources with the current version of the objects in `inputs`, read from the API server."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
         """The sources with those awaited objects that exist by now, read from the API server.
@@ -143,9 +143,9 @@ class LivePicture:
         pods = {pod.key: pod for pod in found}
         return replace(sources, pods=[pods[key] for key in sorted(pods)])
 
-    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with the current version of the objects in `looks`."""
-        return sources if self._rereader is None else self._rereader.reread(sources, looks)
+    def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
+        """The sources with the current version of the objects in `inputs`."""
+        return sources if self._rereader is None else self._rereader.reread(sources, inputs)
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
         """The sources with those awaited objects that exist by now."""

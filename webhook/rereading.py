@@ -17,7 +17,7 @@ from typing import Any, cast
 from cluster.api.single import UnreadError, read_list, read_one
 from cluster.api.transport import Transport
 from gangs.dialects.table import all_kinds
-from gangs.incremental.dependencies import KIND, OBJECT, SOUGHT, Look
+from gangs.incremental.dependencies import KIND, OBJECT, SOUGHT, ReadInput
 from gangs.manifests import key_of
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import Sources
@@ -45,12 +45,12 @@ class Rereader:
         self._transport = transport
         self._turns = threading.BoundedSemaphore(AT_ONCE)
 
-    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with the current version of the objects in `looks`. Unread objects stay as they are."""
+    def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
+        """The sources with the current version of the objects in `inputs`. Unread objects stay as they are."""
         if not self._turns.acquire(blocking=False):
             return sources
         try:
-            changes = self._read(_places(sources, looks), self._clock.monotonic() + SECONDS)
+            changes = self._read(_places(sources, inputs), self._clock.monotonic() + SECONDS)
         finally:
             self._turns.release()
         return sources.changed(changes)
@@ -108,19 +108,19 @@ class Rereader:
         return read_one(self._transport, kind.group, kind.versions, kind.kind, kind.plural, **where, seconds=seconds)
 
 
-def _places(sources: Sources, looks: Iterable[Look]) -> Iterator[tuple[ResourceKind, str, str]]:
+def _places(sources: Sources, inputs: Iterable[ReadInput]) -> Iterator[tuple[ResourceKind, str, str]]:
     """The objects to be read, at most `MOST`. Objects that the review read by key come first."""
     keys: dict[ObjectKey, None] = {}
-    for look in sorted(looks, key=lambda each: (each[0] != OBJECT, str(each))):
-        keys.update(dict.fromkeys(_keys(sources, look)))
+    for read_input in sorted(inputs, key=lambda each: (each[0] != OBJECT, str(each))):
+        keys.update(dict.fromkeys(_keys(sources, read_input)))
     known = [(kind, key) for key in keys if (kind := _KINDS.get(key[:2])) is not None]
     for kind, (_, _, namespace, name) in known[:MOST]:
         yield kind, namespace, name
 
 
-def _keys(sources: Sources, look: Look) -> Iterator[ObjectKey]:
-    """The keys of the objects that a look has found. A look for one object gives its key even if there is no object."""
-    kind, *about = look
+def _keys(sources: Sources, read_input: ReadInput) -> Iterator[ObjectKey]:
+    """Return the keys of the objects that a look-up has found. For a look-up of one object, this is its key."""
+    kind, *about = read_input
     if kind == OBJECT:
         yield cast("ObjectKey", about[0])
     elif kind == KIND:

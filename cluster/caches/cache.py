@@ -124,8 +124,8 @@ class ClusterCache:
 
         for kind in kinds:
             sink: Sink[dict[str, Any]] = sink_of(kind)
-            if kind.taught is not None:
-                sink = FurtherKinds(sink, kind.taught, sink_of, watching)
+            if kind.user_defined is not None:
+                sink = FurtherKinds(sink, kind.user_defined, sink_of, watching)
                 self._further.append(sink)
             yield self._other(transport, kind, sink, timing)
 

@@ -34,7 +34,7 @@ class GroupKind(Protocol):
     @property
     def as_read(self) -> AsRead | None: ...  # noqa: D102
     @property
-    def taught(self) -> "Callable[[Sequence[Object]], Iterable[GroupKind]] | None": ...  # noqa: D102
+    def user_defined(self) -> "Callable[[Sequence[Object]], Iterable[GroupKind]] | None": ...  # noqa: D102
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class _Door:
 class FurtherKinds:
     """A `Sink` of the objects that name user-defined kinds. It passes the objects on, and watches the named kinds.
 
-    :param taught: returns the kinds that these objects name.
+    :param user_defined: returns the kinds that these objects name.
     :param sink_of: returns the sink for the objects of a kind.
     :param watching: returns a watch of a kind, not started yet, that writes to the given sink.
     """
@@ -92,12 +92,12 @@ class FurtherKinds:
     def __init__(
         self,
         sink: Sink[Object],
-        taught: Callable[[Sequence[Object]], Iterable[GroupKind]],
+        user_defined: Callable[[Sequence[Object]], Iterable[GroupKind]],
         sink_of: Callable[[GroupKind], ManifestsOfKind],
         watching: Callable[[GroupKind, Sink[Object]], Reflector[Object]],
     ) -> None:
         self._sink = sink
-        self._taught = taught
+        self._user_defined = user_defined
         self._sink_of = sink_of
         self._watching = watching
         self._objects: dict[str, Object] = {}
@@ -153,7 +153,7 @@ class FurtherKinds:
 
     def _follow(self) -> None:
         """Watch what is named now, and nothing else."""
-        named = {(kind.group, kind.kind): kind for kind in self._taught(list(self._objects.values()))}
+        named = {(kind.group, kind.kind): kind for kind in self._user_defined(list(self._objects.values()))}
         said = sorted(self._objects.items())
         specs = {at: [each.get("spec") for _, each in said if _names(each, at)] for at in named}
         for at in [at for at in self._watched if at not in named]:

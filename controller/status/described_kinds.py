@@ -11,7 +11,7 @@ from gangs.findings import Findings
 from gangs.model import Fault, Manifest
 from gangs.sources import Sources
 from gangs.workload_kinds import READY, check
-from gangs.workloads.taught_kinds import AGGREGATED, KIND, PLURAL
+from gangs.workloads.user_defined_kinds import AGGREGATED, KIND, PLURAL
 from kube.keys import API_VERSION, GROUP
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 

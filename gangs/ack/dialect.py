@@ -27,7 +27,7 @@ from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
 from gangs.topology.levels import Settled, settle
 from gangs.topology.network_layers import NETWORK_KIND, NETWORK_NAME, Wanted, request_of, wanted
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
+from gangs.workloads.kind_table import WITH_RULES
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import Pod
 from kube.topology import Topology
@@ -46,7 +46,7 @@ class AckDialect:
     pod_keys = PodKeys(labels=(keys.JOB_NAME,), more_labels=(keys.JOB_NAMESPACE, keys.GANG_NAME, keys.MIN_AVAILABLE))
     group_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(keys.GROUP, ("v1alpha1",), keys.KIND, "jobnetworktopologies"),
-        ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
+        *WITH_RULES,
     )
     topology_kinds: tuple[ResourceKind, ...] = ()
 

@@ -49,12 +49,12 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftAlone(Advice):
+class CededAdvice(Advice):
     """Advice on an object that is ceded to another system."""
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class CededToOthers:
     """The ceded dialects. `to`: by dialect, the system. `carried`: gangs that stay with Phalanx to their end."""
 
     to: Mapping[str, Neighbour] = field(default_factory=dict)
@@ -77,17 +77,17 @@ class Left:
             tuple(each for each in reading.advice if concerned(each.object)),
         )
 
-    def advice(self, dialect: str, ref: ObjectRef) -> LeftAlone:
+    def advice(self, dialect: str, ref: ObjectRef) -> CededAdvice:
         """Return the advice for the user of a ceded object."""
         neighbour = self.to[dialect]
         remedy = f"for Phalanx to place it, annotate {OWN} with {keys.ADOPT}: {neighbour.system}"
-        return LeftAlone(ref, "metadata", f"is left to {neighbour}; {remedy}")
+        return CededAdvice(ref, "metadata", f"is left to {neighbour}; {remedy}")
 
 
-NOTHING = Left()
+NOTHING = CededToOthers()
 
 
-def left_to(sources: Sources) -> Mapping[str, Neighbour]:
+def systems_ceded_to(sources: Sources) -> Mapping[str, Neighbour]:
     """Return, by dialect, the system to which its workloads are ceded. Phalanx handles all other dialects."""
     if not any(sources.has(ADMISSION, kind) for kind in _CONFIGURATIONS):
         return {}

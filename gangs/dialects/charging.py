@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from gangs.coexistence.ownership import OWN, Neighbour, left_to
+from gangs.coexistence.ownership import OWN, Neighbour, systems_ceded_to
 from gangs.dialects.protocol import Charging
 from gangs.dialects.table import DIALECTS
 from gangs.held_nodes import held_node
@@ -57,7 +57,7 @@ class AllQueues:
 
     @cached_property
     def _left(self) -> Mapping[str, Neighbour]:
-        return left_to(self.sources)
+        return systems_ceded_to(self.sources)
 
     @cached_property
     def _ours(self) -> Sequence[Charging]:

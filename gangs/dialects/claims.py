@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from gangs.coexistence.ownership import NOTHING, Left, admitted_by_us, left_to
+from gangs.coexistence.ownership import NOTHING, CededToOthers, admitted_by_us, systems_ceded_to
 from gangs.dialects.protocol import Dialect, Grouping
 from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
@@ -19,7 +19,7 @@ Claim = tuple[Dialect, GangKey]
 """The dialect that claims a pod, and the gang that the pod names."""
 
 
-def dialect_of(pod: Pod, left: Left = NOTHING) -> Claim | None:
+def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
     """Return the dialect that claims the pod, and the gang that the pod names.
 
     Return None for a pod of no gang or of a ceded gang. The dialect in the label that admission wrote is tried first.
@@ -36,18 +36,18 @@ def dialect_of(pod: Pod, left: Left = NOTHING) -> Claim | None:
     return None
 
 
-def left_alone(sources: Sources) -> Left:
+def ceded_to_others(sources: Sources) -> CededToOthers:
     """Return the dialects that are ceded to other systems, and the gangs that stay with Phalanx all the same.
 
     A gang with a live member that Phalanx admitted stays with Phalanx to its end. `sources.pods` may be the pods of
     one gang, if the caller asks about that gang only.
     """
-    to = left_to(sources)
+    to = systems_ceded_to(sources)
     if not to:
         return NOTHING
     ours = [(pod, each) for pod in sources.pods for each in DIALECTS if each.name == admitted_by_us(pod)]
     keys_of_ours = (each.gang_of(pod) for pod, each in ours if each.name in to)
-    return Left(to, frozenset(key for key in keys_of_ours if key is not None))
+    return CededToOthers(to, frozenset(key for key in keys_of_ours if key is not None))
 
 
 def parts_of(gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
@@ -61,7 +61,7 @@ def protected(pod: Pod) -> str:
     return next((reason for dialect in DIALECTS if (reason := dialect.protected(pod))), "")
 
 
-def pods_by_dialect(pods: Sequence[Pod], left: Left) -> dict[str, list[Pod]]:
+def pods_by_dialect(pods: Sequence[Pod], left: CededToOthers) -> dict[str, list[Pod]]:
     """Return the pods that each dialect may read, by its name: the pods that it claims, and the unclaimed pods.
 
     A ceded dialect may not read unclaimed pods.
@@ -69,7 +69,7 @@ def pods_by_dialect(pods: Sequence[Pod], left: Left) -> dict[str, list[Pod]]:
     return by_dialect(pods, [dialect_of(pod, left) for pod in pods], left)
 
 
-def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: Left) -> dict[str, list[Pod]]:
+def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: CededToOthers) -> dict[str, list[Pod]]:
     """Return the pods that each dialect may read (`pods_by_dialect`), given the claim on each pod."""
     seen: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod, claim in zip(pods, claims, strict=True):
@@ -79,7 +79,7 @@ def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: Left) 
     return seen
 
 
-def succeeded(pods: Sequence[Pod], left: Left) -> Counter[GangKey]:
+def succeeded(pods: Sequence[Pod], left: CededToOthers) -> Counter[GangKey]:
     """Count the succeeded pods of each gang.
 
     Pods of Jobs are not counted here. A Job counts them itself and runs fewer pods as more of them complete.

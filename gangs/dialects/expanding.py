@@ -5,8 +5,8 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from gangs.coexistence.ownership import Left
-from gangs.dialects.claims import dialect_of, left_alone
+from gangs.coexistence.ownership import CededToOthers
+from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.protocol import ByWorkload
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
@@ -14,10 +14,10 @@ from gangs.dialects.templates import as_admitted, as_made
 from gangs.manifests import MalformedError, key_of, metadata_of, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.sources import ObjectKey, Sources
-from gangs.workload_kinds import taught
-from gangs.workloads import jobs, pod_templates
+from gangs.workload_kinds import user_defined_rows
+from gangs.workloads import pod_templates
 from gangs.workloads.jobs import job_of
-from gangs.workloads.kind_table import WORKLOADS, Made
+from gangs.workloads.kind_table import WORKLOADS, Made, has_rules
 from gangs.workloads.later_pods import held_room, pods_to_come, start_order
 from gangs.workloads.suspension import unmade_by
 from kube.keys import WORKLOAD
@@ -39,14 +39,13 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
 
     Only workloads whose pods name a gang are expanded. A malformed workload is removed and has a fault.
     """
-    sources = _with_heirs(sources)
+    sources = _with_children(sources)
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
-    left = left_alone(sources)
-    for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
+    left = ceded_to_others(sources)
+    for manifest in (each for at in (*WORKLOADS, *user_defined_rows(sources)) for each in sources.of_kind(*at)):
         try:
             workload = as_admitted(manifest, sources)
-            existing = sources.pods_of(job_of(workload)) if jobs.is_job(workload) else sources.pods
-            made = missing_pods(workload, existing, left, placeholders=sources.placeholders)
+            made = missing_pods(workload, _existing(workload, sources), left, placeholders=sources.placeholders)
         except MalformedError as error:
             objects.pop(key_of(manifest), None)
             faults.append(error.fault)
@@ -61,19 +60,19 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
     return replace(sources, objects=objects, pods=pods), faults
 
 
-def _with_heirs(sources: Sources) -> Sources:
+def _with_children(sources: Sources) -> Sources:
     """Return the sources with the child workloads that are gangs in place of their parents.
 
     A workload with faults gets no child. Its faults are reported as those of any other object.
     """
     made: dict[ObjectKey, Manifest | None] = {}
-    for group, kind in (at for at, shape in WORKLOADS.items() if shape.heir[1]):
+    for group, kind in (at for at, shape in WORKLOADS.items() if shape.child is not None):
         for manifest in sources.of_kind(group, kind):
             with suppress(MalformedError):
-                heir = manifest if unmade_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
-                if heir is not manifest and not review(manifest, sources)[0]:
-                    heir = _named_anew(heir, {key[2:] for key in (*sources.objects, *made)})
-                    made[key_of(heir)] = heir
+                child = manifest if unmade_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
+                if child is not manifest and not review(manifest, sources)[0]:
+                    child = _named_anew(child, {key[2:] for key in (*sources.objects, *made)})
+                    made[key_of(child)] = child
     return sources.changed(made) if made else sources
 
 
@@ -92,8 +91,8 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
 
     `mentioned`: objects that have a fault or advice already.
     """
-    left = left_alone(sources)
-    for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
+    left = ceded_to_others(sources)
+    for manifest in (each for at in (*WORKLOADS, *user_defined_rows(sources)) for each in sources.of_kind(*at)):
         ref = ref_of(manifest)
         if ref in mentioned or pod_templates.controlled(manifest):
             continue
@@ -113,18 +112,17 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
                 yield Advice(ref, template.metadata_at, text)
 
 
-def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, placeholders: bool) -> tuple[Pod, ...]:
+def missing_pods(
+    manifest: Manifest, existing: Sequence[Pod], left: CededToOthers, *, placeholders: bool
+) -> tuple[Pod, ...]:
     """Return the expected pods of a workload that name a gang of Phalanx. Raises `MalformedError`.
 
     Capacity is reserved for pods that the workload creates only when others run if its gang comes from Phalanx's own
     annotations. Without reserved capacity, such later pods are left out, because the earlier pods never run. The result
     is empty if the number of pods is not read for this kind. Admission refuses such a workload.
     """
-    if jobs.is_job(manifest):
-        claimed = dialect_of(jobs.example_pod(manifest), left) is not None
-        return jobs.missing_pods(manifest, existing) if claimed else ()
-    marked = _marked(manifest)
-    if not marked and (ref_of(manifest).kind in _NOT_HERE or pod_templates.controlled(manifest)):
+    marked, planned_alone = _marked(manifest), has_rules(manifest)
+    if not marked and not planned_alone and (ref_of(manifest).kind in _NOT_HERE or pod_templates.controlled(manifest)):
         return ()
     claims = [dialect_of(pod, left) for pod in pods_to_come.example_pods(manifest)]
     if not any(claims):
@@ -136,7 +134,14 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, pla
     made = pods_to_come.missing_by_role(manifest, existing)
     held = marked and placeholders and held_room.wanted(manifest)
     pods = (pod for _, pod in made) if held else held_room.first_made(manifest, made)
+    if all(claims):  # a Job may have 20,000 pods, and pods of one template name the same gang
+        return tuple(pods)
     return tuple(pod for pod in pods if dialect_of(pod, left) is not None)
+
+
+def _existing(manifest: Manifest, sources: Sources) -> Sequence[Pod]:
+    """Return the existing pods among which those of the workload are. The pods of a Job are indexed by their owner."""
+    return sources.pods_of(job_of(manifest)) if has_rules(manifest) else sources.pods
 
 
 def _marked(manifest: Manifest) -> bool:

@@ -8,12 +8,13 @@ from contextlib import suppress
 
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.table import DIALECTS
-from gangs.dialects.templates import examples, template_labels
+from gangs.dialects.templates import template_labels
 from gangs.manifests import MalformedError, metadata_of, ref_of
 from gangs.model import Advice, Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.later_pods.start_order import exclusive_at
 from gangs.workloads.pod_counts import beside, field_of
 from gangs.workloads.pod_templates import Template, at_path
@@ -68,7 +69,7 @@ def not_asking(sources: Sources) -> Iterator[Advice]:
     """Yield advice on each Volcano Job that asks for no gang. Volcano would make it a gang, Phalanx does not."""
     for manifest in sources.of_kind(_VOLCANO, "Job"):
         with suppress(MalformedError):  # the dialects report it
-            asks = _asks(metadata_of(manifest), ()) or any(map(dialect_of, examples(manifest)))
+            asks = _asks(metadata_of(manifest), ()) or any(map(dialect_of, example_pods(manifest)))
             if not asks and not pod_templates.controlled(manifest):
                 text = f'lacks {GANG}: the Volcano Job is no gang here; write {GANG}: "true"'
                 yield Advice(ref_of(manifest), "metadata.annotations", text)
@@ -112,13 +113,13 @@ def _uncounted(
     manifest: Manifest, ref: ObjectRef, shape: WorkloadKind, templates: tuple[Template, ...]
 ) -> Iterator[Advice]:
     """Yield advice on templates for which no field states a number of pods."""
-    fields = {each.template: each.replicas for each in shape.fields} if shape.taught_by else {}
+    fields = {each.template: each.replicas for each in shape.fields} if shape.user_defined_by else {}
     for each in templates:
         if path := fields.get(each.pattern, ""):
             way, written = beside(manifest, path, each.way)
             if written is None:
                 text = f"is missing, so that the pods of {each.role} are counted as {each.count}: write it, or correct "
-                yield Advice(ref, field_of(way), f"{text}the path in WorkloadKind {shape.taught_by}")
+                yield Advice(ref, field_of(way), f"{text}the path in WorkloadKind {shape.user_defined_by}")
         elif ref.kind == "MPIJob" and not each.count and beside(manifest, _MPI_REPLICAS, each.way)[1] is None:
             yield Advice(
                 ref, field_of((*each.way[:-1], "replicas")), f"is missing, so that no {each.role} is made: write it"

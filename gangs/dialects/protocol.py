@@ -87,10 +87,10 @@ class ByWorkload(Protocol):
 
 
 @runtime_checkable
-class HandingDown(Protocol):
+class Propagating(Protocol):
     """A dialect whose annotations have an effect on workloads whose child workload is the gang."""
 
-    handed: tuple[str, ...]
+    propagated: tuple[str, ...]
     """Annotations that such a workload propagates to its child."""
 
     def asks(self, annotations: Mapping[str, str]) -> bool:

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gangs.coexistence.ownership import NOTHING, Left
+from gangs.coexistence.ownership import NOTHING, CededToOthers
 from gangs.coexistence.running_schedulers import waited_for
 from gangs.dialects.charging import AllQueues
-from gangs.dialects.claims import Claim, by_dialect, dialect_of, left_alone, pods_by_dialect, succeeded
+from gangs.dialects.claims import Claim, by_dialect, ceded_to_others, dialect_of, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.topologies import checked_topologies, known_topologies
 from gangs.findings import Findings
 from gangs.gpu_fractions import without_fractions
+from gangs.labelled_workloads.ignored_claims import with_ignored_claims
 from gangs.manifests import ref_of
-from gangs.marked.ignored_claims import with_ignored_claims
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Sources
 from gangs.workloads.pod_templates import first_gang
@@ -24,7 +24,7 @@ from kube.topology import Topology
 
 def read_all(sources: Sources) -> Reading:
     """Return every gang of every dialect, ordered by dialect and key, with all faults and advice."""
-    findings, left = Findings(), left_alone(sources)
+    findings, left = Findings(), ceded_to_others(sources)
     known = checked_topologies(sources, findings, left.to)
     claims = [dialect_of(pod, left) for pod in sources.pods]
     pods = by_dialect(sources.pods, claims, left)
@@ -47,7 +47,7 @@ def described(manifest: Manifest, sources: Sources) -> Gang | None:
 
     Return None if it describes no gang, and the first gang if it describes several.
     """
-    ref, left = ref_of(manifest), left_alone(sources)
+    ref, left = ref_of(manifest), ceded_to_others(sources)
     known, pods = known_topologies(sources), pods_by_dialect(sources.pods, left)
     for dialect in DIALECTS:
         about = GangKey(dialect.name, ref.namespace, first_gang(manifest))
@@ -70,7 +70,7 @@ def read_by(
 
 
 def _read_neighbours(
-    sources: Sources, claims: Sequence[Claim | None], left: Left, known: Sequence[Topology]
+    sources: Sources, claims: Sequence[Claim | None], left: CededToOthers, known: Sequence[Topology]
 ) -> tuple[Gang, ...]:
     """Return the gangs that are ceded to other systems, without their faults, which their own system reports."""
     unclaimed = [pod for pod, claim in zip(sources.pods, claims, strict=True) if claim is None]

@@ -10,13 +10,13 @@ from functools import partial
 
 from msgspec import structs
 
-from gangs.coexistence.ownership import Left
+from gangs.coexistence.ownership import CededToOthers
 from gangs.coexistence.running_schedulers import FIELD, advice_on
-from gangs.dialects.claims import dialect_of, left_alone, pods_by_dialect, succeeded
+from gangs.dialects.claims import ceded_to_others, dialect_of, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import described, read_by
 from gangs.dialects.table import DIALECTS, OWN
-from gangs.dialects.templates import as_admitted, asks_in, examples, template_labels
+from gangs.dialects.templates import as_admitted, asks_in, template_labels
 from gangs.dialects.topologies import checked_topologies, known_topologies
 from gangs.dialects.unknown_kinds import asking_in_vain
 from gangs.findings import Findings
@@ -27,6 +27,7 @@ from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRe
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import NAME_FIELD, Sources
 from gangs.workloads.kind_table import ROW, shape_of
+from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import controlled, templates
 from kube.keys import GROUP, WORKLOAD
 from kube.objects import Pod
@@ -47,7 +48,7 @@ def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tup
         return list(arriving.faults), list(arriving.advice)
     try:
         standing = sources.having(manifest if exists else as_admitted(manifest, sources))
-        findings = _review_object(manifest, standing, left_alone(sources))
+        findings = _review_object(manifest, standing, ceded_to_others(sources))
     except MalformedError as error:
         return [error.fault], []
     return list(findings.faults), list(findings.advice)
@@ -72,7 +73,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
         pod = pod_of(manifest)
     except MalformedError as error:
         return Arrival([error.fault])
-    left = left_alone(sources)
+    left = ceded_to_others(sources)
     claim = dialect_of(pod, left)
     if claim is None:
         other = dialect_of(pod)
@@ -110,7 +111,7 @@ def requeued(manifest: Manifest, old: Manifest, sources: Sources) -> list[Fault]
     return [Fault(ref_of(manifest), "spec.queue", problem, "leave it as it is until its pods have gone")]
 
 
-def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Findings:
+def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -> Findings:
     ref, findings = ref_of(manifest), Findings()
     group, kind, _, _ = key_of(manifest)
     describing = [each for each in DIALECTS if _has(each.topology_kinds, group, kind)]
@@ -145,9 +146,11 @@ def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Finding
     return findings
 
 
-def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left: Left, findings: Findings) -> None:
+def _review_templates(
+    ref: ObjectRef, workload: Manifest, sources: Sources, left: CededToOthers, findings: Findings
+) -> None:
     """Report template settings that pods of a gang cannot have, if the workload's pods name a gang."""
-    for pod, template in zip(examples(workload), templates(workload), strict=False):
+    for pod, template in zip(example_pods(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:
             findings.take(fractions(ref, f"{template.metadata_at}.annotations", template.annotations))
             if text := advice_on(pod.spec.scheduler_name, claim[0].pod_keys, sources):
@@ -157,7 +160,7 @@ def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left
                 findings.take((), _unread(ref, template.metadata_at, pod, others, left))
 
 
-def _unread(ref: ObjectRef, at: str, pod: Pod, others: Iterable[Dialect], left: Left) -> Iterator[Advice]:
+def _unread(ref: ObjectRef, at: str, pod: Pod, others: Iterable[Dialect], left: CededToOthers) -> Iterator[Advice]:
     """Yield advice on gangs that a pod template names in other dialects although the workload is a gang itself."""
     labels = {key: value for key, value in pod.metadata.labels.items() if key != WORKLOAD}
     unmarked = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))
@@ -172,11 +175,11 @@ def _has(kinds: Sequence[ResourceKind], group: str, kind: str) -> bool:
     return any((each.group, each.kind) == (group, kind) for each in kinds)
 
 
-def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: Left) -> bool:
+def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: CededToOthers) -> bool:
     """Whether a workload asks to be a gang, by its own metadata or by its pods' metadata in this dialect."""
     if template_labels(workload, sources):
         return True
-    claims = [dialect_of(pod, left) for pod in examples(workload)]
+    claims = [dialect_of(pod, left) for pod in example_pods(workload)]
     any_of_it = any(claim is not None and claim[0] is dialect for claim in claims)
     return any_of_it and dialect.name != OWN
 

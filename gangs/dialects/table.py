@@ -20,8 +20,8 @@ from gangs.resource_kinds import ResourceKind
 from gangs.runai.dialect import RunaiDialect
 from gangs.workloads.kind_table import WATCHED
 from gangs.workloads.pod_templates import carries
-from gangs.workloads.taught_kinds import resources_of
 from gangs.workloads.train_jobs import RUNTIMES
+from gangs.workloads.user_defined_kinds import resources_of
 
 DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),
@@ -50,11 +50,11 @@ def all_kinds() -> tuple[ResourceKind, ...]:
     """
     of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
     kept = (replace(kind, keeps=_asks) if kind in WATCHED else kind for kind in of_dialects)
-    kept = (kind if kind.taught is None else replace(kind, taught=_taught) for kind in kept)
+    kept = (kind if kind.user_defined is None else replace(kind, user_defined=_user_defined) for kind in kept)
     return tuple(dict.fromkeys((*kept, *RUNTIMES, *EVIDENCE_KINDS, KNOWN)))
 
 
-def _taught(described: Sequence[Manifest]) -> Iterator[ResourceKind]:
+def _user_defined(described: Sequence[Manifest]) -> Iterator[ResourceKind]:
     """Yield the kinds that WorkloadKinds describe, restricted to objects that carry a key that asks for a gang."""
     return (replace(kind, keeps=_asks) for kind in resources_of(described))
 

@@ -7,37 +7,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gangs.coexistence.ownership import left_to
+from gangs.coexistence.ownership import systems_ceded_to
 from gangs.dialects.claims import dialect_of
-from gangs.dialects.protocol import ByWorkload, Dialect, HandingDown, Queueing, Resuming
+from gangs.dialects.protocol import ByWorkload, Dialect, Propagating, Queueing, Resuming
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import MalformedError, key_of, metadata_of
 from gangs.model import Manifest
 from gangs.sources import Sources
-from gangs.workloads.handed_down import (
-    hands_down,
-    hands_labels_down,
-    has_heirs_metadata,
-    heir_of,
-    holds_its_heir,
-    written_down,
+from gangs.workloads.child_workloads import (
+    child_of,
+    copies_labels_to_child,
+    propagated_fields,
 )
-from gangs.workloads.jobs import example_pod, is_job
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import child_kind_of, shape_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import at_path
 from gangs.workloads.suspension import suspended_at
 from gangs.workloads.template_marks import with_labels
 from kube import keys
-from kube.objects import Pod
 
-_HANDED = tuple(key for each in DIALECTS if isinstance(each, HandingDown) for key in each.handed)
+_PROPAGATED = tuple(key for each in DIALECTS if isinstance(each, Propagating) for key in each.propagated)
 """Annotations that workloads propagate to their child workloads."""
-
-
-def examples(workload: Manifest) -> tuple[Pod, ...]:
-    """Return one pod for each template, as the workload creates it. Raises `MalformedError`."""
-    return (example_pod(workload),) if is_job(workload) else example_pods(workload)
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
@@ -45,12 +35,12 @@ def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
 
     The result is empty if the object is no workload or asks for no gang. Raises `MalformedError`.
     """
-    if not is_job(manifest):
-        return {} if shape_of(manifest) is None else _labels(_ours(sources), manifest, sources, claimed=True)
-    ours = _ours(sources)
+    shape, ours = shape_of(manifest), _ours(sources)
+    if shape is None or not shape.automatic:
+        return {} if shape is None else _labels(ours, manifest, sources, claimed=True)
     others = [each for each in DIALECTS if each not in ours and asks_in(each, manifest, sources)]
-    claimed = bool(others) or dialect_of(example_pod(manifest)) is not None
-    # An explicit request overrides the automatic gang of an unclaimed Job.
+    claimed = bool(others) or any(dialect_of(pod) is not None for pod in example_pods(manifest))
+    # An explicit request overrides the automatic gang of an unclaimed workload.
     asked = _labels(ours, manifest, sources, claimed=True)
     return asked if asked or claimed else _labels(ours, manifest, sources, claimed=False)
 
@@ -68,39 +58,33 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     labels = template_labels(manifest, sources)
     if _started(manifest, sources):
         manifest = _resumed(manifest, suspended_at(manifest).split("."))
-    if not labels:
-        return manifest
-    if not is_job(manifest):
-        return with_labels(manifest, labels)
-    spec = manifest.get("spec") or {}
-    template = spec.get("template") or {}
-    metadata = template.get("metadata") or {}
-    labelled = {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}
-    return {**manifest, "spec": {**spec, "template": {**template, "metadata": labelled}}}
+    return with_labels(manifest, labels) if labels else manifest
 
 
-def handed_down(
+def fields_for_child(
     manifest: Manifest, old: Manifest | None, sources: Sources
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """Yield the fields that admission writes in a workload for its child: way and value (None removes the field).
 
     Raises `MalformedError`.
     """
-    return written_down(manifest, old, _HANDED, _labels_handed(sources))
+    return propagated_fields(manifest, old, _PROPAGATED, _labels_propagated(sources))
 
 
 def as_made(manifest: Manifest, sources: Sources) -> Manifest:
     """Return the child workload that is the gang in place of the object, else the object. Raises `MalformedError`."""
-    said = metadata_of(manifest).annotations if hands_down(manifest) else {}
-    asked = any(isinstance(each, HandingDown) and each.asks(said) for each in _ours(sources))
-    if not asked and holds_its_heir(manifest):
-        return _that_asks_itself(manifest, sources, asks_in)
-    if not asked and has_heirs_metadata(manifest):
-        return _that_asks_itself(manifest, sources, _asks_as_a_whole)
-    if not asked and not hands_labels_down(manifest):
+    kind = child_kind_of(manifest)
+    if kind is None:
         return manifest
-    heir = heir_of(manifest, _HANDED, sources.find, _labels_handed(sources))
-    return heir.manifest if heir is not None and (asked or _grouped_by_kind(heir.manifest, sources)) else manifest
+    said = metadata_of(manifest).annotations
+    asked = any(isinstance(each, Propagating) and each.asks(said) for each in _ours(sources))
+    if not asked and kind.annotations_at:
+        asks = asks_in if kind.is_whole_object else _asks_as_a_whole
+        return _that_asks_itself(manifest, sources, asks)
+    if not asked and not copies_labels_to_child(manifest):
+        return manifest
+    child = child_of(manifest, _PROPAGATED, sources.find, _labels_propagated(sources))
+    return child.manifest if child is not None and (asked or _grouped_by_kind(child.manifest, sources)) else manifest
 
 
 def _that_asks_itself(
@@ -108,15 +92,15 @@ def _that_asks_itself(
 ) -> Manifest:
     """Return the only child of a workload if the child itself asks to be a gang; else the workload."""
     with suppress(MalformedError):  # without exactly one child, no child is the gang in place of the workload
-        heir = heir_of(manifest, _HANDED, sources.find, _labels_handed(sources))
-        if heir is not None and any(asks(each, heir.manifest, sources) for each in _ours(sources)):
-            return heir.manifest
+        child = child_of(manifest, _PROPAGATED, sources.find, _labels_propagated(sources))
+        if child is not None and any(asks(each, child.manifest, sources) for each in _ours(sources)):
+            return child.manifest
     return manifest
 
 
 def _grouped_by_kind(manifest: Manifest, sources: Sources) -> bool:
     """Whether a dialect that Phalanx handles groups the workload's pods into one gang by the workload's kind."""
-    name, pods = key_of(manifest)[3], examples(as_admitted(manifest, sources))
+    name, pods = key_of(manifest)[3], example_pods(as_admitted(manifest, sources))
     claims = (each.gang_of(pod) for each in _ours(sources) if isinstance(each, ByWorkload) for pod in pods)
     return any(claim is not None and claim.name == name for claim in claims)
 
@@ -124,7 +108,7 @@ def _grouped_by_kind(manifest: Manifest, sources: Sources) -> bool:
 def asks_in(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
     """Whether a workload asks to be a gang in this dialect, even if the dialect is ceded to another system."""
     asked = dialect.template_labels(workload, sources, claimed=True)
-    return bool(asked) or any(dialect.gang_of(pod) is not None for pod in examples(workload))
+    return bool(asked) or any(dialect.gang_of(pod) is not None for pod in example_pods(workload))
 
 
 def _asks_as_a_whole(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
@@ -135,14 +119,14 @@ def _asks_as_a_whole(dialect: Dialect, workload: Manifest, sources: Sources) -> 
     return bool(dialect.template_labels(workload, sources, claimed=True))
 
 
-def _labels_handed(sources: Sources) -> tuple[str, ...]:
+def _labels_propagated(sources: Sources) -> tuple[str, ...]:
     """Return the labels that workloads of some kinds propagate. A system that runs here propagates its own labels."""
     return tuple(key for each in _ours(sources) if isinstance(each, Queueing) for key in each.workload_labels)
 
 
 def _ours(sources: Sources) -> list[Dialect]:
     """Return the dialects that are not ceded to another system."""
-    left = left_to(sources)
+    left = systems_ceded_to(sources)
     return [each for each in DIALECTS if each.name not in left]
 
 

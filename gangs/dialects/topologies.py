@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from gangs.coexistence.ownership import left_to
+from gangs.coexistence.ownership import systems_ceded_to
 from gangs.dialects.protocol import Reviewing
 from gangs.dialects.table import DIALECTS
 from gangs.findings import Findings
@@ -22,12 +22,12 @@ def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
 def described_topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
     """Return the topologies with which gangs are read, and the faults. A refused topology has a stand-in."""
     findings = Findings()
-    return checked_topologies(sources, findings, left_to(sources)), list(findings.faults)
+    return checked_topologies(sources, findings, systems_ceded_to(sources)), list(findings.faults)
 
 
 def known_topologies(sources: Sources) -> list[Topology]:
     """Return all valid topologies, without a review of objects that are not topologies."""
-    return [each for each in _all_known(sources, Findings(), left_to(sources)) if not each.refused]
+    return [each for each in _all_known(sources, Findings(), systems_ceded_to(sources)) if not each.refused]
 
 
 def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:

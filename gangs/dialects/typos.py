@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from gangs.coexistence.ownership import admitted_by_us, left_to
+from gangs.coexistence.ownership import admitted_by_us, systems_ceded_to
 from gangs.coexistence.running_schedulers import FIELD, advice_on
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.oversights import ON_WORKLOADS, oversights
@@ -64,7 +64,7 @@ def typos_of(manifest: Manifest, sources: Sources, reported: Iterable[Advice | F
 
 def _others(sources: Sources) -> frozenset[str]:
     """Return the keys that only systems read to which their dialect is ceded. These keys get no advice."""
-    theirs = left_to(sources)
+    theirs = systems_ceded_to(sources)
     return frozenset(key for key, names in _OF.items() if names <= theirs.keys())
 
 

@@ -12,7 +12,7 @@ from gangs.model import GangKey, Manifest
 from gangs.workloads.kind_table import shape_of
 from kube.catalog import Naming, ObjectKey
 
-Look = tuple[Hashable, ...]
+ReadInput = tuple[Hashable, ...]
 """One input of a reading: the sort of the look-up first, then its arguments."""
 
 OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
@@ -28,11 +28,11 @@ OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
 )
 
 
-class Looks:
-    """A recorder of the inputs of a reading (`gangs.sources.Looked`)."""
+class ReadSet:
+    """A recorder of the inputs of a reading (`gangs.sources.InputRecorder`)."""
 
     def __init__(self) -> None:
-        self.all: set[Look] = set()
+        self.all: set[ReadInput] = set()
 
     def at_object(self, key: ObjectKey) -> None:
         """Record a look-up of one object."""
@@ -71,7 +71,7 @@ class Looks:
         self.all.add((SCHEDULER, name))
 
 
-class LookIndex:
+class ReadSetIndex:
     """The inputs of each reading, by the name that was read, and the readings of each input.
 
     `sought_by`: by API group and kind, the functions by which objects are looked up. They are never removed.
@@ -79,38 +79,38 @@ class LookIndex:
 
     def __init__(self) -> None:
         self.sought_by: defaultdict[tuple[str, str], set[Naming]] = defaultdict(set)
-        self._looks: dict[GangKey, set[Look]] = {}
-        self._lookers: defaultdict[Look, set[GangKey]] = defaultdict(set)
+        self._read_sets: dict[GangKey, set[ReadInput]] = {}
+        self._readers: defaultdict[ReadInput, set[GangKey]] = defaultdict(set)
 
-    def put(self, about: GangKey, looks: set[Look]) -> None:
+    def put(self, about: GangKey, inputs: set[ReadInput]) -> None:
         """Replace the inputs of the reading of this name."""
-        old = self._looks.pop(about, set())
-        for look in old - looks:
-            self._lookers[look].discard(about)
-            if not self._lookers[look]:
-                del self._lookers[look]
-        for look in looks - old:
-            self._lookers[look].add(about)
-        if looks:
-            self._looks[about] = looks
-        self.note_sought(looks - old)
+        old = self._read_sets.pop(about, set())
+        for read_input in old - inputs:
+            self._readers[read_input].discard(about)
+            if not self._readers[read_input]:
+                del self._readers[read_input]
+        for read_input in inputs - old:
+            self._readers[read_input].add(about)
+        if inputs:
+            self._read_sets[about] = inputs
+        self.note_sought(inputs - old)
 
-    def note_sought(self, looks: Iterable[Look]) -> None:
+    def note_sought(self, inputs: Iterable[ReadInput]) -> None:
         """Record the functions by which objects were looked up in these inputs."""
-        for look in looks:
-            if look[0] == SOUGHT:
-                _, group, kind, by, _ = look
-                group, kind, by = cast("tuple[str, str, Naming]", (group, kind, by))  # as `Looks` has put it together
+        for read_input in inputs:
+            if read_input[0] == SOUGHT:
+                _, group, kind, by, _ = read_input
+                group, kind, by = cast("tuple[str, str, Naming]", (group, kind, by))  # as `ReadSet` has put it together
                 self.sought_by[group, kind].add(by)
 
-    def who_looked(self, looks: Iterable[Look]) -> set[GangKey]:
+    def readers_of(self, inputs: Iterable[ReadInput]) -> set[GangKey]:
         """Return the names whose reading has one of these inputs."""
-        return {about for look in looks for about in self._lookers.get(look, ())}
+        return {about for read_input in inputs for about in self._readers.get(read_input, ())}
 
 
-def looks_at(
+def changed_inputs(
     key: ObjectKey, old: Manifest | None, new: Manifest | None, sought_by: Mapping[tuple[str, str], set[Naming]]
-) -> Iterator[Look]:
+) -> Iterator[ReadInput]:
     """Yield every input that changes when an object changes from `old` to `new` (None: it does not exist).
 
     :param sought_by: by API group and kind, the functions by which objects have been looked up.
@@ -141,18 +141,17 @@ _VERSIONS = ("resourceVersion", "generation", "managedFields")
 _GANG = "phalanx.dev", "Gang"
 _KEPT_OF_GANGS = ("flavors", "topology")
 """Status fields of a Gang that are read: the quota that its plan uses, and the first placement of an automatic gang."""
-_JOB = "batch", "Job"
-_READ_OF_JOBS = ("succeeded", "completedIndexes", "conditions")
 _READ_OF_WORKLOADS = ("conditions",)
-"""Status fields of a training job that report its end."""
+"""Status fields that report the end of a workload of any kind."""
 
 
 def _asking(kind: tuple[str, str], manifest: Manifest) -> dict[str, Any]:
     metadata = {key: value for key, value in (manifest.get("metadata") or {}).items() if key not in _VERSIONS}
     asking = {key: value for key, value in manifest.items() if key not in ("metadata", "status")}
     shape = shape_of(manifest)
-    read = {_GANG: _KEPT_OF_GANGS, _JOB: _READ_OF_JOBS}.get(kind, _READ_OF_WORKLOADS if shape is not None else ())
-    if shape is not None and shape.ended_at:
+    read: tuple[str, ...] = _KEPT_OF_GANGS if kind == _GANG else ()
+    if shape is not None:
+        read = (*_READ_OF_WORKLOADS, *shape.counted_in_status)
         read = (*read, *(path.split(".")[1] for path, _ in shape.ended_at if path.startswith("status.")))
     status = manifest.get("status")
     said = {key: status.get(key) for key in read} if isinstance(status, Mapping) else status if read else {}

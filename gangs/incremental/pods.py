@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
-from gangs.coexistence.ownership import Left, admitted_by_us
+from gangs.coexistence.ownership import CededToOthers, admitted_by_us
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.protocol import Grouping
 from gangs.dialects.table import DIALECTS
-from gangs.incremental.dependencies import Look
+from gangs.incremental.dependencies import ReadInput
 from gangs.model import GangKey
 from gangs.workloads.jobs import counted_by_job, job_owner
 from kube.objects import Pod
@@ -80,23 +80,23 @@ class KeptPods:
         """Gangs, before or after the last update, of the pods that the update changed."""
 
     @staticmethod
-    def look_at(key: GangKey) -> Look:
-        """The look at the pods of a gang."""
+    def input_of(key: GangKey) -> ReadInput:
+        """Return the input that is the pods of a gang."""
         return _PODS, key
 
     @staticmethod
-    def look_at_made(key: GangKey) -> Look:
-        """The look at the pods of the Job of that name."""
+    def input_of_made(key: GangKey) -> ReadInput:
+        """Return the input that is the pods of the Job of that name."""
         return _MADE, key.namespace, key.name
 
     @staticmethod
-    def look_at_company(dialect: str, company: Hashable) -> Look:
-        """The look at pods that have something in common."""
+    def input_of_company(dialect: str, company: Hashable) -> ReadInput:
+        """Return the input that is the pods of one company (`Grouping.company`)."""
         return _COMPANY, dialect, company
 
-    def update(self, pods: Mapping[str, Pod | None], left: Left) -> set[Look]:
+    def update(self, pods: Mapping[str, Pod | None], left: CededToOthers) -> set[ReadInput]:
         """Take over pods that are new, changed or (None) gone. Return the inputs of readings that change by this."""
-        changed: set[Look] = set()
+        changed: set[ReadInput] = set()
         self.touched = set()
         for key, pod in pods.items():
             old, new = self._known.pop(key, None), None if pod is None else _known(pod, left)
@@ -106,7 +106,7 @@ class KeptPods:
                 self._put(key, new)
             for each in (old, new):
                 if each is not None:
-                    changed.update(_looks(each))
+                    changed.update(_inputs(each))
                     self.touched.update(() if each.key is None else (each.key,))
         return changed
 
@@ -220,7 +220,7 @@ class KeptPods:
                     del self._lists[one]
 
 
-def _known(pod: Pod, left: Left) -> _Known:
+def _known(pod: Pod, left: CededToOthers) -> _Known:
     owner = job_owner(pod)
     job = (pod.metadata.namespace, owner.name) if owner is not None else None
     if not pod.metadata.labels and not pod.metadata.annotations:
@@ -243,14 +243,14 @@ def _ended_well(pod: Pod) -> bool:
     return pod.status.phase == "Succeeded" and not pod.terminating and not counted_by_job(pod)
 
 
-def _looks(known: _Known) -> Iterable[Look]:
+def _inputs(known: _Known) -> Iterable[ReadInput]:
     if known.job is not None:
         yield (_MADE, *known.job)
     if known.key is not None:
-        yield KeptPods.look_at(known.key)
-        yield from (KeptPods.look_at(each) for each in known.joined if each.namespace == known.key.namespace)
+        yield KeptPods.input_of(known.key)
+        yield from (KeptPods.input_of(each) for each in known.joined if each.namespace == known.key.namespace)
         if known.company is not None:
-            yield KeptPods.look_at_company(known.key.dialect, known.company)
+            yield KeptPods.input_of_company(known.key.dialect, known.company)
 
 
 def _add(counter: Counter[GangKey], key: GangKey, by: int) -> None:

@@ -7,7 +7,7 @@ other users.
 import logging
 
 from gangs.dialects.reading import read_all
-from gangs.incremental.readings import KeptReadings
+from gangs.incremental.gang_store import GangStore
 from gangs.model import Reading
 from gangs.sources import Sources
 
@@ -20,4 +20,4 @@ def read_apart(sources: Sources) -> Reading:
         return read_all(sources)
     except Exception:
         LOG.exception("not all gangs can be read; each is by itself")
-        return KeptReadings(sources).reading()
+        return GangStore(sources).reading()

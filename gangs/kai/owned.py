@@ -13,7 +13,7 @@ from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
-from gangs.workloads.handed_down import hands_labels_down
+from gangs.workloads.child_workloads import copies_labels_to_child
 from gangs.workloads.kind_table import Made
 from gangs.workloads.pod_templates import Template
 from kube.objects import Pod
@@ -67,7 +67,7 @@ def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
     :param pods: all existing pods.
     """
     made, ref, found = pod_templates.made_by(manifest), ref_of(manifest), pod_templates.templates(manifest)
-    if made is None or pod_templates.controlled(manifest) or hands_labels_down(manifest):
+    if made is None or pod_templates.controlled(manifest) or copies_labels_to_child(manifest):
         return
     asking = [each for each in found if asks(each)]
     if not asking:

@@ -6,16 +6,16 @@ from typing import TypeVar
 
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, members_of_gangs, owned, queues, status, topologies, units
+from gangs.labelled_workloads import makers
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
-from gangs.marked import makers
 from gangs.mirrors import flavors_in_force, key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView
 from gangs.quota_model import Charged
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, QueueNamed, Sources
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
-from gangs.workloads.kind_table import READ, shape_of
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
+from gangs.workloads.kind_table import READ, WITH_RULES, has_rules, shape_of
 from gangs.workloads.pod_templates import made_this, templates
 from kube import keys as own
 from kube.objects import Pod
@@ -39,7 +39,7 @@ class KueueDialect:
     )
     workload_labels: tuple[str, ...] = (keys.QUEUE_NAME,)
     queue_group = keys.GROUP
-    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *marks.QUEUED)
+    group_kinds: tuple[ResourceKind, ...] = (*WITH_RULES, *marks.QUEUED)
     workload_kinds = READ
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
@@ -85,7 +85,7 @@ class KueueDialect:
                 gang = _rest(key, own_pods, gangs.get(key), around, findings)
                 gangs |= {} if gang is None else {key: gang}
         for manifest in sources.called(about):
-            if shape_of(manifest) is not None and not is_job(manifest):
+            if shape_of(manifest) is not None and not has_rules(manifest):
                 _check(manifest, sources, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 
@@ -112,8 +112,8 @@ class KueueDialect:
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """Return the label with the queue's name, by which the pods of a workload are identified."""
-        del sources, claimed
-        return owned.template_labels(manifest)
+        del claimed
+        return owned.template_labels(manifest, sources)
 
     def resumes(self, manifest: Manifest) -> bool:
         """Whether admission resumes the workload: it is in a queue and suspended, as Kueue expects.

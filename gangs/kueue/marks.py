@@ -5,8 +5,8 @@ admission puts the queue's name and a mark on its templates. A pod with the mark
 """
 
 from gangs.kueue import NAME
+from gangs.labelled_workloads import makers
 from gangs.manifests import metadata_of, ref_of
-from gangs.marked import makers
 from gangs.model import Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import kind_table
@@ -20,7 +20,7 @@ QUEUED = tuple(
     for each in WATCHED
     if (shape := WORKLOADS[each.group, each.kind]).made is Made.TOGETHER or (shape.queued and shape.made is Made.UNREAD)
 )
-"""Kinds, except the Job, that are read as gangs if a queue's name reaches their pods or stands on their templates."""
+"""Kinds without rules in code that are gangs if a queue's name reaches their pods or stands on their templates."""
 _OWN = (own.GANG, own.REQUIRED, own.PREFERRED, own.MIN_MEMBER, own.TOPOLOGY)
 
 

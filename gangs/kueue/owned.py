@@ -13,25 +13,24 @@ from gangs.kueue import NAME, keys, marks, units, wishes
 from gangs.kueue.members_of_gangs import check_queues, in_a_gang
 from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
 from gangs.kueue.wishes import Annotated, Wish
+from gangs.labelled_workloads import child_checks, makers, members
+from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
-from gangs.marked import inheritance, makers, members
-from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
-from gangs.workloads.handed_down import hands_labels_down, labels_of_heir
-from gangs.workloads.jobs import controller_of, is_job
-from gangs.workloads.kind_table import Made, shape_of
+from gangs.workloads.child_workloads import copies_labels_to_child, labels_of_child
+from gangs.workloads.jobs import controller_of
+from gangs.workloads.kind_table import Made, has_rules, shape_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
-from gangs.workloads.template_marks import with_labels
 from kube import keys as own
 from kube.objects import Pod
 from kube.text import with_article
 
-_HANDED = (keys.QUEUE_NAME,)
+_PROPAGATED = (keys.QUEUE_NAME,)
 """Labels that workloads of some kinds propagate to their child workloads."""
 _RIVALS = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
 
@@ -44,13 +43,15 @@ def asks(template: Template) -> bool:
 
 def queued(manifest: Manifest, queue: str) -> bool:
     """Whether the queue that a workload names on itself reaches its pods: no template names another queue or a pod
-    group.
+    group, or the workload's queue wins.
 
     Raises `MalformedError`.
     """
     shape = shape_of(manifest)
     if shape is None or not shape.queued or pod_templates.copied(manifest):
         return False
+    if shape.queue_wins:
+        return True
     pod_templates.check_templates(manifest)
     templates = pod_templates.templates(manifest)
     return not any(
@@ -58,11 +59,12 @@ def queued(manifest: Manifest, queue: str) -> bool:
     )
 
 
-def template_labels(manifest: Manifest) -> dict[str, str]:
+def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
     """The queue's name and the mark for the templates of a workload that names a queue. Raises `MalformedError`."""
+    del sources
     metadata = metadata_of(manifest)
     queue = queue_of(metadata.labels, metadata.annotations)
-    if not queue or not (is_job(manifest) or queued(manifest, queue)):
+    if not queue or not queued(manifest, queue):
         return {}
     return {keys.QUEUE_NAME: queue, **marks.mark_of(manifest)}
 
@@ -73,9 +75,9 @@ def started(manifest: Manifest) -> bool:
         return False
     metadata = metadata_of(manifest)
     queue = queue_of(metadata.labels, metadata.annotations)
-    if queue and (is_job(manifest) or queued(manifest, queue)):
+    if queue and queued(manifest, queue):
         return True
-    return bool(labels_of_heir(manifest, _HANDED).get(keys.QUEUE_NAME))
+    return bool(labels_of_child(manifest, _PROPAGATED).get(keys.QUEUE_NAME))
 
 
 def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> list[Gang]:
@@ -91,15 +93,18 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
     if not asking:
         return []
     if shape is None or not shape.part_by:
-        found = [_read(Marked(manifest, "", asking, pods), around, findings)]
+        found = [_read(LabelledWorkload(manifest, "", asking, pods), around, findings)]
     else:
-        _read(Marked(manifest, "", asking), around, findings)  # faults are reported even without pods
+        _read(LabelledWorkload(manifest, "", asking), around, findings)  # faults are reported even without pods
         parts = members.by_part(pods, partial(makers.part_of, system=NAME))
-        found = [_read(Marked(manifest, part, asking, own_pods), around, findings) for part, own_pods in parts.items()]
+        found = [
+            _read(LabelledWorkload(manifest, part, asking, own_pods), around, findings)
+            for part, own_pods in parts.items()
+        ]
     return [each for each in found if each is not None]
 
 
-def _read(marked: Marked, around: Surroundings, findings: Findings) -> Gang | None:
+def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) -> Gang | None:
     """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
@@ -208,7 +213,7 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     if made is None or pod_templates.controlled(manifest):
         return
     ours = metadata.annotations.get(own.GANG) != "false" and any(key in metadata.annotations for key in own.ASKING)
-    if ours and labels_of_heir(manifest, _HANDED).get(keys.QUEUE_NAME):
+    if ours and labels_of_child(manifest, _PROPAGATED).get(keys.QUEUE_NAME):
         findings.fault(ref, "metadata", _RIVALS, "keep one of the two ways of asking")
         return
     check_queues(manifest, sources, findings)
@@ -222,7 +227,7 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
             remedy = f"write it at {at}" if at and (by_mark or made is not Made.UNREAD) else TO_GROUP
             remedy += f", and the queue on the {ref.kind} itself" if by_mark else ""
             findings.fault(ref, f"metadata.annotations[{key}]", "does not reach the pods", remedy)
-    first = next(filter(asks, templates), None) if not hands_labels_down(manifest) else None
+    first = next(filter(asks, templates), None) if not copies_labels_to_child(manifest) else None
     if first is not None and made is Made.UNREAD and own.WORKLOAD not in first.labels:
         remedy = TO_GROUP
         if marks.needs_mark(manifest):
@@ -245,15 +250,16 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
         return
     if templates and all(each.labels.get(keys.QUEUE_NAME) == queue for each in templates):
         return
-    if hands_labels_down(manifest):
+    if copies_labels_to_child(manifest):
         return
     place = "labels" if keys.QUEUE_NAME in labels else "annotations"
     at = f"metadata.{place}[{keys.QUEUE_NAME}]"
-    if shape is not None and shape.hands_queue:
+    if shape is not None and shape.child is not None and shape.child.takes_queue:
         if place == "annotations":
             findings.fault(ref, at, f"does not reach what is made of the {ref.kind}", "write it as a label")
         else:
-            inheritance.check(manifest, (), sources.find, partial(_check_heir, sources), findings, labels=_HANDED)
+            reader = child_checks.Reader(template_labels, _check_child)
+            child_checks.check(manifest, (), sources, reader, findings, labels=_PROPAGATED)
     elif shape is not None and shape.queued:
         own_findings = Findings()
         _check_queued(ref, at, queue, templates, own_findings)
@@ -271,11 +277,10 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
         findings.fault(ref, at, problem, f"write the label on {where} instead ({then})")
 
 
-def _check_heir(sources: Sources, manifest: Manifest, findings: Findings) -> None:
-    """Report faults of a queue's name on a child workload. Jobs are checked where they are read."""
-    if not is_job(manifest):
-        labels = template_labels(manifest)
-        check(with_labels(manifest, labels) if labels else manifest, sources, findings)
+def _check_child(manifest: Manifest, sources: Sources, findings: Findings) -> None:
+    """Report faults of a queue's name on a child workload. Kinds with rules in code are checked where they are read."""
+    if not has_rules(manifest):
+        check(manifest, sources, findings)
 
 
 def _check_queued(ref: ObjectRef, at: str, queue: str, templates: Sequence[Template], findings: Findings) -> None:

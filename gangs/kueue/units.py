@@ -13,8 +13,8 @@ from gangs.kueue import NAME, keys, marks, wishes
 from gangs.kueue.queues import account_of
 from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
+from gangs.labelled_workloads import makers
 from gangs.manifests import integer, pod_ref, ref_of
-from gangs.marked import makers
 from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet, TogetherRule
 from gangs.pod_consensus import check_alike, speakers

@@ -168,7 +168,7 @@ def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RequestedTopology:
     """The topology to which a request applies, None if there is none, and what the gang waits for."""
 
     topology: str | None = None
@@ -197,7 +197,9 @@ def place_in_queue(
     _check_in_one(asked, known, ref, findings)
 
 
-def place_alone(asked: Sequence[Wish], topologies: Sequence[Topology], ref: ObjectRef, findings: Findings) -> Place:
+def place_alone(
+    asked: Sequence[Wish], topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
+) -> RequestedTopology:
     """Return the topology of a gang without a queue: the topology that has the levels of all its sets, or the only
     one.
 
@@ -206,21 +208,21 @@ def place_alone(asked: Sequence[Wish], topologies: Sequence[Topology], ref: Obje
     known, levels = [each for each in topologies if each.kind == keys.TOPOLOGY_KIND], levels_of(asked)
     if not known:
         unknown = dict.fromkeys(each.level for each in levels)
-        return Place(waiting_for=tuple(f'{keys.TOPOLOGY} with a level "{level}"' for level in unknown))
+        return RequestedTopology(waiting_for=tuple(f'{keys.TOPOLOGY} with a level "{level}"' for level in unknown))
     fitting = [each for each in known if all(each.find(level.level) is not None for level in levels)]
     if not fitting:
         _check_in_one(asked, known, ref, findings)
-        return Place()
+        return RequestedTopology()
     if len(fitting) > 1:
         if levels:
             names = ", ".join(each.name for each in fitting)
             problem = f'"{levels[0].level}" is a level of several topologies ({names})'
             remedy = "make the queues and flavors that say which is meant"
             findings.fault(ref, levels[0].field, problem, remedy)
-        return Place()
+        return RequestedTopology()
     (topology,) = fitting
     _check_all(asked, topology, ref, findings)
-    return Place(topology.name)
+    return RequestedTopology(topology.name)
 
 
 def levels_of(asked: Sequence[Wish]) -> tuple[LevelWish, ...]:

@@ -1,26 +1,26 @@
-"""Workloads of other kinds than Job that ask to be gangs by annotations on themselves.
+"""Workloads that ask to be gangs by annotations on themselves, or that their automatic namespace makes gangs.
 
-As with Jobs, admission puts a label on every pod template of such a workload. A pod with that label belongs to the gang
-of the workload that created it. Each role (a Master, the Workers) is a pod set of its own.
+Admission puts a label on every pod template of such a workload. A pod with that label belongs to the gang of the
+workload that created it. Each role (a Master, the Workers) is a pod set of its own.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import makers, members
+from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import integer, metadata_of, ref_of
-from gangs.marked import makers, members
-from gangs.marked.members import Marked
 from gangs.membership import Seat, check_priorities, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef
-from gangs.phalanx import NAME, gang_annotations, gang_objects
+from gangs.phalanx import NAME, gang_annotations, gang_objects, jobs
 from gangs.phalanx.gang_annotations import KNOWN, WISHES
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import Most, annotation, check_number, other_workload, refuse_kind
-from gangs.workloads.handed_down import hands_down
-from gangs.workloads.kind_table import Made, mark_of, shape_of
+from gangs.workloads.child_workloads import has_child
+from gangs.workloads.kind_table import Made, has_rules, mark_of, shape_of
 from gangs.workloads.pod_templates import Template
 from gangs.workloads.suspension import to_be_resumed
 from kube import keys
@@ -32,17 +32,28 @@ MOST_SETS = 64
 """The limit of the Gang's CRD. With more pod sets, the mirror could not be written, and no user would see the gang."""
 
 
-def template_labels(manifest: Manifest) -> Mapping[str, str]:
-    """Return the label for all pod templates of a workload that asks to be a gang; empty for any other object.
+def template_labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
+    """Return the label for all pod templates of a workload that is to be a gang; empty for any other object.
 
     Raises `MalformedError` if a template's metadata are malformed, so that no label can be added.
+
+    :param claimed: the pods of the template name a gang already, in any dialect.
     """
-    if not pod_templates.gang_by_annotation(manifest) or not gang_annotations.opted_in(
-        metadata_of(manifest).annotations
-    ):
+    if not pod_templates.gang_by_annotation(manifest):
+        return {}
+    asks = gang_annotations.opted_in(metadata_of(manifest).annotations)
+    if not asks and (claimed or not _is_automatic_gang(manifest, sources)):
         return {}
     pod_templates.check_templates(manifest)
     return {keys.WORKLOAD: mark_of(manifest)}
+
+
+def _is_automatic_gang(manifest: Manifest, sources: Sources) -> bool:
+    """Whether an automatic namespace makes the workload a gang, unless its pods name a gang already."""
+    shape, opted_out = shape_of(manifest), metadata_of(manifest).annotations.get(keys.GANG) == "false"
+    if shape is None or not shape.automatic or opted_out or not gang_annotations.automatic(manifest, sources):
+        return False
+    return sum(template.count for template in pod_templates.templates(manifest)) > 1
 
 
 def read_parts(
@@ -53,6 +64,9 @@ def read_parts(
     :param pods: pods whose mark names a workload of this kind and name.
     """
     shape = shape_of(manifest)
+    if has_rules(manifest):
+        gang = jobs.read_job(manifest, sources, topologies, findings)
+        return [] if gang is None else [gang]
     if shape is None or not shape.part_by:
         found = [_read(manifest, sources, topologies, findings, pods=pods)]
         return [each for each in found if each is not None]
@@ -77,7 +91,7 @@ def _read(
     if not gated:
         _advise_ungated(manifest, annotations, pod_templates.of_a_part(manifest), findings)
         return None
-    marked = Marked(manifest, part, gated, [pod for pod in pods if makers.made_by(pod, ref, sources)])
+    marked = LabelledWorkload(manifest, part, gated, [pod for pod in pods if makers.made_by(pod, ref, sources)])
     if marked.over:
         return None
     own = Findings()
@@ -160,9 +174,9 @@ def _advise_ungated(
     ref, shape = ref_of(manifest), shape_of(manifest)
     if not pod_templates.gang_by_annotation(manifest):
         return
-    if not templates and shape is not None and shape.taught_by and gang_annotations.opted_in(annotations):
+    if not templates and shape is not None and shape.user_defined_by and gang_annotations.opted_in(annotations):
         problem = f"has no pod template at {' or '.join(shape.templates)}"
-        remedy = f"write one, or have the paths of WorkloadKind {shape.taught_by} corrected"
+        remedy = f"write one, or have the paths of WorkloadKind {shape.user_defined_by} corrected"
         findings.fault(ref, "spec", problem, remedy)
         return
     if gang_annotations.opted_in(annotations):
@@ -191,7 +205,7 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
     A child workload inherits its parent's request. Its faults are reported on the parent only. Raises `MalformedError`.
     """
     annotations = other_workload(manifest, findings)
-    if annotations is None or hands_down(manifest):
+    if annotations is None or has_child(manifest):
         return
     ref, able = ref_of(manifest), pod_templates.gang_by_annotation(manifest)
     if pod_templates.controlled(manifest) or (able and gang_annotations.opted_in(annotations)):

@@ -8,25 +8,36 @@ from typing import TypeVar
 
 from gangs import workload_kinds
 from gangs.findings import Findings
+from gangs.labelled_workloads import makers
 from gangs.manifests import MalformedError, group_of, key_of
-from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
-from gangs.phalanx import NAME, annotated_workloads, gang_objects, heirs, jobs, status, topologies, undescribed
+from gangs.phalanx import (
+    NAME,
+    annotated_workloads,
+    child_workloads,
+    gang_objects,
+    jobs,
+    status,
+    topologies,
+    undescribed,
+)
 from gangs.phalanx.gang_annotations import KNOWN, WISHES, opted_in
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
-from gangs.workloads import taught_kinds
-from gangs.workloads.jobs import JOB_API_VERSION, JOB_GROUP, JOB_KIND, is_job
-from gangs.workloads.kind_table import WATCHED, WORKLOADS
+from gangs.workloads import user_defined_kinds
+from gangs.workloads.jobs import JOB_API_VERSION, JOB_KIND
+from gangs.workloads.kind_table import WATCHED, WITH_RULES, WORKLOADS
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
 
 _ANNOTATED = {
-    (each.group, each.kind): shape for each in WATCHED if (shape := WORKLOADS[each.group, each.kind]).by_annotation
+    (each.group, each.kind): shape
+    for each in (*WITH_RULES, *WATCHED)
+    if (shape := WORKLOADS[each.group, each.kind]).by_annotation
 }
-"""Kinds, except the Job, whose annotations make gangs."""
+"""Kinds whose annotations make gangs."""
 
 
 class PhalanxDialect:
@@ -39,12 +50,11 @@ class PhalanxDialect:
         more_annotations=(keys.INDEX,),
         on_workloads=tuple(("annotations", key) for key in WISHES),
     )
-    handed = KNOWN
+    propagated = KNOWN
     group_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
-        ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
-        *(each for each in WATCHED if (each.group, each.kind) in _ANNOTATED),
-        taught_kinds.RESOURCE,
+        *(each for each in (*WITH_RULES, *WATCHED) if (each.group, each.kind) in _ANNOTATED),
+        user_defined_kinds.RESOURCE,
     )
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
@@ -75,10 +85,7 @@ class PhalanxDialect:
             if not gang_objects.is_mirror(manifest):
                 pods = labelled.pop(_name(manifest), [])
                 _keep(gang_objects.read_gang(manifest, pods, sources, topologies, findings), gangs, findings)
-        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
-            made.pop(_name(manifest), None)
-            _keep(_tried(jobs.read_job, manifest, sources, topologies, findings), gangs, findings)
-        for at, shape in {**_ANNOTATED, **workload_kinds.taught(sources)}.items():
+        for at, shape in {**_ANNOTATED, **workload_kinds.user_defined_rows(sources)}.items():
             for manifest in makers.of_kind(*at, shape, sources, about):
                 read = partial(annotated_workloads.read_parts, made.pop(_name(manifest), []))
                 for gang in _tried(read, manifest, sources, topologies, findings) or ():
@@ -116,9 +123,7 @@ class PhalanxDialect:
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The label by which the pods of a workload that is a gang are known."""
-        if is_job(manifest):
-            return jobs.template_labels(manifest, sources, claimed=claimed)
-        return annotated_workloads.template_labels(manifest)
+        return annotated_workloads.template_labels(manifest, sources, claimed=claimed)
 
 
 _Name = tuple[str, str, str, str]
@@ -156,7 +161,7 @@ def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> 
 def _check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
     try:
         annotated_workloads.check_unsupported(manifest, sources, findings)
-        heirs.check(manifest, sources, topologies, findings)
+        child_workloads.check(manifest, sources, topologies, findings)
     except MalformedError as error:
         findings.take([error.fault])
 

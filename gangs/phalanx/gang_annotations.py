@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import ignored_claims
 from gangs.manifests import ref_of
-from gangs.marked import ignored_claims
 from gangs.model import Manifest, ObjectRef
 from gangs.phalanx import gang_objects
 from gangs.sources import Sources

@@ -4,14 +4,14 @@ Admission puts a label on the pod template of such a Job. A pod with that label 
 controls it. A Job without the label is no gang, whatever its annotations: its pods were never gated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gangs.findings import Findings
-from gangs.manifests import metadata_of, ref_of
+from gangs.manifests import ref_of
 from gangs.membership import Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.phalanx import NAME, gang_annotations, gang_objects
-from gangs.phalanx.gang_annotations import WISHES, automatic, opted_in
+from gangs.phalanx.gang_annotations import WISHES, opted_in
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import annotated_jobs
@@ -20,7 +20,6 @@ from gangs.workloads.jobs import (
     JOB_KIND,
     Job,
     example_pod,
-    is_job,
     job_of,
     to_be_resumed,
 )
@@ -29,18 +28,6 @@ from kube.objects import Pod
 from kube.topology import HOSTNAME_LABEL, Topology
 
 _SET = gang_objects.MAIN
-
-
-def template_labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-    """The label for the pod template of a Job that is to be a gang, nothing for any other object."""
-    if not is_job(manifest):
-        return {}
-    annotations = metadata_of(manifest).annotations
-    if opted_in(annotations):
-        return {keys.WORKLOAD: JOB_KIND}
-    if claimed or annotations.get(keys.GANG) == "false" or not automatic(manifest, sources):
-        return {}
-    return {keys.WORKLOAD: JOB_KIND} if job_of(manifest).size > 1 else {}
 
 
 def owner_of(pod: Pod) -> str | None:

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from gangs.model import ObjectRef
-from gangs.object_statuses import Amounts, DomainPath, ObjectStatus, Status, TopologyView
+from gangs.object_statuses import DomainPath, ObjectStatus, ResourceAmounts, Status, TopologyView
 from gangs.phalanx.topologies import KIND, PLURAL
 from kube.keys import API_VERSION
 from kube.quantities import in_bytes, written
@@ -74,7 +74,7 @@ def _width(view: TopologyView, position: int) -> int:
     return sum(len(path) == depth for path in view.counts)
 
 
-def _domain(view: TopologyView, path: DomainPath, free: Amounts) -> dict[str, Any]:
+def _domain(view: TopologyView, path: DomainPath, free: ResourceAmounts) -> dict[str, Any]:
     return {
         "level": view.topology.levels[len(path) - 1].name,
         "path": list(path),
@@ -83,7 +83,7 @@ def _domain(view: TopologyView, path: DomainPath, free: Amounts) -> dict[str, An
     }
 
 
-def _quantities(amounts: Amounts) -> dict[str, str]:
+def _quantities(amounts: ResourceAmounts) -> dict[str, str]:
     return {resource: written(resource, _rounded(resource, amount)) for resource, amount in sorted(amounts.items())}
 
 

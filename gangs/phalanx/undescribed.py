@@ -15,7 +15,7 @@ from gangs.phalanx.gang_objects import KIND, rank_places
 from gangs.phalanx.spec import GangSpec
 from gangs.sources import Sources
 from gangs.workload_kinds import READY
-from gangs.workloads import taught_kinds
+from gangs.workloads import user_defined_kinds
 from gangs.workloads.kind_table import WORKLOADS
 from gangs.workloads.pod_templates import role_of
 from kube import keys
@@ -56,13 +56,13 @@ def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
 
 def _awaited(group: str, kind: str, sources: Sources) -> str:
     """Return the WorkloadKind that the gang waits for because it is missing or not in force; "" if it is in force."""
-    for manifest in sources.of_kind(keys.GROUP, taught_kinds.KIND):
+    for manifest in sources.of_kind(keys.GROUP, user_defined_kinds.KIND):
         spec = manifest.get("spec") or {}
         if (spec.get("group"), spec.get("kind")) == (group, kind):
             conditions = (manifest.get("status") or {}).get("conditions") or ()
             said: Manifest = next((each for each in conditions if each.get("type") == READY), {})
             return "" if said.get("status") == "True" else f"{ref_of(manifest)} to be in force"
-    return f"a {taught_kinds.KIND} that describes {kind} of {group}"
+    return f"a {user_defined_kinds.KIND} that describes {kind} of {group}"
 
 
 def _shown(key: GangKey, sources: Sources) -> GangSpec | None:

@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import makers
 from gangs.manifests import MalformedError, key_of
-from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.resource_kinds import ResourceKind
 from gangs.runai import NAME, jobs, keys, other_workloads, owned_pods, topologies, wishes, workloads
 from gangs.sources import PodKeys, Sources
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
-from gangs.workloads.kind_table import READ, WATCHED, WORKLOADS
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
+from gangs.workloads.kind_table import READ, WATCHED, WITH_RULES, WORKLOADS
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
 
 _ANNOTATED = tuple(each for each in WATCHED if WORKLOADS[each.group, each.kind].by_annotation)
-"""Kinds, except the Job, whose annotations make gangs."""
+"""Kinds without rules in code whose annotations make gangs."""
 
 
 class RunaiDialect:
@@ -32,9 +32,9 @@ class RunaiDialect:
         on_workloads=tuple(("annotations", key) for key in keys.WISHES),
         on_jobs_of_gangs=tuple(("annotations", key) for key in keys.WISHES),
     )
-    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *_ANNOTATED)
+    group_kinds: tuple[ResourceKind, ...] = (*WITH_RULES, *_ANNOTATED)
     workload_kinds = READ
-    handed = keys.HANDED
+    propagated = keys.PROPAGATED
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
             keys.GROUP,
@@ -104,9 +104,9 @@ class RunaiDialect:
         return [each for each in found if each is not None]
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """The label by which the pods of a Job that is a gang are known."""
-        del sources, claimed
-        return jobs.template_labels(manifest) if is_job(manifest) else workloads.template_labels(manifest)
+        """The label by which the pods of a workload that is a gang are known."""
+        del claimed
+        return workloads.template_labels(manifest, sources)
 
 
 def _marked_for(pod: Pod) -> str | None:

@@ -18,7 +18,7 @@ SKIP = f"{PREFIX}skip-podgrouper"
 WISHES = (TOPOLOGY, REQUIRED, PREFERRED, MIN_MEMBER)
 """Annotations by which a Job opts in, on itself or on its pod template. A single annotation suffices."""
 
-HANDED = (*WISHES, SKIP)
+PROPAGATED = (*WISHES, SKIP)
 """Annotations that a workload propagates to its child workload, which is the gang."""
 
 GROUPED = ("pod-group-name", "scheduling.run.ai/pod-group")

@@ -32,10 +32,10 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
     annotations = annotated_jobs.other_workload(manifest, findings)
     if annotations is None or pod_templates.controlled(manifest):
         return
-    if workloads.asks(manifest) or workloads.check_handing_down(manifest, sources, topologies, findings):
+    if workloads.asks(manifest) or workloads.check_propagation(manifest, sources, topologies, findings):
         return
     made, templates, ref = pod_templates.made_by(manifest), pod_templates.templates(manifest), ref_of(manifest)
-    if annotations.get(keys.SKIP) != "true" and not wishes.handed_down(manifest):
+    if annotations.get(keys.SKIP) != "true" and not wishes.propagated_to_templates(manifest):
         remedy, shape = _remedy(ref.kind, made, templates), shape_of(manifest)
         annotated_jobs.refuse_kind(ref, keys.WISHES, annotations, findings, remedy, shape=shape)
     asking = owned_pods.asking(manifest)

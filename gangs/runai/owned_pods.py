@@ -22,7 +22,7 @@ from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import annotation
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of
-from gangs.workloads.kind_table import WORKLOADS, Made, shape_of
+from gangs.workloads.kind_table import Made, row_of_child, shape_of
 from gangs.workloads.pod_templates import Template
 from kube.objects import Pod
 from kube.topology import Topology
@@ -51,8 +51,8 @@ def owner_of(pod: Pod) -> str | None:
 def counted(manifest: Manifest) -> bool:
     """Whether the number of a workload's pods is read, so that its pods need not state how many start together."""
     shape = shape_of(manifest)
-    if shape is not None and shape.heir[1]:
-        shape = WORKLOADS.get((group_of(shape.heir[0]), shape.heir[1]))
+    if shape is not None and shape.child is not None:
+        shape = row_of_child(shape.child)
     return shape is not None and shape.made is Made.TOGETHER
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gangs.findings import Findings
+from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import group_of, integer, metadata_of
-from gangs.marked.members import Marked
 from gangs.model import Manifest, ObjectRef, PodSet, SliceRule
 from gangs.runai import keys, wishes
 from gangs.runai.wishes import Wishes
@@ -86,7 +86,7 @@ def said_for_all(manifest: Manifest, template: Template) -> Mapping[str, str]:
     return {key: text for key, text in template.annotations.items() if key not in (keys.REQUIRED, keys.PREFERRED)}
 
 
-def check(marked: Marked, ref: ObjectRef, findings: Findings) -> None:
+def check(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> None:
     """Report faulty annotations on a JobSet's Job templates, and annotations there that apply to all pods."""
     own_words = metadata_of(marked.manifest).annotations
     for each in marked.gated if _in_jobs(marked.manifest) else ():
@@ -101,13 +101,13 @@ def check(marked: Marked, ref: ObjectRef, findings: Findings) -> None:
         wishes.check_keys(ref, said, "divides no Job of a JobSet", "write the level that each Job requires", findings)
 
 
-def _short(own_words: Mapping[str, str], marked: Marked) -> bool:
+def _short(own_words: Mapping[str, str], marked: LabelledWorkload) -> bool:
     """Whether fewer pods than all may start together."""
     least = integer(own_words.get(keys.MIN_MEMBER, ""))
     return least is not None and least < sum(each.count for each in marked.gated)
 
 
-def least_of_jobs(marked: Marked) -> int:
+def least_of_jobs(marked: LabelledWorkload) -> int:
     """Return the number of pods that must start together, if Job templates state minimums; else 0.
 
     Templates without a minimum count with all their pods.
@@ -117,7 +117,9 @@ def least_of_jobs(marked: Marked) -> int:
     return sum(each.count if each.least is None else each.least for each in marked.gated)
 
 
-def role_levels(marked: Marked, asked: Wishes, ref: ObjectRef, findings: Findings) -> Mapping[str, RoleLevels]:
+def role_levels(
+    marked: LabelledWorkload, asked: Wishes, ref: ObjectRef, findings: Findings
+) -> Mapping[str, RoleLevels]:
     """Return the levels of each role with levels of its own. `asked`: the workload's request for all its pods."""
     found = dict[str, RoleLevels]()
     for each in marked.gated:
@@ -138,7 +140,7 @@ def _in_jobs(manifest: Manifest) -> bool:
     return _kind(manifest) == JOB_SET
 
 
-def with_minimums(marked: Marked, ref: ObjectRef, findings: Findings) -> Marked:
+def with_minimums(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> LabelledWorkload:
     """Return the workload with the minimums that are written on its Job templates."""
     return replace(marked, gated=[_with_minimum(marked.manifest, each, ref, findings) for each in marked.gated])
 

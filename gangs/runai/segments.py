@@ -8,8 +8,8 @@ slices of the pod set.
 from dataclasses import dataclass, replace
 
 from gangs.findings import Findings
+from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import group_of, integer
-from gangs.marked.members import Marked
 from gangs.model import Manifest, ObjectRef, PodSet, SliceRule
 from gangs.runai import keys, wishes
 from gangs.topology.levels import LevelWish
@@ -42,7 +42,7 @@ def divides(manifest: Manifest, template: Template) -> bool:
     return kind in _DIVIDED and template.role == WORKER
 
 
-def segments_of(marked: Marked, template: Template, ref: ObjectRef, findings: Findings) -> Segments | None:
+def segments_of(marked: LabelledWorkload, template: Template, ref: ObjectRef, findings: Findings) -> Segments | None:
     """Return the segments of a template's pods; None if they are not divided or have faults."""
     said = wishes.of(template.annotations, f"{template.path}.")
     size_at, level_at, preferred_at = (said.get(key) for key in keys.SEGMENTS)

@@ -51,7 +51,7 @@ def of_pod(pod: Pod) -> dict[str, Wish]:
     return of(pod.metadata.annotations)
 
 
-def handed_down(manifest: Manifest) -> bool:
+def propagated_to_templates(manifest: Manifest) -> bool:
     """Whether all templates of a workload carry the workload's own annotations. Raises `MalformedError`."""
     own = {key: text for key, text in metadata_of(manifest).annotations.items() if key in keys.WISHES}
     templates = pod_templates.templates(manifest)

@@ -1,7 +1,7 @@
-"""Workloads of other kinds than Job that carry Run:ai's annotations themselves: the whole workload is one gang.
+"""Workloads that carry Run:ai's annotations themselves: the whole workload is one gang.
 
-KAI Scheduler reads the annotations of the workload at the top, for the pods of all its templates. As with Jobs, the
-templates get a label at the workload's admission, by which their pods are known. Each role is a pod set of its own.
+KAI Scheduler reads the annotations of the workload at the top, for the pods of all its templates. At admission the
+templates get a label, by which their pods are known. Each role is a pod set of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import child_checks, makers, members
+from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import integer, metadata_of, ref_of
-from gangs.marked import inheritance, makers, members
-from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.runai import NAME, jobs, keys, role_levels, segments, wishes
@@ -20,14 +20,12 @@ from gangs.runai.segments import Segments
 from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
-from gangs.workloads import handed_down, minimum_pods, pod_templates
+from gangs.workloads import child_workloads, minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import Most, annotation, check_number
-from gangs.workloads.jobs import is_job
-from gangs.workloads.kind_table import mark_of, shape_of
+from gangs.workloads.kind_table import has_rules, mark_of, shape_of
 from gangs.workloads.later_pods import held_room
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import to_be_resumed
-from gangs.workloads.template_marks import with_labels
 from kube.keys import GANG, WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
@@ -39,13 +37,16 @@ _INSTEAD = "leave it out, or make a Gang object with slices for these pods"
 def asks(manifest: Manifest) -> bool:
     """Whether a workload, no Job, asks by its own annotations to be a gang as a whole."""
     shape = shape_of(manifest)
-    if shape is None or shape.taught_by:  # asked about for our own words alone (docs/decisions/0026)
+    if shape is None or shape.user_defined_by:  # asked about for our own words alone (docs/decisions/0026)
         return False
     return pod_templates.gang_by_annotation(manifest) and wishes.opted_in(wishes.of(metadata_of(manifest).annotations))
 
 
-def template_labels(manifest: Manifest) -> Mapping[str, str]:
+def template_labels(manifest: Manifest, sources: Sources) -> Mapping[str, str]:
     """The label for the pod templates of a workload that asks; nothing for any other. Raises `MalformedError`."""
+    del sources
+    if has_rules(manifest):
+        return jobs.template_labels(manifest)
     if not asks(manifest):
         return {}
     pod_templates.check_templates(manifest)
@@ -66,6 +67,9 @@ def read_parts(
     :param pods: pods whose label names a workload of this kind and name.
     """
     ref, shape = ref_of(manifest), shape_of(manifest)
+    if has_rules(manifest):
+        gang = jobs.read_job(manifest, sources, topologies, findings)
+        return [] if gang is None else [gang]
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
     if not gated:
         _advise_late(manifest, ref, findings)
@@ -73,11 +77,11 @@ def read_parts(
     own = [pod for pod in pods if makers.made_by(pod, ref, sources)]
     read = partial(_read, topologies=topologies, findings=findings)
     if shape is None or not shape.part_by:
-        found = [read(Marked(manifest, "", gated, own))]
+        found = [read(LabelledWorkload(manifest, "", gated, own))]
     else:
-        read(Marked(manifest, "", gated))  # faults are reported even without pods
+        read(LabelledWorkload(manifest, "", gated))  # faults are reported even without pods
         parts = members.by_part(own, partial(makers.part_of, system=NAME))
-        found = [read(Marked(manifest, part, gated, of_it)) for part, of_it in parts.items()]
+        found = [read(LabelledWorkload(manifest, part, gated, of_it)) for part, of_it in parts.items()]
     return [each for each in found if each is not None]
 
 
@@ -85,12 +89,12 @@ def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None
     """Advise that a workload without the mark asked too late. If its pods carry the request themselves, do nothing."""
     if not asks(manifest) or not wishes.check_rivals(ref, metadata_of(manifest).annotations, findings):
         return
-    if not wishes.handed_down(manifest):
+    if not wishes.propagated_to_templates(manifest):
         text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
         findings.advise(ref, "metadata.annotations", text)
 
 
-def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
+def _read(marked: LabelledWorkload, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
     """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
@@ -140,7 +144,7 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
     return marked.settled(gang)
 
 
-def _segments(marked: Marked, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
+def _segments(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
     """Return the segments of each role whose pods are divided."""
     divisible = [each for each in marked.gated if segments.divides(marked.manifest, each)]
     found = ((each.role, segments.segments_of(marked, each, ref, findings)) for each in divisible)
@@ -168,7 +172,7 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
     )
 
 
-def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
+def _check(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
     """Report contradictions that do not depend on the topology, and keys that are not read."""
     metadata = metadata_of(marked.manifest)
     held_room.check(ref, metadata.annotations, findings)
@@ -192,7 +196,7 @@ def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) ->
     wishes.advise_labels(ref, "", metadata.labels, findings)
 
 
-def _minimum(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
+def _minimum(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
     """Return the number of pods that must start together: the annotation's, else that of the kind's own fields, else
     all.
     """
@@ -208,11 +212,11 @@ def _minimum(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) 
     return integer(written.value) or total
 
 
-def _all(marked: Marked) -> int:
+def _all(marked: LabelledWorkload) -> int:
     return sum(each.count for each in pod_templates.templates(marked.manifest))
 
 
-def _pool(marked: Marked, ref: ObjectRef, findings: Findings) -> str | None:
+def _pool(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> str | None:
     """The node pool of the workload's label, else the one of all its templates' labels."""
     labels = metadata_of(marked.manifest).labels
     first = labels.get(keys.NODE_POOL) or _of(marked.gated[0])
@@ -228,33 +232,20 @@ def _of(template: Template) -> str | None:
     return template.labels.get(keys.NODE_POOL)
 
 
-def _in_pool(marked: Marked, pool: str | None) -> tuple[Pod, ...]:
+def _in_pool(marked: LabelledWorkload, pool: str | None) -> tuple[Pod, ...]:
     return tuple(wishes.in_pool(each, pool) for each in marked.examples())
 
 
-def check_handing_down(
-    manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
-) -> bool:
+def check_propagation(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> bool:
     """Report faults of the annotations that a workload propagates; return whether it propagates any.
 
     Raises `MalformedError`.
     """
-    if not handed_down.hands_down(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
+    if not child_workloads.has_child(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
         return False
-    alone = replace(sources, pods=())
 
-    def read(heir: Manifest, found: Findings) -> None:
-        _read_heir(heir, alone, topologies, found)
+    def read(child: Manifest, without_pods: Sources, found: Findings) -> None:
+        read_parts((), child, without_pods, topologies, found)
 
-    inheritance.check(manifest, keys.HANDED, sources.find, read, findings)
+    child_checks.check(manifest, keys.PROPAGATED, sources, child_checks.Reader(template_labels, read), findings)
     return True
-
-
-def _read_heir(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Read the child workload as it is after admission. Raises `MalformedError`."""
-    if is_job(heir):
-        marked = with_labels(heir, jobs.template_labels(heir))
-        jobs.read_job(marked, sources, topologies, findings)
-    else:
-        marked = with_labels(heir, template_labels(heir))
-        read_parts((), marked, sources, topologies, findings)

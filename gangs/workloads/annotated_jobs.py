@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, metadata_of
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads.jobs import Job, is_job, job_owner
-from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.jobs import Job, job_owner
+from gangs.workloads.kind_table import WorkloadKind, has_rules, shape_of
 from kube.keys import GANG, MIN_MEMBER, PREFERRED, REQUIRED, WORKLOAD
 from kube.objects import Pod
 from kube.text import with_article
@@ -84,8 +84,11 @@ def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings:
 
 
 def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] | None:
-    """Return the annotations of a workload other than a Job; None for other objects, and if they are malformed."""
-    if is_job(manifest) or shape_of(manifest) is None:
+    """Return the annotations of a workload; None for other objects, and if the annotations are malformed.
+
+    Also None for a kind with rules in code: its gangs are read elsewhere.
+    """
+    if has_rules(manifest) or shape_of(manifest) is None:
         return None
     try:
         return metadata_of(manifest).annotations
@@ -113,8 +116,8 @@ def refuse_kind(
     if asked is not None and versions and version not in versions:
         problem = f"is not read in version {version} of {ref.kind}"
         findings.fault(ref, annotation(asked), problem, f"write the version as {' or '.join(versions)}")
-    elif asked is not None and shape is not None and shape.taught_by:
-        problem = f"is not read on {with_article(ref.kind)}, which WorkloadKind {shape.taught_by} describes"
+    elif asked is not None and shape is not None and shape.user_defined_by:
+        problem = f"is not read on {with_article(ref.kind)}, which WorkloadKind {shape.user_defined_by} describes"
         findings.fault(ref, annotation(asked), problem, f"write {REQUIRED}, {PREFERRED} or {MIN_MEMBER} instead")
     elif asked is not None:
         remedy = remedy or f"make a Gang object and label the pod template {GANG}: <its name>"

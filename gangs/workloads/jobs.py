@@ -148,9 +148,9 @@ def to_be_resumed(job: Job, ref: ObjectRef) -> tuple[str, ...]:
     return (f"{ref} to be resumed (it is suspended by spec.suspend)",) if job.spec.suspend else ()
 
 
-def is_job(manifest: Manifest) -> bool:
-    """Whether the object is a batch/v1 Job."""
-    return manifest.get("apiVersion") == JOB_API_VERSION and manifest.get("kind") == JOB_KIND
+def size_of(manifest: Manifest) -> int:
+    """Return the number of pods that a Job runs at a time when it starts. Raises `MalformedError`."""
+    return job_of(manifest).size
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:

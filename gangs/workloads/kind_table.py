@@ -4,15 +4,19 @@ The grouping follows the documentation of systems such as Kueue and KAI Schedule
 they group its pods or take them one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
-from gangs.manifests import key_of
+from gangs.manifests import group_of, key_of
 from gangs.model import Manifest
 from gangs.resource_kinds import ResourceKind
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
+from gangs.workloads.jobs import JOB_API_VERSION, JOB_GROUP, JOB_KIND, example_pod, missing_pods, size_of
 from gangs.workloads.start_orders import MadeLater, StartOrder
+from gangs.workloads.train_jobs import NAMED_AT, job_set_of, runtime_of
+from kube.catalog import ObjectKey
+from kube.objects import Pod
 
 ANY = "*"
 """A step of a path that matches every entry of a list or mapping."""
@@ -46,6 +50,63 @@ class TemplateFields:
 
 
 @dataclass(frozen=True, slots=True)
+class PodRules:
+    """Rules in code for a kind with one pod template whose status decides which pods it still creates.
+
+    Each function raises `MalformedError`.
+    """
+
+    size: Callable[[Manifest], int]
+    """Returns the number of pods that run at a time when the workload starts."""
+    example: Callable[[Manifest], Pod]
+    """Returns a pod as the workload creates it, without an index."""
+    missing: Callable[[Manifest, Sequence[Pod]], Sequence[Pod]]
+    """Returns the expected pods. The second argument holds the existing pods, of any owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Rules for a child workload that another object describes, as a runtime describes the JobSet of a TrainJob.
+
+    Both functions raise `MalformedError`.
+    """
+
+    named_at: str
+    """The path at which the parent names the object."""
+    key: Callable[[Manifest], ObjectKey]
+    """Returns the key of the object that describes the child of a parent."""
+    child: Callable[[Manifest, Manifest], dict[str, Any]]
+    """Returns the child of a parent and the object, with labels and annotations."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildKind:
+    """The child workload that is the gang in its parent's place (`gangs.workloads.child_workloads`)."""
+
+    api_version: str
+    """The apiVersion of the child; `*`: of any kind, as the parent holds the child as a whole object."""
+    kind: str
+    at: str = ""
+    """The path of the child's spec, or of the whole child where its kind is `*`. "": another object describes it."""
+    description: Description | None = None
+    """The rules for a child that another object describes; None: the parent holds it."""
+    annotations_at: str = ""
+    """The path where admission writes the child's annotations; "": the operator copies the parent's own."""
+    takes_queue: bool = False
+    """Whether admission also writes the parent's queue name there. Kueue keeps the whole parent in that queue."""
+
+    @property
+    def is_whole_object(self) -> bool:
+        """Whether the parent holds the child as a whole object, which can carry a placement request of its own."""
+        return self.kind == ANY
+
+    @property
+    def metadata_at(self) -> str:
+        """The path of the child's metadata in the parent; "": the operator copies the parent's own."""
+        return self.annotations_at.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadKind:
     """One row of the table of kinds.
 
@@ -58,8 +119,18 @@ class WorkloadKind:
     versions: tuple[str, ...] = ()
     """Served versions that Phalanx reads, newest first; empty for kinds that it does not read."""
     queued: bool = False
-    """Whether a queue name on the workload reaches its pods, as in Kueue. Set for kinds whose pods are read, except
-    the Job.
+    """Whether a queue name on the workload reaches its pods, as in Kueue. Set for kinds whose pods are read."""
+    queue_wins: bool = False
+    """With `queued`: whether the workload's queue name replaces another one on its template. Otherwise the workload is
+    not queued.
+    """
+    automatic: bool = False
+    """Whether each workload of this kind with several pods is a gang in an automatic namespace."""
+    fixed_template: bool = False
+    """Whether the API server refuses every change of the pod template."""
+    rules: PodRules | None = None
+    """Rules in code for the pods. Each dialect reads the gangs of such a kind by rules of its own, because fewer pods
+    are expected near the workload's end. None: the other fields of the row describe the pods.
     """
     by_annotation: bool = False
     """Whether Phalanx's own annotations on the workload make it a gang. Set for kinds that are read."""
@@ -73,16 +144,8 @@ class WorkloadKind:
     """Kubernetes' own kinds that create pods for the workload, besides the pods that its operator creates itself."""
     named_by: str = ""
     """The pod label that names the workload when another object creates its pods; "": the ReplicaSet's name does."""
-    heir: tuple[str, str] = ("", "")
-    """apiVersion and kind of the child workload that is the gang in its place (`gangs.workloads.handed_down`)."""
-    heir_at: str = ""
-    """The path of the child workload's spec, or of the whole child where its kind is `*`. "": another object describes
-    the child (`gangs.workloads.train_jobs`).
-    """
-    hands_at: str = ""
-    """The path where admission writes the child's annotations; "": the operator copies the workload's own."""
-    hands_queue: bool = False
-    """Whether admission also writes the workload's queue name there. Kueue keeps the whole workload in that queue."""
+    child: ChildKind | None = None
+    """The child workload that is the gang in the workload's place; None: the workload has none."""
     part_by: str = ""
     """The pod label that names the pod's part, where each part is a gang; "": the whole workload is one gang."""
     fields: tuple[TemplateFields, ...] = ()
@@ -95,6 +158,12 @@ class WorkloadKind:
     """With `fields`: the label or annotation that holds a pod's rank among the pods of its template."""
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Fields with the values that mean that the workload has ended, besides the usual conditions."""
+    counted_in_status: tuple[str, ...] = ()
+    """Status fields that `rules` read. They count the pods that need not run again."""
+    ending_conditions: tuple[str, ...] = ()
+    """Types of conditions of a workload that has ended, or that is ending and recreates no pod. They hold besides the
+    usual conditions.
+    """
     suspended_at: str = ""
     """The field that is true while a workload is suspended. A queue resets it. A user-defined kind has this field
     besides the usual ones. "": the kind has none, or its field stops something else (a CronJob's next Jobs).
@@ -103,8 +172,8 @@ class WorkloadKind:
     """Whether `templates` are paths of objects that are not pod templates. They hold the pods' labels and annotations
     directly, and the requests in fields of their own (`gangs.workloads.spark`).
     """
-    taught_by: str = ""
-    """The name of the WorkloadKind that describes the kind (`gangs.workloads.taught_kinds`); "": this table does."""
+    user_defined_by: str = ""
+    """The name of the WorkloadKind that describes a user-defined kind; "": this table describes the kind."""
 
 
 def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, WorkloadKind]:
@@ -169,8 +238,7 @@ def _ray(plural: str, cluster: str, suspended_at: str = "") -> WorkloadKind:
         plural,
         Made.UNREAD,
         tuple(f"{cluster}.{each}" for each in _CLUSTER),
-        heir=("ray.io/v1", "RayCluster"),
-        heir_at=cluster,
+        child=ChildKind("ray.io/v1", "RayCluster", cluster),
         suspended_at=suspended_at,
     )
 
@@ -200,14 +268,30 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         ),
     },
     JOB_GROUP: {
-        JOB_KIND: WorkloadKind("jobs", Made.TOGETHER, versions=("v1",), by_annotation=True, suspended_at=_SUSPEND),
+        JOB_KIND: WorkloadKind(
+            "jobs",
+            Made.TOGETHER,
+            versions=("v1",),
+            queued=True,
+            queue_wins=True,
+            automatic=True,
+            fixed_template=True,
+            by_annotation=True,
+            rules=PodRules(size_of, example_pod, missing_pods),
+            counted_in_status=("succeeded", "completedIndexes"),
+            ending_conditions=("Complete", "SuccessCriteriaMet", "FailureTarget"),
+            suspended_at=_SUSPEND,
+        ),
         "CronJob": WorkloadKind(
             "cronjobs",
             Made.IN_JOBS,
             ("spec.jobTemplate.spec.template",),
-            heir=("batch/v1", JOB_KIND),
-            heir_at="spec.jobTemplate.spec",
-            hands_at="spec.jobTemplate.metadata.annotations",
+            child=ChildKind(
+                JOB_API_VERSION,
+                JOB_KIND,
+                "spec.jobTemplate.spec",
+                annotations_at="spec.jobTemplate.metadata.annotations",
+            ),
         ),
     },
     "batch.volcano.sh": {
@@ -287,9 +371,13 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             "trainjobs",
             Made.UNREAD,
             (),
-            heir=("jobset.x-k8s.io/v1alpha2", "JobSet"),
-            hands_at="spec.annotations",
-            hands_queue=True,
+            child=ChildKind(
+                "jobset.x-k8s.io/v1alpha2",
+                "JobSet",
+                description=Description(NAMED_AT, runtime_of, job_set_of),
+                annotations_at="spec.annotations",
+                takes_queue=True,
+            ),
             suspended_at=_SUSPEND,
         )
     },
@@ -327,10 +415,13 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             "appwrappers",
             Made.UNREAD,
             (),
-            heir=(ANY, ANY),
-            heir_at="spec.components.*.template",
-            hands_at="spec.components.*.template.metadata.annotations",
-            hands_queue=True,
+            child=ChildKind(
+                ANY,
+                ANY,
+                "spec.components.*.template",
+                annotations_at="spec.components.*.template.metadata.annotations",
+                takes_queue=True,
+            ),
             suspended_at=_SUSPEND,
         )
     },
@@ -355,8 +446,25 @@ def shape_of(manifest: Manifest) -> WorkloadKind | None:
     known = WORKLOADS.get((group, kind))
     if known is not None or ROW not in manifest:
         return known
-    taught = manifest[ROW]
-    return taught if isinstance(taught, WorkloadKind) else None
+    user_defined = manifest[ROW]
+    return user_defined if isinstance(user_defined, WorkloadKind) else None
+
+
+def child_kind_of(manifest: Manifest) -> ChildKind | None:
+    """Return the kind of the child workload that is the gang in the object's place; None if there is no such child."""
+    shape = shape_of(manifest)
+    return None if shape is None else shape.child
+
+
+def row_of_child(child: ChildKind) -> WorkloadKind | None:
+    """Return the row of a child's kind; None if the child may be of any kind."""
+    return WORKLOADS.get((group_of(child.api_version), child.kind))
+
+
+def has_rules(manifest: Manifest) -> bool:
+    """Whether rules in code decide the pods of the object's kind (`WorkloadKind.rules`)."""
+    shape = shape_of(manifest)
+    return shape is not None and shape.rules is not None
 
 
 def mark_of(manifest: Manifest) -> str:
@@ -377,16 +485,23 @@ def marked_in_full(mark: str) -> tuple[str, str] | None:
 
 
 def says_in_full(mark: str) -> bool:
-    """Whether a mark, with or without a system before it, has kind and group (`gangs.marked.makers.mark`)."""
+    """Whether a mark, with or without a system before it, has kind and group (`labelled_workloads.makers.mark`)."""
     return (marked_in_full(mark) or marked_in_full(mark.partition(".")[2])) is not None
 
 
 WATCHED: tuple[ResourceKind, ...] = tuple(
     ResourceKind(group, shape.versions, kind, shape.plural)
     for (group, kind), shape in WORKLOADS.items()
-    if shape.versions and (group, kind) != (JOB_GROUP, JOB_KIND)
+    if shape.versions and shape.rules is None
 )
-"""Kinds that the controller watches, except the Job."""
+"""Kinds that the controller watches, except those with rules in code."""
+
+WITH_RULES: tuple[ResourceKind, ...] = tuple(
+    ResourceKind(group, shape.versions, kind, shape.plural)
+    for (group, kind), shape in WORKLOADS.items()
+    if shape.rules is not None
+)
+"""Kinds with rules in code, of which the controller watches every object."""
 
 READ: tuple[ResourceKind, ...] = tuple(
     each for each in WATCHED if WORKLOADS[each.group, each.kind].made is Made.TOGETHER
@@ -396,8 +511,8 @@ READ: tuple[ResourceKind, ...] = tuple(
 BY_ANNOTATION: Mapping[str, tuple[str, WorkloadKind]] = {
     kind: (group, shape)
     for (group, kind), shape in WORKLOADS.items()
-    if shape.by_annotation and kind != JOB_KIND and not shape.fields
+    if shape.by_annotation and shape.rules is None and not shape.fields
 }
 """API group and row, by kind, of the kinds that Phalanx's own annotations make gangs and whose mark is the kind alone.
-The Job is not among them.
+Kinds with rules in code are not among them.
 """

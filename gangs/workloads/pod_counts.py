@@ -13,7 +13,7 @@ from typing import Any
 
 from gangs.manifests import MalformedError, decode, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
-from gangs.workloads.kind_table import ANY, WorkloadKind
+from gangs.workloads.kind_table import ANY, WorkloadKind, shape_of
 
 LAUNCHER = "launcher"
 """The pod set of an MPIJob's launcher."""
@@ -37,6 +37,9 @@ class Counted:
 
 def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
     """Return the number of pods that the workload creates from the template at this way. Raises `MalformedError`."""
+    shape = shape_of(manifest)
+    if shape is not None and shape.rules is not None:
+        return Counted(shape.rules.size(manifest))
     parts = _along(manifest, way)
     at = field_of(way[:-1])
     match str(manifest.get("kind")):

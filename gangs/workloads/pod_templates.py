@@ -1,4 +1,4 @@
-"""Workloads other than Jobs: their pod templates, the owners of their pods, and the grouping of these pods."""
+"""Workloads: their pod templates, the owners of their pods, and the grouping of these pods."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from gangs.findings import Findings
 from gangs.manifests import MalformedError, decode, group_of, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
 from gangs.workloads import spark
-from gangs.workloads.jobs import TemplateMeta, controller_of, is_job, job_owner
+from gangs.workloads.jobs import TemplateMeta, controller_of, job_owner
 from gangs.workloads.kind_table import ANY, WORKLOADS, Made, says_in_full, shape_of
 from gangs.workloads.pod_counts import LEADER_TEMPLATE, by_fields, counted, field_of, number
 from kube import keys
@@ -91,13 +91,13 @@ class Template:
 
 
 def gang_by_annotation(manifest: Manifest) -> bool:
-    """Whether Phalanx's own annotations can make the object, a workload other than a Job, a gang.
+    """Whether Phalanx's own annotations can make the object a gang.
 
     Kubernetes' own controllers copy annotations to objects that they create, such as a ReplicaSet. A copied annotation
     has no effect.
     """
     shape = shape_of(manifest)
-    if shape is None or not shape.by_annotation or is_job(manifest):
+    if shape is None or not shape.by_annotation:
         return False
     return str(manifest.get("apiVersion", "")).rpartition("/")[2] in shape.versions and not copied(manifest)
 
@@ -126,12 +126,6 @@ def _jobs(manifest: Manifest) -> int:
     found = list(_walk(manifest, ("spec", "replicatedJobs", ANY), ()))
     counts = (number(each.get("replicas"), ref_of(manifest), "spec.replicatedJobs.replicas") for _, _, each in found)
     return sum(1 if each is None else each for each in counts)
-
-
-def is_read(manifest: Manifest) -> bool:
-    """Whether the object is a workload, other than a Job, whose number of pods is read."""
-    shape = shape_of(manifest)
-    return shape is not None and shape.made is Made.TOGETHER and not is_job(manifest)
 
 
 def controlled(manifest: Manifest) -> bool:

@@ -5,7 +5,7 @@ of a JobSet, the JobSet of a TrainJob).
 """
 
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads.kind_table import WORKLOADS, shape_of
+from gangs.workloads.kind_table import WORKLOADS, child_kind_of, shape_of
 from gangs.workloads.pod_templates import at_path, maker_kind
 
 USUAL = ("spec.runPolicy.suspend", "spec.suspend")
@@ -15,7 +15,7 @@ USUAL = ("spec.runPolicy.suspend", "spec.suspend")
 def suspended_at(manifest: Manifest) -> str:
     """Return the field by which workloads of this kind are suspended for a queue; "" if the table of kinds has none."""
     shape = shape_of(manifest)
-    return shape.suspended_at if shape is not None and not shape.taught_by else ""
+    return shape.suspended_at if shape is not None and not shape.user_defined_by else ""
 
 
 def suspended(manifest: Manifest) -> str:
@@ -30,8 +30,8 @@ def unmade_by(manifest: Manifest) -> str:
 
     A suspended TrainJob still has its JobSet, which is suspended, too.
     """
-    shape = shape_of(manifest)
-    return suspended_at(manifest) if shape is not None and shape.heir_at and suspended(manifest) else ""
+    child = child_kind_of(manifest)
+    return suspended_at(manifest) if child is not None and child.at and suspended(manifest) else ""
 
 
 def governed(manifest: Manifest) -> bool:
@@ -40,7 +40,7 @@ def governed(manifest: Manifest) -> bool:
     shape = WORKLOADS.get((group, kind))
     if shape is None or not shape.suspended_at:
         return False
-    return manifest.get("kind") in (*shape.makers, shape.heir[1])
+    return manifest.get("kind") in (*shape.makers, shape.child.kind if shape.child is not None else "")
 
 
 def to_be_resumed(manifest: Manifest, ref: ObjectRef) -> tuple[str, ...]:

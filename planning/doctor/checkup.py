@@ -10,9 +10,9 @@ from datetime import datetime
 
 from cluster.snapshot import Snapshot
 from cluster.topology.tree import DomainTree, domains
-from gangs.coexistence.ownership import ALL, IGNORED, OWN, chosen, left_to, running
+from gangs.coexistence.ownership import ALL, IGNORED, OWN, chosen, running, systems_ceded_to
 from gangs.coexistence.systems import CHOICES
-from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.topologies import topologies
 from gangs.dialects.typos import typos
 from gangs.incremental.reading_apart import read_apart
@@ -21,7 +21,7 @@ from gangs.model import Gang, Manifest
 from gangs.sources import Sources
 from gangs.topology.levels import choose
 from gangs.workload_kinds import LEFT_OUT, READY
-from gangs.workloads.taught_kinds import AGGREGATED, KIND
+from gangs.workloads.user_defined_kinds import AGGREGATED, KIND
 from kube.keys import ADOPT, CONFIGURATION, EXEMPTIONS, GATE, GROUP, LEAVE
 from kube.names import natural_key
 from kube.topology import Topology
@@ -101,7 +101,7 @@ def _unused(known: Sequence[Topology], gangs: Iterable[Gang]) -> Iterator[Findin
 
 def _members(sources: Sources) -> Iterator[Finding]:
     """Pods that the webhook missed, and pods that are held for nothing."""
-    left = left_alone(sources)
+    left = ceded_to_others(sources)
     for pod in sources.pods:
         if pod.bound or pod.finished or pod.terminating:
             continue
@@ -120,7 +120,7 @@ def _members(sources: Sources) -> Iterator[Finding]:
 
 def _neighbours(sources: Sources) -> Iterator[Finding]:
     """Report other systems that run in the cluster, the workloads ceded to them, and settings that match no system."""
-    left = left_to(sources)
+    left = systems_ceded_to(sources)
     theirs: defaultdict[str, list[str]] = defaultdict(list)
     for dialect, neighbour in left.items():
         theirs[str(neighbour)].append(dialect)

@@ -63,7 +63,7 @@ def _has_node(manifest: Manifest) -> bool:
 def _unknown_in_templates(manifest: Manifest) -> Iterator[Wrong]:
     """Unknown fields in the pod templates of another project's kind."""
     shape = shape_of(manifest)
-    if shape is None or shape.bare or shape.taught_by or is_published(manifest["apiVersion"], manifest["kind"]):
+    if shape is None or shape.bare or shape.user_defined_by or is_published(manifest["apiVersion"], manifest["kind"]):
         return
     with suppress(MalformedError):  # the dialects report it
         for each in templates(manifest):

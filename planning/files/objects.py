@@ -20,11 +20,10 @@ from gangs.dialects.unknown_kinds import asking_in_vain
 from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest
 from gangs.sources import EVERYBODY, ObjectKey
-from gangs.workloads.jobs import example_pod, is_job
 from gangs.workloads.kind_table import WORKLOADS, WorkloadKind, shape_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
-from gangs.workloads.taught_kinds import RESOURCE, rows_of, with_row
+from gangs.workloads.user_defined_kinds import RESOURCE, rows_of, with_row
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,
@@ -335,9 +334,7 @@ def _wrong_in_template(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 def _examples(manifest: Manifest) -> Iterator[tuple[str, Pod]]:
     """Yield the field path of each template of a workload, with a pod of it. Raises `MalformedError`."""
-    if is_job(manifest):
-        yield "spec.template", example_pod(manifest)
-    elif shape_of(manifest) is not None:
+    if shape_of(manifest) is not None:
         yield from zip((each.path for each in templates(manifest)), example_pods(manifest), strict=True)
 
 

@@ -53,9 +53,9 @@ class Scene:
         self._kept = Manifests(ClusterCache(api.transport, timing=QUICK))
         self._api = api
         self.writers: list[Sink[Object]] = []
-        self.further = FurtherKinds(_Nowhere(), self._taught, self._sink, self._watch)
+        self.further = FurtherKinds(_Nowhere(), self._user_defined, self._sink, self._watch)
 
-    def _taught(self, objects: Sequence[Object]) -> Iterable[GroupKind]:
+    def _user_defined(self, objects: Sequence[Object]) -> Iterable[GroupKind]:
         specs = [each["spec"] for each in objects]
         return [WatchedKind(each["group"], ("v1",), each["kind"], "runs", as_read=self._as_read) for each in specs]
 

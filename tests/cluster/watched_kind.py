@@ -22,5 +22,5 @@ class WatchedKind:
     """Which of them are kept; None: all."""
     as_read: AsRead | None = None
     """Returns what the cache keeps of an object; None: the cache keeps the object itself."""
-    taught: "Callable[[Sequence[dict[str, Any]]], Iterable[GroupKind]] | None" = None
+    user_defined: "Callable[[Sequence[dict[str, Any]]], Iterable[GroupKind]] | None" = None
     """Further kinds to be watched that its objects name; None: none."""

@@ -9,7 +9,7 @@ from controller.coexistence import CoexistenceReporter
 from controller.telemetry import events
 from controller.telemetry.events import Reason
 from controller.telemetry.recorder import Recorder
-from gangs.coexistence.ownership import Left, Neighbour
+from gangs.coexistence.ownership import CededToOthers, Neighbour
 from gangs.model import ObjectRef, Reading
 from gangs.sources import Sources
 
@@ -31,7 +31,7 @@ class Notes:
 
 def picture(left: Mapping[str, Neighbour]) -> ClusterView:
     """Return a cluster view that is empty but for the dialects ceded to other systems."""
-    return ClusterView(Sources(), Reading(), (), (), Snapshot(), {}, left=Left(left))
+    return ClusterView(Sources(), Reading(), (), (), Snapshot(), {}, left=CededToOthers(left))
 
 
 def test_each_system_is_told_of_once_when_it_comes_and_once_when_it_goes() -> None:

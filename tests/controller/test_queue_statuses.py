@@ -13,7 +13,7 @@ import yaml
 from cluster.capturing import snapshot_of
 from controller.cluster_view import ClusterView
 from controller.status.status_sync import _concerns_queues, queue_statuses
-from gangs.coexistence.ownership import Left, Neighbour
+from gangs.coexistence.ownership import CededToOthers, Neighbour
 from gangs.dialects.reading import read_all
 from gangs.manifests import key_of
 from gangs.model import GangKey, ObjectRef
@@ -197,7 +197,7 @@ def test_what_runs_stays_charged_while_the_queue_is_stopped() -> None:
 
 
 def test_kueues_own_queues_are_left_to_it() -> None:
-    left = Left({"kueue": Neighbour("kueue", "Kueue")})
+    left = CededToOthers({"kueue": Neighbour("kueue", "Kueue")})
     assert not list(queue_statuses(replace(picture(RUNNING), left=left), NOW))
 
 

@@ -16,8 +16,8 @@ from controller.status import status_sync
 from controller.status.fair_turns import LEISURELY
 from controller.status.status_sync import StatusSync, group_statuses, topology_statuses
 from controller.writes.writer import Result, Writer, Written
-from gangs.coexistence.ownership import Left, Neighbour
-from gangs.incremental.readings import KeptReadings
+from gangs.coexistence.ownership import CededToOthers, Neighbour
+from gangs.incremental.gang_store import GangStore
 from gangs.manifests import key_of
 from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.object_statuses import ObjectStatus
@@ -63,7 +63,7 @@ def crowd(sizes: Mapping[str, int]) -> tuple[ClusterView, frozenset[GangKey]]:
             pods.append(Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=namespace + name, labels=labels)))
             keys.add(GangKey("koordinator", namespace, name))
     sources = Sources(pods, {key_of(each): each for each in groups})
-    kept = KeptReadings(sources)
+    kept = GangStore(sources)
     return ClusterView(sources, kept.reading(), [], (), snapshot_of([], pods), {}, kept=kept), frozenset(keys)
 
 
@@ -76,9 +76,11 @@ def picture(left: Mapping[str, Neighbour]) -> ClusterView:
         Pod(metadata=ObjectMeta(name="b", namespace="ns", uid="b", annotations=by_annotation)),
     ]
     sources = Sources(pods, {key_of(each): each for each in groups})
-    kept = KeptReadings(sources)
+    kept = GangStore(sources)
     there = [NETWORK, OWN, OTHERS]
-    return ClusterView(sources, kept.reading(), there, (), snapshot_of([], pods), {}, left=Left(left), kept=kept)
+    return ClusterView(
+        sources, kept.reading(), there, (), snapshot_of([], pods), {}, left=CededToOthers(left), kept=kept
+    )
 
 
 LEFT = [

@@ -19,7 +19,7 @@ from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Relea
 from controller.release.records import PlanRecord
 from controller.urgency import Urgencies, Urgency
 from controller.writes.echo import Echo
-from gangs.incremental.readings import KeptReadings
+from gangs.incremental.gang_store import GangStore
 from gangs.model import Gang, GangKey, PodSet
 from gangs.sources import Sources
 from kube.keys import DIALECT, GANG, SYSTEM_NAMESPACE
@@ -111,7 +111,7 @@ CASES = {
 def test_how_soon(case: Case) -> None:
     cache = FedCache()
     urgencies = Urgencies(cache, Echo())
-    kept = KeptReadings(Sources(case.before))
+    kept = GangStore(Sources(case.before))
     left = [] if case.left is None else [case.left]
     urgencies.note(left, (), view(kept))
     for each in case.there:
@@ -124,7 +124,7 @@ def test_what_is_not_told_by_name_is_looked_at_soon_whatever_comes_with_it() -> 
     """A node arrives together with a pod that alone would only be gathered."""
     cache = FedCache()
     urgencies = Urgencies(cache, Echo())
-    urgencies.note([NO_ROOM], (), view(KeptReadings(Sources())))
+    urgencies.note([NO_ROOM], (), view(GangStore(Sources())))
     cache.put(HERE)
     with cache.journal() as journal:
         journal.take()
@@ -150,12 +150,12 @@ def test_what_we_wrote_on_a_gang_comes_back_later_and_what_others_write_soon() -
 def test_a_gang_that_is_gone_is_waited_for_no_more() -> None:
     cache = FedCache()
     urgencies = Urgencies(cache, Echo())
-    urgencies.note([NO_ROOM], (), view(KeptReadings(Sources((HERE,)))))
-    urgencies.note([], (GangKey("phalanx", "default", "llm"),), view(KeptReadings(Sources((HERE,)))))
+    urgencies.note([NO_ROOM], (), view(GangStore(Sources((HERE,)))))
+    urgencies.note([], (GangKey("phalanx", "default", "llm"),), view(GangStore(Sources((HERE,)))))
     assert urgencies.of(News(pods=(_at(STRANGER),))) is LATER
 
 
-def view(kept: KeptReadings) -> ClusterView:
+def view(kept: GangStore) -> ClusterView:
     """Return a cluster view of which only the readings matter."""
     topologies: tuple[Topology, ...] = ()
     return ClusterView(Sources(), kept.reading(), topologies, (), Snapshot(), {}, kept=kept)

@@ -12,8 +12,6 @@ import yaml
 from written_blocks import with_block
 
 from gangs.manifests import group_of
-from gangs.workloads.jobs import is_job
-from gangs.workloads.jobs import missing_pods as missing_pods_of_job
 from gangs.workloads.kind_table import ANY, WORKLOADS, Made, WorkloadKind
 from gangs.workloads.later_pods.pods_to_come import missing_pods
 from gangs.workloads.pod_templates import templates
@@ -67,14 +65,15 @@ def _kinds() -> Iterator[str]:
 
 def _kind(group: str, kind: str, shape: WorkloadKind) -> str:
     own = "one gang" if shape.by_annotation else "refused"
-    if heir := shape.heir[1]:
-        own = f"handed down to its {'only workload' if heir == ANY else heir}"
+    child = "" if shape.child is None else "only workload" if shape.child.is_whole_object else shape.child.kind
+    if child:
+        own = f"handed down to its {child}"
     versions = f" {'/'.join(shape.versions)}" if shape.versions else ""
     others = _OTHERS[shape.made]
     if shape.queued and shape.made is Made.UNREAD:
         others = "one gang where it names Kueue's queue itself; on its templates refused"
-    if heir and shape.made is Made.UNREAD:
-        others = f"as its {'only workload' if heir == ANY else heir}, Kueue's queue named on itself"
+    if child and shape.made is Made.UNREAD:
+        others = f"as its {child}, Kueue's queue named on itself"
     minimum = _written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
     cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, _written(shape.templates), minimum)
     return f"| {' | '.join((*cells, _written((shape.suspended_at,))))} |"
@@ -85,7 +84,7 @@ def _counts() -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     examples = _examples()
     for (group, kind), shape in WORKLOADS.items():
-        if (group, kind) not in examples or shape.heir[1]:
+        if (group, kind) not in examples or shape.child:
             continue
         found = examples[group, kind]
         parts = f"each part that the label `{shape.part_by}` tells" if shape.part_by else "the whole"
@@ -146,8 +145,6 @@ def _changed(manifest: Manifest, changes: Mapping[Way, int]) -> Manifest:
 
 def _pods(manifest: Manifest) -> tuple[int, ...]:
     """How many pods it makes, template by template."""
-    if is_job(manifest):
-        return (len(missing_pods_of_job(manifest, ())),)
     return tuple(each.count for each in templates(manifest))
 
 
@@ -165,7 +162,7 @@ def _counted_by(manifest: Manifest) -> Iterator[str]:
 
 def _ranks(manifest: Manifest, shape: WorkloadKind) -> set[str]:
     """The labels by which its pods are numbered."""
-    made = missing_pods_of_job(manifest, ()) if is_job(manifest) else missing_pods(manifest, ())
+    made = missing_pods(manifest, ())
     return {key for pod in made for key, value in pod.metadata.labels.items() if value.isdigit()} - {shape.part_by}
 
 

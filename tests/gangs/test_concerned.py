@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from test_kept_readings import LISTED, Walk, world
+from test_gang_store import LISTED, Walk, world
 from thorough import parts
 from written import documents, pod
 

@@ -15,14 +15,14 @@ from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import all_kinds
 from gangs.dialects.templates import as_admitted
-from gangs.incremental.readings import KeptReadings
+from gangs.incremental.gang_store import GangStore
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, GangKey
 from gangs.sources import Sources
-from gangs.workload_kinds import taught
+from gangs.workload_kinds import user_defined_rows
 from gangs.workloads.kind_table import ROW, shape_of
 from gangs.workloads.pod_counts import beside
-from gangs.workloads.taught_kinds import with_row
+from gangs.workloads.user_defined_kinds import with_row
 
 TRAINING_RUN = training_run()
 
@@ -37,7 +37,7 @@ def with_more(**more: Any) -> Object:
 def among(manifest: Object, kind: Object, pods: list[Object] | None = None) -> Sources:
     """A workload, as it is once admitted, beside what describes its kind, and pods."""
     alone = Sources(objects={key_of(kind): kind})
-    admitted: Any = as_admitted(with_row(manifest, taught(alone)), alone)
+    admitted: Any = as_admitted(with_row(manifest, user_defined_rows(alone)), alone)
     return Sources([pod_of(each) for each in pods or ()], {key_of(kind): kind, key_of(admitted): admitted})
 
 
@@ -196,7 +196,7 @@ def test_a_wrong_one_gets_one_clear_error_and_describes_nothing(more: Object, fi
     faults, _ = review(wrong, Sources())
     assert field in {each.field for each in faults}
     assert all(each.problem and each.remedy for each in faults)
-    assert taught(Sources(objects={key_of(wrong): wrong})) == {}
+    assert user_defined_rows(Sources(objects={key_of(wrong): wrong})) == {}
 
 
 def test_of_two_for_one_kind_the_older_counts_and_the_other_one_is_told() -> None:
@@ -204,8 +204,8 @@ def test_of_two_for_one_kind_the_older_counts_and_the_other_one_is_told() -> Non
     old["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     new["metadata"]["name"] = "runs.ml.example.com"
     both = Sources(objects={key_of(each): each for each in (old, new)})
-    (row,) = taught(both).values()
-    assert row.taught_by == old["metadata"]["name"]
+    (row,) = user_defined_rows(both).values()
+    assert row.user_defined_by == old["metadata"]["name"]
     (fault,) = review(new, both)[0]
     assert (
         fault.problem
@@ -219,7 +219,7 @@ def test_what_is_kept_follows_what_is_described() -> None:
     made = list(TRAINING_RUN.pods(stored(manifest, kind)))
     sources = among(manifest, kind, made)
     without = sources.changed({key_of(kind): None, key_of(manifest): None})
-    kept = KeptReadings(without)
+    kept = GangStore(without)
     key = GangKey("phalanx", "default", NAME)
     before = kept.gang(key)
     assert before is None or before.waiting_for
@@ -230,9 +230,9 @@ def test_what_is_kept_follows_what_is_described() -> None:
 
 
 def test_workloads_that_ask_for_nothing_are_not_kept() -> None:
-    (teaching,) = [each for each in all_kinds() if each.taught is not None]
-    assert teaching.taught is not None
-    (found,) = teaching.taught([described()])
+    (teaching,) = [each for each in all_kinds() if each.user_defined is not None]
+    assert teaching.user_defined is not None
+    (found,) = teaching.user_defined([described()])
     assert (found.group, found.versions, found.kind, found.plural) == (
         "ml.example.com",
         ("v1",),

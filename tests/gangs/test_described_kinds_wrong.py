@@ -16,13 +16,13 @@ from gangs.dialects.reviewing import review
 from gangs.dialects.table import all_kinds
 from gangs.dialects.templates import as_admitted
 from gangs.incremental.dependencies import says_the_same
-from gangs.incremental.readings import KeptReadings
+from gangs.incremental.gang_store import GangStore
 from gangs.manifests import MalformedError, key_of, pod_of
 from gangs.sources import Sources
-from gangs.workload_kinds import taught
+from gangs.workload_kinds import user_defined_rows
 from gangs.workloads.kind_table import ROW
 from gangs.workloads.pod_templates import MOST, ended, shared_name, templates
-from gangs.workloads.taught_kinds import NOT_ASKED, with_row
+from gangs.workloads.user_defined_kinds import NOT_ASKED, with_row
 
 pytestmark = pytest.mark.repetitive
 
@@ -39,7 +39,7 @@ def kind_of(**more: Any) -> Object:
 def among(manifest: Object, kind: Object) -> Sources:
     """A workload, not admitted yet, beside what describes its kind."""
     alone = Sources(objects={key_of(kind): kind})
-    return Sources(objects={key_of(kind): kind, key_of(manifest): with_row(manifest, taught(alone))})
+    return Sources(objects={key_of(kind): kind, key_of(manifest): with_row(manifest, user_defined_rows(alone))})
 
 
 def refusal(manifest: Object, kind: Object) -> str:
@@ -115,7 +115,7 @@ def test_what_nobody_would_ask_us_about_or_that_stands_nowhere_is_refused(more: 
     wrong["metadata"]["name"] = f"{wrong['spec']['resource']}.{wrong['spec']['group']}"
     faults, _ = review(wrong, Sources())
     assert len(faults) == 1
-    assert taught(Sources(objects={key_of(wrong): wrong})) == {}
+    assert user_defined_rows(Sources(objects={key_of(wrong): wrong})) == {}
 
 
 def test_the_webhook_is_not_asked_about_exactly_these_groups() -> None:
@@ -155,7 +155,7 @@ def test_a_job_of_volcano_and_one_of_the_core_are_two_though_they_have_one_name(
     reading = read_all(sources)
     (found,) = reading.gangs
     assert [each.pod.metadata.name for each in found.members] == ["w-batch"]
-    assert KeptReadings(sources).reading().gangs == reading.gangs
+    assert GangStore(sources).reading().gangs == reading.gangs
     assert (shared_name(core), shared_name(volcano)) == (NAME, "")
 
 
@@ -180,9 +180,9 @@ def test_a_workload_of_thousands_of_templates_is_refused_at_once() -> None:
 
 def read(manifest: Object, kind: Object) -> Any:
     """Return the part of an object that the cache keeps."""
-    (teaching,) = [each for each in all_kinds() if each.taught is not None]
-    assert teaching.taught is not None
-    (found,) = teaching.taught([kind])
+    (teaching,) = [each for each in all_kinds() if each.user_defined is not None]
+    assert teaching.user_defined is not None
+    (found,) = teaching.user_defined([kind])
     assert found.as_read is not None
     return found.as_read(manifest)
 

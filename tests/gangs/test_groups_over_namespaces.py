@@ -11,7 +11,7 @@ from written import NETWORK, pod, sources
 
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import arrival, review
-from gangs.incremental.readings import KeptReadings
+from gangs.incremental.gang_store import GangStore
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
 
@@ -90,7 +90,7 @@ def test_what_others_list_changes_nothing(
     reading = read_all(there)
     assert of(reading, "team-b") == of(read_all(UNDISTURBED), "team-b")
     assert [each for each in reading.faults if each.object.namespace == "team-b"] == []
-    kept = KeptReadings(there)
+    kept = GangStore(there)
     assert kept.gang(B) == of(reading, "team-b")[0]
     assert kept.faults_of(B) == ()
 

@@ -12,9 +12,9 @@ from gangs.dialects.templates import as_admitted
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, Reading
 from gangs.sources import Sources
-from gangs.workload_kinds import taught
+from gangs.workload_kinds import user_defined_rows
 from gangs.workloads.kind_table import ROW
-from gangs.workloads.taught_kinds import with_row
+from gangs.workloads.user_defined_kinds import with_row
 
 ONE = {"podTemplates": [{"path": "spec.pods", "replicas": "spec.count", "minReplicas": "spec.least"}]}
 TWO = {"podTemplates": [*ONE["podTemplates"], {"path": "spec.helpers.pods", "replicas": "spec.helpers.count"}]}
@@ -39,7 +39,7 @@ def workload(*, helpers: int = 0) -> Object:
 def admitted(manifest: Object, kind: Object) -> Object:
     """Return the workload as it is stored after admission while the WorkloadKind is `kind`."""
     alone = Sources(objects={key_of(kind): kind})
-    found = as_admitted(with_row(manifest, taught(alone)), alone)
+    found = as_admitted(with_row(manifest, user_defined_rows(alone)), alone)
     return {key: deepcopy(value) for key, value in found.items() if key != ROW}
 
 
@@ -51,7 +51,7 @@ def pods_of(stored: Object, count: int = 3) -> list[Object]:
 def read(stored: Object, kind: Object | None, pods: list[Object], *more: Object) -> Reading:
     """Return the reading of the workload, its WorkloadKind (None: there is none), its pods and more objects."""
     alone = Sources(objects={key_of(kind): kind}) if kind is not None else Sources()
-    rows = taught(alone)
+    rows = user_defined_rows(alone)
     there = [with_row(stored, rows)] if rows else []  # the controller does not watch a kind without a WorkloadKind
     objects = [*there, *more, *([kind] if kind is not None else [])]
     return read_all(Sources([pod_of(each) for each in pods], {key_of(each): each for each in objects}))

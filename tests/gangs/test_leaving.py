@@ -8,13 +8,13 @@ from kueue_objects import POOL
 from kueue_objects import job as kueue_job
 from written import documents, pod, sources
 
-from gangs.coexistence.ownership import left_to
-from gangs.dialects.claims import dialect_of, left_alone
+from gangs.coexistence.ownership import systems_ceded_to
+from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.expanding import expanded
 from gangs.dialects.protection import protection
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
-from gangs.dialects.templates import handed_down, queued, template_labels
+from gangs.dialects.templates import fields_for_child, queued, template_labels
 from gangs.dialects.typos import typos_of
 from gangs.sources import Sources
 from kube.objects import Pod
@@ -88,22 +88,22 @@ def cluster(*objects: Manifest, texts: tuple[str, ...] = (), pods: tuple[Pod, ..
     ],
 )
 def test_whose_keys_are_left_to_others(configurations: tuple[Manifest, ...], left: set[str]) -> None:
-    assert left_to(cluster(*configurations)).keys() == left
+    assert systems_ceded_to(cluster(*configurations)).keys() == left
 
 
 def test_definitions_alone_are_no_evidence() -> None:
     definitions = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
     name = {"metadata": {"name": "clusterqueues.kueue.x-k8s.io"}}
-    assert left_to(cluster({**definitions, **name}, texts=(POOL,))) == {}
+    assert systems_ceded_to(cluster({**definitions, **name}, texts=(POOL,))) == {}
 
 
 def test_a_webhook_that_is_reached_by_url_is_known_by_its_name() -> None:
     entry = {"name": "vpod.koordinator.sh", "clientConfig": {"url": "https://koordinator.example.com"}}
-    assert left_to(cluster({**KOORDINATOR, "webhooks": [entry]})).keys() == {"koordinator"}
+    assert systems_ceded_to(cluster({**KOORDINATOR, "webhooks": [entry]})).keys() == {"koordinator"}
 
 
 def test_a_configuration_without_webhooks_is_no_evidence() -> None:
-    assert left_to(cluster({**KUEUE, "webhooks": None})) == {}
+    assert systems_ceded_to(cluster({**KUEUE, "webhooks": None})) == {}
 
 
 def test_a_job_of_kueue_is_neither_labelled_nor_resumed_nor_read_and_its_user_is_told() -> None:
@@ -182,8 +182,8 @@ def test_a_queue_is_handed_down_by_kueue_where_it_runs() -> None:
     metadata = {"name": "w", "namespace": "default", "labels": {QUEUE: "q"}}
     spec = {"runtimeRef": {"name": "torch"}}
     job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": metadata, "spec": spec}
-    assert list(handed_down(job, None, cluster()))
-    assert list(handed_down(job, None, cluster(KUEUE))) == []
+    assert list(fields_for_child(job, None, cluster()))
+    assert list(fields_for_child(job, None, cluster(KUEUE))) == []
 
 
 def test_keys_on_jobs_that_are_kueues_business_are_not_told_of() -> None:
@@ -268,7 +268,7 @@ ADMITTED = {"phalanx.dev/dialect": "kueue", "phalanx.dev/gang": "g"}
 
 def test_a_pod_of_kueue_has_no_gang_here_until_kueue_is_gone() -> None:
     mine = pod("p", labels=GROUP, annotations=TOTAL)
-    assert dialect_of(mine, left_alone(cluster(KUEUE, pods=(mine,)))) is None
+    assert dialect_of(mine, ceded_to_others(cluster(KUEUE, pods=(mine,)))) is None
     assert read_all(cluster(KUEUE, pods=(mine,))).gangs == ()
     assert len(read_all(cluster(pods=(mine,))).gangs) == 1
 
@@ -278,7 +278,7 @@ def test_a_gang_that_has_begun_is_carried_to_its_end_with_the_members_that_still
     second = pod("p1", labels=GROUP, annotations=TOTAL)
     other = pod("q", labels={"kueue.x-k8s.io/pod-group-name": "other"}, annotations=TOTAL)
     there = cluster(KUEUE, pods=(first, second, other))
-    left = left_alone(there)
+    left = ceded_to_others(there)
     assert [str(key) for key in left.carried] == ["default/g"]
     assert [dialect_of(each, left) is None for each in (first, second, other)] == [False, False, True]
     (gang,) = read_all(there).gangs
@@ -301,7 +301,7 @@ def test_beside_a_gang_that_is_carried_nothing_is_said_of_what_is_not_ours() -> 
 def test_a_gang_whose_members_have_ended_is_carried_no_more(state: dict[str, str]) -> None:
     ended = pod("p0", labels={**GROUP, **ADMITTED}, annotations=TOTAL, status=state)
     there = cluster(KUEUE, pods=(ended,))
-    assert dialect_of(ended, left_alone(there)) is None
+    assert dialect_of(ended, ceded_to_others(there)) is None
     assert read_all(there).gangs == ()
 
 

@@ -228,9 +228,9 @@ def test_they_are_handed_down_to_what_is_the_gang(kind: str) -> None:
         "spec": KINDS[kind].spec(),
     }
     assert faults(manifest) == []
-    heir = made(kind, admitted(deepcopy(manifest)))
-    (gang,) = read_all(around(heir)).gangs
-    assert (gang.key.dialect, gang.required, gang.source.kind) == ("runai", "rack", heir["kind"])
+    child = made(kind, admitted(deepcopy(manifest)))
+    (gang,) = read_all(around(child)).gangs
+    assert (gang.key.dialect, gang.required, gang.source.kind) == ("runai", "rack", child["kind"])
     assert {each.name: each.count for each in gang.pod_sets} == KINDS[kind].sets
     planned = read_all(expanded(around(manifest))[0]).gangs
     assert [each.key.name for each in planned] == ([KINDS[kind].foreseen] if KINDS[kind].foreseen else [])

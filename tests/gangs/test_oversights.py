@@ -13,7 +13,7 @@ from gangs.dialects.typos import typos_of
 from gangs.dialects.unknown_kinds import asking_in_vain
 from gangs.manifests import key_of
 from gangs.sources import Sources
-from gangs.workloads.taught_kinds import rows_of, with_row
+from gangs.workloads.user_defined_kinds import rows_of, with_row
 
 RACK = {"phalanx.dev/required": "rack"}
 

@@ -223,3 +223,14 @@ def test_what_is_wrong_with_its_job_set_is_told_where_it_names_its_runtime() -> 
     faults, _ = told(train_job(), of)
     assert len(faults) == 1
     assert faults[0].startswith("TrainJob default/w: spec.runtimeRef: "), faults
+
+
+def test_a_fault_of_the_runtime_is_reported_where_the_wrapped_train_job_names_the_runtime() -> None:
+    wrapped, rival = train_job(), job("node", "trainer")
+    rival["template"]["spec"]["template"]["metadata"] = {"labels": {"phalanx.dev/gang": "other"}}
+    metadata, inner = wrapped["metadata"], {**wrapped, "metadata": {"name": "inner"}}
+    wrapper = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata}
+    wrapper["spec"] = {"components": [{"template": inner}]}
+    described = runtime(rival)
+    faults, _ = review(wrapper, Sources(objects={key_of(described): described}))
+    assert {fault.field for fault in faults} == {"spec.components[0].template.spec.runtimeRef"}

@@ -15,7 +15,7 @@ from cluster.snapshot import Snapshot
 from gangs.dialects.concerned import examples_of, places_of, pods_about
 from gangs.dialects.reading import read_all
 from gangs.dialects.topologies import topologies
-from gangs.incremental.dependencies import KIND, OBJECT, Look
+from gangs.incremental.dependencies import KIND, OBJECT, ReadInput
 from gangs.manifests import key_of
 from gangs.model import GangKey
 from gangs.sources import Sources
@@ -105,11 +105,12 @@ class StillPicture:
         pods = {each.key: each for each in found}
         return replace(self._sources, pods=[pods[key] for key in sorted(pods)])
 
-    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
+    def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
         """Return the sources with the read objects in their current state."""
-        looked = {look[1] for look in looks if look[0] == OBJECT}
-        looked |= {key_of(each) for look in looks if look[0] == KIND for each in sources.of_kind(*look[1:])}
-        return sources.changed({key: each for key, each in self._now.items() if key in looked})
+        keys = {arguments[0] for sort, *arguments in inputs if sort == OBJECT}
+        kinds = [arguments for sort, *arguments in inputs if sort == KIND]
+        keys |= {key_of(manifest) for kind in kinds for manifest in sources.of_kind(*kind)}
+        return sources.changed({key: manifest for key, manifest in self._now.items() if key in keys})
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
         """With the objects that are awaited, and there by now."""

@@ -13,7 +13,7 @@ from gangs.dialects.table import DIALECTS, all_kinds
 from gangs.kueue.keys import WISHES as PLACES
 from gangs.phalanx.gang_annotations import WISHES
 from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
-from gangs.workloads.kind_table import WORKLOADS
+from gangs.workloads.kind_table import WORKLOADS, WorkloadKind
 from gangs.workloads.train_jobs import RUNTIMES
 from kube import keys
 
@@ -100,7 +100,7 @@ def test_objects_that_are_sent_elsewhere_are_not_sent_as_those_of_other_kinds() 
     elsewhere = quoted(condition(DESCRIBED, "is-not-in-the-table"))
     known = {f"{shape.plural}.{group}" for (group, _), shape in WORKLOADS.items() if "." in group}
     assert elsewhere == known
-    of_dialects = {kind.group for kind in all_kinds() if kind.taught is None} | {keys.GROUP}
+    of_dialects = {kind.group for kind in all_kinds() if kind.user_defined is None} | {keys.GROUP}
     groups = {each for each in of_dialects if "." in each and not each.endswith(".k8s.io")}
     assert quoted(condition(DESCRIBED, "is-of-an-operator")) >= groups - {group for group, _ in WORKLOADS}
 
@@ -122,13 +122,22 @@ def test_kinds_in_which_annotations_are_written_down_are_sent_by_them_and_by_tho
         for group in rule["apiGroups"]
         for plural in rule["resources"]
     }
-    assert sent == {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.hands_at}
+    assert sent == {
+        (group, shape.plural)
+        for (group, _), shape in WORKLOADS.items()
+        if shape.child is not None and shape.child.annotations_at
+    }
+
+
+def _in_a_queue(shape: WorkloadKind) -> bool:
+    """Whether the webhook for the queues of workloads receives the kind. Jobs have a webhook of their own."""
+    return (shape.queued and shape.rules is None) or bool(shape.suspended_at and shape.child)
 
 
 def test_workloads_whose_queue_is_written_on_their_templates_are_sent_when_they_are_made_and_changed() -> None:
     rules = WEBHOOKS["queues-of-workloads.phalanx.dev"]["rules"]
     sent = {(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]}
-    by_queue = {at: shape for at, shape in WORKLOADS.items() if shape.queued or (shape.suspended_at and shape.heir[1])}
+    by_queue = {at: shape for at, shape in WORKLOADS.items() if _in_a_queue(shape)}
     assert sent == {(group, shape.plural) for (group, _), shape in by_queue.items()}
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
 
@@ -210,8 +219,9 @@ def test_every_template_is_looked_at(webhook: str, path: str) -> None:
 @pytest.mark.parametrize("webhook", EARLY)
 def test_what_a_workload_says_of_the_object_that_is_made_of_it_counts(webhook: str) -> None:
     expression = condition(webhook, "carries-a-key")
-    for shape in (each for each in WORKLOADS.values() if each.hands_at and "*" not in each.hands_at):
-        place = ".?".join(shape.hands_at.split(".")[:-1])
+    children = [shape.child for shape in WORKLOADS.values() if shape.child is not None]
+    for child in (each for each in children if each.annotations_at and "*" not in each.annotations_at):
+        place = ".?".join(child.annotations_at.split(".")[:-1])
         assert f"?object.?{place}," in expression, place
 
 

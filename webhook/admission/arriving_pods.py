@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gangs.coexistence import running_schedulers
-from gangs.coexistence.ownership import EVIDENCE_KINDS, Left
+from gangs.coexistence.ownership import EVIDENCE_KINDS, CededToOthers
 from gangs.coexistence.systems import MAY_BE_LEFT
-from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reviewing import Arrival, arrival
 from gangs.dialects.topologies import known_topologies, topology_of
@@ -79,7 +79,7 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     return Admitted(patch.build(), lines([*advice, *messages]))
 
 
-def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, Left]:
+def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, CededToOthers]:
     """All objects with the pods of one gang, and the dialects that are ceded to other systems.
 
     If the dialect is ceded, the gang may still belong to Phalanx. Its pods decide, so they must be listed.
@@ -90,7 +90,7 @@ def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, L
     if dialect.name in MAY_BE_LEFT and not all(picture.listed(kind.plural) for kind in EVIDENCE_KINDS):
         raise Unavailable("still reading which systems run in this cluster; try again in a few seconds")
     sources = picture.sources_of(key)  # read after `listed`: the caches fill up in the meantime
-    left = left_alone(sources)
+    left = ceded_to_others(sources)
     if dialect.name in left.to and not pods_known:
         raise Unavailable("still reading which pods there are; try again in a few seconds")
     return sources, left
@@ -211,7 +211,7 @@ def _claim(manifest: Manifest, picture: Picture) -> tuple[Dialect, GangKey] | No
     except MalformedError:
         return None
     named = dialect_of(pod)
-    return None if named is None else dialect_of(pod, left_alone(picture.sources_of(named[1])))
+    return None if named is None else dialect_of(pod, ceded_to_others(picture.sources_of(named[1])))
 
 
 def _gated(manifest: Manifest, dialect: Dialect, key: GangKey) -> PatchBuilder:

@@ -13,9 +13,9 @@ from msgspec import structs
 from gangs.manifests import key_of
 from gangs.model import Manifest
 from gangs.sources import Sources
-from gangs.workload_kinds import taught
+from gangs.workload_kinds import user_defined_rows
 from gangs.workloads.kind_table import WORKLOADS
-from gangs.workloads.taught_kinds import with_row
+from gangs.workloads.user_defined_kinds import with_row
 from kube import keys
 from kube.catalog import ObjectKey
 from webhook.admission import absent_schedulers, arriving_pods, object_reviews, suspending
@@ -29,7 +29,11 @@ CREATE = "CREATE"
 UPDATE = "UPDATE"
 _ANNOTATED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.by_annotation}
 """Groups and plurals of the kinds whose annotations make gangs. `mutate` answers Jobs before it reads this set."""
-_HANDING_DOWN = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.hands_at}
+_PROPAGATING = {
+    (group, shape.plural)
+    for (group, _), shape in WORKLOADS.items()
+    if shape.child is not None and shape.child.annotations_at
+}
 """Groups and plurals of the kinds whose annotations the webhook propagates to their child workload."""
 _SUSPENDED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.suspended_at}
 """Groups and plurals of the kinds that can be suspended for a queue."""
@@ -55,17 +59,17 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
         case "batch", "jobs", "UPDATE":
             return suspending.updated(request, _object(request), _old(request), _without_pods(picture))
     kind = request.resource.group, request.resource.resource
-    if kind not in _HANDING_DOWN | _ANNOTATED | _SUSPENDED:
+    if kind not in _PROPAGATING | _ANNOTATED | _SUSPENDED:
         return Admitted()
     sources = _without_pods(picture)
-    decision = _handing_down(request, sources) if kind in _HANDING_DOWN else _workload(request, sources)
+    decision = _propagated(request, sources) if kind in _PROPAGATING else _workload(request, sources)
     return _resumed(decision, request, sources) if kind in _SUSPENDED and request.operation == UPDATE else decision
 
 
-def _handing_down(request: AdmissionRequest, sources: Sources) -> Decision:
+def _propagated(request: AdmissionRequest, sources: Sources) -> Decision:
     """The answer about a workload whose child workload is the gang."""
     old = _old(request) if request.operation == UPDATE else None
-    return object_reviews.handing_down(_object(request), old, sources)
+    return object_reviews.propagated(_object(request), old, sources)
 
 
 def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) -> Decision:
@@ -100,7 +104,7 @@ def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -
 def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Mapping[ObjectKey, Manifest]:
     """The WorkloadKind of a new object's kind, by key, if it is too new for the caches. Empty in any other case."""
     at = key_of(_object(request))[:2]
-    if request.operation != CREATE or at in taught(sources):
+    if request.operation != CREATE or at in user_defined_rows(sources):
         return {}
     found = picture.describing(*at)
     return {} if found is None else {key_of(found): found}
@@ -108,7 +112,7 @@ def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Ma
 
 def _workload(request: AdmissionRequest, sources: Sources) -> Decision:
     """The answer about a workload other than a Job. A workload of a kind that nothing describes stays unchanged."""
-    rows = taught(sources)
+    rows = user_defined_rows(sources)
     manifest = with_row(_object(request), rows)
     if request.operation == CREATE:
         return object_reviews.workload_created(manifest, sources)
@@ -150,7 +154,7 @@ def _validated(
         )
     old = _old(request) if request.operation == UPDATE else None
     _await(picture)
-    rows = taught(picture.sources_of().changed(coming))
+    rows = user_defined_rows(picture.sources_of().changed(coming))
     manifest, old = with_row(_object(request), rows), None if old is None else with_row(old, rows)
     about = (manifest,) if old is None else (manifest, old)
     sources = picture.sources_about(*about).changed(coming)

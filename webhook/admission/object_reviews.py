@@ -6,13 +6,12 @@ from types import MappingProxyType
 from typing import Protocol
 
 from gangs.dialects.reviewing import requeued, review
-from gangs.dialects.templates import handed_down, template_labels
+from gangs.dialects.templates import fields_for_child, template_labels
 from gangs.dialects.typos import typos_of
-from gangs.incremental.dependencies import OBJECT, Look, Looks
+from gangs.incremental.dependencies import OBJECT, ReadInput, ReadSet
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
 from gangs.sources import Sources
-from gangs.workloads.jobs import is_job
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.template_marks import Marks, kept, marks
@@ -32,8 +31,8 @@ class Now(Protocol):
     Both methods return the given sources unchanged if they read nothing.
     """
 
-    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with the current version of the objects that the review has read (`looks`)."""
+    def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
+        """The sources with the current version of the objects that the review has read (`inputs`)."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
         """The sources with those awaited objects that exist by now."""
@@ -75,7 +74,7 @@ def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Dec
     return Admitted(patch.build())
 
 
-def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> Decision:
+def propagated(manifest: Manifest, old: Manifest | None, sources: Sources) -> Decision:
     """Propagate a workload's placement request to the field that its operator copies into the child workload, the gang.
 
     If the manifest has a new workload suspended for a queue, the suspension is lifted. If the user changes or removes
@@ -86,7 +85,7 @@ def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> 
         return Admitted()
     patch = PatchBuilder(manifest)
     try:
-        for way, value in handed_down(manifest, old, sources):
+        for way, value in fields_for_child(manifest, old, sources):
             if value is None:
                 patch.remove(way)
             else:
@@ -101,7 +100,7 @@ def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> 
 def _fault_of(manifest: Manifest, sources: Sources) -> Fault | None:
     """The fault that prevents the propagation of a workload's placement request. None if there is no fault."""
     try:
-        list(handed_down(manifest, None, sources))
+        list(fields_for_child(manifest, None, sources))
     except MalformedError as error:
         return error.fault
     return None
@@ -112,10 +111,6 @@ def _label(
 ) -> None:
     """Label the pod templates. `roles`: the pod sets of templates that had labels before, by entry; they keep them."""
     labels, shape = template_labels(manifest, sources), shape_of(manifest)
-    if is_job(manifest):
-        for key, value in labels.items():
-            patch.set(("spec", "template", "metadata", "labels", key), value)
-        return
     for each in templates(manifest) if labels else ():
         own = replace(each, role=roles.get(each.entry, each.role))
         _write(patch, (*each.way, *each.metadata), marks(shape, own, labels))
@@ -140,19 +135,20 @@ def checked(
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()
-    looks = Looks()
-    faults, advice, new = _reviewed(manifest, old, replace(sources, looked=looks))
+    inputs = ReadSet()
+    faults, advice, new = _reviewed(manifest, old, replace(sources, recorder=inputs))
     awaited = {each.awaited for each in advice} - {""} if old is None else set()
     again = sources
     if now is not None and new:
-        again = now.reread(sources, looks.all - {(OBJECT, key_of(manifest))})
+        again = now.reread(sources, inputs.all - {(OBJECT, key_of(manifest))})
     elif now is not None and awaited:
         again = now.arrived(sources, sorted(awaited))
     if again is not sources:
         sources = again
         faults, advice, new = _reviewed(manifest, old, sources)
     advice += typos_of(manifest, sources, (*faults, *advice))
-    if old is not None and is_job(manifest):
+    shape = shape_of(manifest)
+    if old is not None and shape is not None and shape.fixed_template:
         advice = [replace(each, text=_made_anew(each.text)) for each in advice]
         faults = [replace(each, remedy=_made_anew(each.remedy)) for each in faults]
         new = [replace(each, remedy=_made_anew(each.remedy)) for each in new]
@@ -165,7 +161,7 @@ def checked(
 
 
 def _made_anew(remedy: str) -> str:
-    """The remedy for an existing Job, whose template is immutable."""
+    """Return the remedy for an existing Job, whose template the API server does not change."""
     return (
         f"{remedy}, in a Job made anew: the template of this one does not change" if _ON_TEMPLATE in remedy else remedy
     )

@@ -6,7 +6,7 @@ The gang is planned alone on the live snapshot, and nothing is written or reserv
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gangs.dialects.claims import left_alone
+from gangs.dialects.claims import ceded_to_others
 from gangs.dialects.expanding import missing_pods
 from gangs.dialects.reading import described
 from gangs.dialects.templates import as_admitted, as_made
@@ -14,10 +14,8 @@ from gangs.dialects.topologies import known_topologies
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Fault, Gang, Manifest
 from gangs.sources import Sources
-from gangs.workloads.handed_down import hands_down
-from gangs.workloads.jobs import is_job
+from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods.held_room import by_setting
-from gangs.workloads.pod_templates import templates
 from kube.keys import GROUP
 from kube.objects import Pod
 from kube.requests import pod_requests
@@ -37,7 +35,7 @@ def waits(manifest: Manifest, picture: Picture) -> tuple[str, ...] | None:
 
     Empty if the object describes no gang. None if only `forecast` can answer, as for every workload that creates pods.
     """
-    if is_job(manifest) or templates(manifest) or hands_down(manifest):
+    if shape_of(manifest) is not None:
         return None
     sources = picture.sources_about(manifest)
     gang = described(manifest, sources.having(manifest))
@@ -99,7 +97,7 @@ def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
     """The sources with the object as admitted, and with the pods that its controller will create."""
     admitted, pods = as_admitted(manifest, sources), tuple(sources.pods)
-    missing = missing_pods(admitted, pods, left_alone(sources), placeholders=sources.placeholders)
+    missing = missing_pods(admitted, pods, ceded_to_others(sources), placeholders=sources.placeholders)
     _check_quantities(manifest, missing)
     return replace(sources.having(admitted), pods=(*pods, *missing))
 

@@ -48,7 +48,7 @@ def _at_once(manifest: Manifest) -> Iterator[str]:
     """Yield the changes that make the workload create all pods at once; none if its kind has no such setting."""
     yield from (order.at_once for order, _ in start_order.orders_of(manifest))
     shape = shape_of(manifest)
-    for each in shape.fields if shape is not None and not shape.taught_by else ():
+    for each in shape.fields if shape is not None and not shape.user_defined_by else ():
         if each.later_if:
             yield f"leave out {each.later_if.rpartition('.')[2]}"
 
@@ -60,6 +60,9 @@ def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[
     """
     later, after_others = start_order.later_roles(manifest), start_order.after_others(manifest)
     number = {"StatefulSet": POD_INDEX, "LeaderWorkerSet": WORKER_INDEX, "JobSet": INDEX_KEY}.get(ref_of(manifest).kind)
+    if not later:
+        yield from (pod for _, pod in pods)
+        return
     for role, pod in pods:
         first = role not in after_others and number is not None and pod.metadata.labels.get(number) == "0"
         if role not in later or first:

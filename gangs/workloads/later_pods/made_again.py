@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from gangs.manifests import MalformedError, metadata_of
 from gangs.model import Manifest, Member
-from gangs.workloads.jobs import INDEX_KEY, controller_of, is_job
+from gangs.workloads.jobs import INDEX_KEY, controller_of
+from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods.held_room import wanted
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.later_pods.start_order import spec_to_come
@@ -16,9 +17,6 @@ from gangs.workloads.pod_templates import at_path, ended, templates
 from gangs.workloads.suspension import suspended
 from kube.objects import Pod
 from kube.placeholders import seat_uid
-
-_ENDING = ("Complete", "SuccessCriteriaMet", "FailureTarget")
-"""Conditions of a Job that creates no more pods, besides the conditions that all workloads share."""
 
 
 def goes_on(manifest: Manifest, part: str = "") -> bool:
@@ -28,19 +26,18 @@ def goes_on(manifest: Manifest, part: str = "") -> bool:
     """
     try:
         metadata = metadata_of(manifest)
-        over = metadata.deletion_timestamp or ended(manifest) or suspended(manifest) or _is_ending_job(manifest)
+        over = metadata.deletion_timestamp or ended(manifest) or suspended(manifest) or _is_ending(manifest)
         return not over and wanted(manifest) and (not part or _has_part(manifest, part))
     except MalformedError:
         return False
 
 
-def _is_ending_job(manifest: Manifest) -> bool:
-    """Whether a Job has ended, or is ending and deletes the pods that it no longer needs."""
-    if not is_job(manifest):
-        return False
-    conditions = at_path(manifest, "status.conditions")
-    found = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
-    return any(each.get("type") in _ENDING and each.get("status") == "True" for each in found)
+def _is_ending(manifest: Manifest) -> bool:
+    """Whether a condition of the workload's kind says that the workload recreates no pod."""
+    shape, conditions = shape_of(manifest), at_path(manifest, "status.conditions")
+    types = shape.ending_conditions if shape is not None else ()
+    true = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
+    return any(condition.get("type") in types and condition.get("status") == "True" for condition in true)
 
 
 def _has_part(manifest: Manifest, part: str) -> bool:

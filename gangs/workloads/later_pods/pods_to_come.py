@@ -1,4 +1,4 @@
-"""Expected pods of workloads other than Jobs, as their operators would create them."""
+"""Expected pods of workloads, as their operators would create them."""
 
 from collections.abc import Sequence
 
@@ -37,11 +37,14 @@ _DIGITS = 20
 
 def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
     """Return one pod for each pod template, as the workload creates it, without an index. Raises `MalformedError`."""
-    return tuple(_example(manifest, each) for each in templates(manifest))
+    shape, declared = shape_of(manifest), templates(manifest)
+    if shape is not None and shape.rules is not None:
+        return tuple(shape.rules.example(manifest) for _ in declared)
+    return tuple(_example(manifest, each) for each in declared)
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod], part: str = "") -> tuple[Pod, ...]:
-    """Return the expected pods of a workload other than a Job.
+    """Return the expected pods of a workload.
 
     Their names are `<workload>-<role>-<index>` or `<workload>-<index>`. `existing` may hold pods of other owners.
     `part`: the number of one group, if each group of the workload is a gang; "" for the whole workload. Raises
@@ -55,14 +58,16 @@ def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "")
 
     Pods of some kinds carry no label with their role.
     """
-    ref = ref_of(manifest)
+    ref, shape = ref_of(manifest), shape_of(manifest)
+    if shape is not None and shape.rules is not None:
+        return [(MAIN, pod) for pod in shape.rules.missing(manifest, existing)]
     if ended(manifest) or suspended(manifest):
         return []
     declared = templates(manifest)
     check_number(ref, declared, part)
     there = [pod for pod in live(existing) if pod.metadata.namespace == ref.namespace]
     taken = {pod.metadata.name for pod in there}
-    shape, found = shape_of(manifest), list[tuple[str, Pod]]()
+    found = list[tuple[str, Pod]]()
     for template in declared:
         example = _example(manifest, template)
         first = sum(_in_turn(pod, ref) for pod in there)

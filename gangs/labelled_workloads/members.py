@@ -20,7 +20,7 @@ from kube.placeholders import role_of_seat
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class LabelledWorkload:
     """A marked workload, or the part of it that is one gang.
 
     `gated`: its templates with the mark. `made`: its existing pods, ended ones included.
@@ -83,8 +83,8 @@ class Marked:
         for role, pod in sorted(strange.items()) if shape is not None and shape.fields else ():
             problem = f'"{role}" is no pod set of {ref}, which has {", ".join(self.roles)}'
             remedy = "delete such pods, to be made again"
-            if shape is not None and shape.taught_by:
-                remedy = f"correct the paths of WorkloadKind {shape.taught_by}, or {remedy}"
+            if shape is not None and shape.user_defined_by:
+                remedy = f"correct the paths of WorkloadKind {shape.user_defined_by}, or {remedy}"
             findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_SET}]", problem, remedy)
 
     @property

@@ -19,12 +19,12 @@ from cli.main import group
 from gangs.dialects.expanding import expanded, unforeseen
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
-from gangs.dialects.templates import as_admitted, as_made, handed_down
+from gangs.dialects.templates import as_admitted, as_made, fields_for_child
 from gangs.dialects.typos import typos_of
 from gangs.manifests import key_of, pod_of
 from gangs.sources import Sources
 from gangs.workloads.kind_table import WORKLOADS
-from webhook.admission.object_reviews import handing_down
+from webhook.admission.object_reviews import propagated
 from webhook.admission.reviews import Admitted, Refused
 
 RACK = {"phalanx.dev/required": "rack"}
@@ -135,7 +135,7 @@ def workload(kind: str, annotations: Object | None = None) -> Object:
 def admitted(manifest: Object, old: Object | None = None) -> Object:
     """The workload as admission has it stored."""
     found = deepcopy(manifest)
-    for way, value in handed_down(manifest, old, Sources()):
+    for way, value in fields_for_child(manifest, old, Sources()):
         part: Any = found
         for step in way[:-1]:
             part = part[int(step)] if isinstance(part, list) else part.setdefault(step, {})
@@ -162,14 +162,14 @@ def said(manifest: Object) -> tuple[list[str], list[str]]:
 
 
 def test_every_kind_that_hands_down_has_its_row() -> None:
-    assert set(KINDS) == {kind for (_, kind), shape in WORKLOADS.items() if shape.heir[1]}
+    assert set(KINDS) == {kind for (_, kind), shape in WORKLOADS.items() if shape.child}
 
 
 @every_kind
 def test_what_is_made_of_it_is_one_gang_that_asks_for_what_the_workload_says(kind: str) -> None:
-    heir = made(kind, admitted(workload(kind)))
-    (gang,) = read_all(Sources(objects={key_of(heir): heir})).gangs
-    assert (gang.key.name, gang.source.kind, gang.required) == (heir["metadata"]["name"], heir["kind"], "rack")
+    child = made(kind, admitted(workload(kind)))
+    (gang,) = read_all(Sources(objects={key_of(child): child})).gangs
+    assert (gang.key.name, gang.source.kind, gang.required) == (child["metadata"]["name"], child["kind"], "rack")
     assert {each.name: each.count for each in gang.pod_sets} == KINDS[kind].sets
     assert gang.min_member == 4
 
@@ -197,7 +197,7 @@ def test_the_dry_run_plans_what_will_be_made(kind: str) -> None:
 @every_kind
 def test_one_that_asks_for_nothing_is_left_alone(kind: str) -> None:
     manifest = workload(kind, {})
-    assert (said(manifest), list(handed_down(manifest, None, Sources()))) == (([], []), [])
+    assert (said(manifest), list(fields_for_child(manifest, None, Sources()))) == (([], []), [])
     assert as_made(manifest, Sources()) is manifest
 
 
@@ -210,8 +210,8 @@ def test_admission_writes_down_what_it_says_and_takes_back_what_it_says_no_longe
         ["phalanx.dev/required"],
         ["phalanx.dev/preferred"],
     ]
-    assert next(iter(handed_down(again, again, Sources())))[1] == "rack"
-    answer = handing_down(changed, first, Sources())
+    assert next(iter(fields_for_child(again, again, Sources())))[1] == "rack"
+    answer = propagated(changed, first, Sources())
     assert isinstance(answer, Admitted)
     assert {each["op"] for each in answer.patch} == {"add", "remove"}
 
@@ -244,7 +244,7 @@ def test_what_is_no_mapping_on_the_way_is_named(kind: str, field: str, wrong: An
     for step in way:
         part = part.setdefault(step, {})
     part[last] = wrong
-    decision = handing_down(manifest, None, Sources())
+    decision = propagated(manifest, None, Sources())
     assert isinstance(decision, Refused)
     assert f"{field}: " in decision.message
     assert "mapping" in decision.message
@@ -262,15 +262,15 @@ def test_what_its_user_wrote_there_himself_is_kept_unless_it_says_otherwise() ->
         'itself says "row"; remove one of the two'
     )
     assert said(manifest)[0] == [refusal]
-    assert handing_down(manifest, None, Sources()) == Refused(refusal)
+    assert propagated(manifest, None, Sources()) == Refused(refusal)
     labelled = deepcopy(manifest)
     labelled["metadata"]["labels"] = {"a": "b"}
-    assert handing_down(labelled, manifest, Sources()) == Admitted()  # it contradicted itself before
+    assert propagated(labelled, manifest, Sources()) == Admitted()  # it contradicted itself before
     before = deepcopy(manifest)
     del before["metadata"]["annotations"]
-    assert handing_down(manifest, before, Sources()) == Refused(refusal)
+    assert propagated(manifest, before, Sources()) == Refused(refusal)
     manifest["metadata"] |= {"deletionTimestamp": "2026-11-23T09:00:00Z", "finalizers": []}
-    assert handing_down(manifest, None, Sources()) == Admitted()
+    assert propagated(manifest, None, Sources()) == Admitted()
 
 
 WRONG: dict[str, tuple[Callable[[Object], None], str]] = {

@@ -6,16 +6,14 @@ annotations. For some kinds it also writes a queue's name to the child's labels.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gangs.manifests import MalformedError, group_of, metadata_of, ref_of
+from gangs.manifests import MalformedError, metadata_of, ref_of
 from gangs.model import Fault, Manifest
-from gangs.workloads.jobs import is_job
-from gangs.workloads.kind_table import ANY, WORKLOADS, shape_of
+from gangs.workloads.kind_table import ANY, ChildKind, child_kind_of, row_of_child
 from gangs.workloads.pod_counts import field_of
 from gangs.workloads.pod_templates import at_path, gang_by_annotation, texts_at
-from gangs.workloads.train_jobs import NAMED_AT, job_set_of, runtime_of
 from kube.catalog import ObjectKey
 
 Find = Callable[[ObjectKey], Manifest | None]
@@ -26,7 +24,7 @@ _ONE = "write one workload in it, or make a Gang object and label the pod templa
 
 
 @dataclass(frozen=True, slots=True)
-class Heir:
+class ChildWorkload:
     """A child workload that will be the gang, as its operator will create it.
 
     `at`: the path in the parent of the child's spec. If another object holds that spec (`elsewhere`), `at` is the path
@@ -44,117 +42,112 @@ class Heir:
         return self.at if self.elsewhere else f"{self.at}{inner.removeprefix('spec')}"
 
 
-def hands_down(manifest: Manifest) -> bool:
+def has_child(manifest: Manifest) -> bool:
     """Whether annotations of the workload ask for a gang that is a child workload."""
-    shape = shape_of(manifest)
-    return shape is not None and bool(shape.heir[1])
+    return child_kind_of(manifest) is not None
 
 
-def hands_labels_down(manifest: Manifest) -> bool:
+def copies_labels_to_child(manifest: Manifest) -> bool:
     """Whether the operator also copies the workload's labels to the child, and a queue's name queues such a child."""
-    shape = shape_of(manifest)
-    if shape is None or not shape.heir_at or shape.hands_at:
-        return False
-    heir = WORKLOADS.get((group_of(shape.heir[0]), shape.heir[1]))
-    return heir is not None and heir.queued
+    child = child_kind_of(manifest)
+    row = None if child is None or child.annotations_at else row_of_child(child)
+    return row is not None and row.queued
 
 
-def labels_of_heir(manifest: Manifest, labels: Collection[str]) -> Mapping[str, str]:
+def labels_of_child(manifest: Manifest, labels: Collection[str]) -> Mapping[str, str]:
     """Return the labels that a child workload gets from its parent; empty if the workload has no child.
 
     If the parent holds the child as a whole object, the result is only the labels that the parent propagates.
 
     :param labels: keys of labels that workloads of some kinds propagate.
     """
-    shape = shape_of(manifest)
-    if shape is None or not hands_down(manifest):
+    child = child_kind_of(manifest)
+    if child is None:
         return {}
-    if shape.heir[1] == ANY:
-        return _handed_labels(manifest, labels)
-    own = texts_at(manifest, f"{shape.hands_at.rpartition('.')[0]}.labels" if shape.hands_at else _LABELS)
-    return {**own, **_handed_labels(manifest, labels)}
+    propagated = _propagated_labels(manifest, labels)
+    if child.is_whole_object:
+        return propagated
+    return {**texts_at(manifest, f"{child.metadata_at}.labels" if child.annotations_at else _LABELS), **propagated}
 
 
-def holds_its_heir(manifest: Manifest) -> bool:
-    """Whether the workload holds its child as a whole object. Such a child can carry a placement request of its own."""
-    shape = shape_of(manifest)
-    return shape is not None and shape.heir[1] == ANY
-
-
-def has_heirs_metadata(manifest: Manifest) -> bool:
-    """Whether the workload has separate fields for the labels and annotations of its child."""
-    shape = shape_of(manifest)
-    return shape is not None and bool(shape.hands_at) and shape.heir[1] != ANY
-
-
-def heir_of(manifest: Manifest, keys: Collection[str], find: Find, labels: Collection[str] = ()) -> Heir | None:
+def child_of(
+    manifest: Manifest, keys: Collection[str], find: Find, labels: Collection[str] = ()
+) -> ChildWorkload | None:
     """Return the child workload that will be the gang, with the propagated annotations and labels.
 
-    Return None for a workload without a child, and if the object that describes the pods is unknown. Raises
-    `MalformedError`.
+    The child of a child is the gang, if there is one: the RayCluster of a RayJob in an AppWrapper. Return None for a
+    workload without a child, and if the object that describes the child is unknown. Raises `MalformedError`.
 
     :param keys: annotation keys that are propagated.
     """
-    shape, ref = shape_of(manifest), ref_of(manifest)
-    if shape is None or not hands_down(manifest):
+    kind = child_kind_of(manifest)
+    child = None if kind is None else _written_child(manifest, kind, find)
+    if kind is None or child is None:
         return None
-    if not shape.heir_at:
-        return _described_elsewhere(manifest, keys, find, labels)
-    if shape.heir[1] == ANY:
-        way, made = _only_workload(manifest, shape.heir_at)
-        made, at = {**made}, f"{field_of(way)}.spec"
+    metadata = child.manifest["metadata"]
+    parts = ((part, metadata.get(part)) for part in ("labels", "annotations"))
+    texts = {part: dict(found) for part, found in parts if isinstance(found, Mapping)}
+    if kind.annotations_at:
+        texts["annotations"] = {**texts.get("annotations", {}), **_propagated_annotations(manifest, keys)}
+    if propagated := _propagated_labels(manifest, labels):
+        texts["labels"] = {**texts.get("labels", {}), **propagated}
+    own = {**metadata, **texts, "namespace": ref_of(manifest).namespace}
+    child = replace(child, manifest={**child.manifest, "metadata": own})
+    further = child_of(child.manifest, keys, find, labels)
+    return child if further is None else replace(further, at=child.field(further.at))
+
+
+def _written_child(manifest: Manifest, kind: ChildKind, find: Find) -> ChildWorkload | None:
+    """Return the child as parent or description state it, with the metadata that the operator copies.
+
+    Return None if the object that describes the child is unknown. Raises `MalformedError`.
+    """
+    ref = ref_of(manifest)
+    if kind.description is not None:
+        described = find(kind.description.key(manifest))
+        if described is None:
+            return None
+        return ChildWorkload(kind.description.child(manifest, described), kind.description.named_at, elsewhere=True)
+    if kind.is_whole_object:
+        way, made = _only_workload(manifest, kind.at)
         metadata = made.get("metadata")
+        whole = {**made, "metadata": metadata if isinstance(metadata, Mapping) else {}}
+        return ChildWorkload(whole, f"{field_of(way)}.spec")
+    spec = at_path(manifest, kind.at)
+    if not isinstance(spec, Mapping):
+        problem = f"is missing: it says what {kind.kind} is made, which is the gang"
+        remedy = f"write it, or annotate the {kind.kind} that this {ref.kind} uses"
+        raise MalformedError(Fault(ref, kind.at, problem, remedy))
+    if kind.annotations_at:
+        metadata = at_path(manifest, kind.metadata_at)
     else:
-        api_version, kind = shape.heir
-        written = at_path(manifest, shape.heir_at)
-        if not isinstance(written, Mapping):
-            problem = f"is missing: it says what {kind} is made, which is the gang"
-            remedy = f"write it, or annotate the {kind} that this {ref.kind} uses"
-            raise MalformedError(Fault(ref, shape.heir_at, problem, remedy))
-        made, at = {"apiVersion": api_version, "kind": kind, "spec": written}, shape.heir_at
-        metadata = at_path(manifest, shape.hands_at.rpartition(".")[0]) if shape.hands_at else None
-    said = metadata if isinstance(metadata, Mapping) else {}
-    texts = said.get("annotations")
-    annotations = {**(texts if isinstance(texts, Mapping) else {}), **_handed(manifest, keys)}
-    if not shape.hands_at:  # its operator copies everything
-        metadata_of(manifest)
-        said = {"labels": dict(texts_at(manifest, _LABELS))}
-        annotations = dict(texts_at(manifest, "metadata.annotations"))
-    named = {} if shape.heir[1] == ANY else {"generateName": f"{ref.name.rstrip('-')}-"}
-    own = {**said, **named, "namespace": ref.namespace, "annotations": annotations}
-    if handed := _handed_labels(manifest, labels):
-        texts = said.get("labels")
-        own["labels"] = {**(texts if isinstance(texts, Mapping) else {}), **handed}
-    heir = Heir({**made, "metadata": own}, at)
-    further = heir_of(heir.manifest, keys, find, labels)
-    return heir if further is None else Heir(further.manifest, heir.field(further.at))
+        metadata_of(manifest)  # raises for malformed metadata, of which `texts_at` drops the malformed parts
+        metadata = {part: dict(texts_at(manifest, f"metadata.{part}")) for part in ("labels", "annotations")}
+    named = {"generateName": f"{ref.name.rstrip('-')}-"}
+    own = {**(metadata if isinstance(metadata, Mapping) else {}), **named}
+    return ChildWorkload({"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec, "metadata": own}, kind.at)
 
 
-def _described_elsewhere(manifest: Manifest, keys: Collection[str], find: Find, labels: Collection[str]) -> Heir | None:
-    """Return the JobSet of a TrainJob, which has the TrainJob's name; None if the runtime is unknown."""
-    runtime = find(runtime_of(manifest))
-    if runtime is None:
-        return None
-    made = job_set_of(manifest, runtime)
-    said = made["metadata"]
-    annotations = {**said["annotations"], **_handed(manifest, keys)}
-    own = {**said, "annotations": annotations, "labels": {**said["labels"], **_handed_labels(manifest, labels)}}
-    return Heir({**made, "metadata": own}, NAMED_AT, elsewhere=True)
-
-
-def described_in(manifest: Manifest) -> str:
-    """Return kind and name of the object that describes a workload's pods; "" if the workload describes them itself.
+def description_of(manifest: Manifest) -> str:
+    """Return kind and name of the object that describes a workload's child; "" if the workload holds the child itself.
 
     Raises `MalformedError`.
     """
-    shape = shape_of(manifest)
-    if shape is None or not hands_down(manifest) or shape.heir_at:
+    child = child_kind_of(manifest)
+    if child is None or child.description is None:
         return ""
-    _, kind, _, name = runtime_of(manifest)
+    _, kind, _, name = child.description.key(manifest)
     return f"{kind} {name}"
 
 
-def written_down(
+def has_automatic_child(manifest: Manifest) -> bool:
+    """Whether an automatic namespace makes the workload's child a gang."""
+    child = child_kind_of(manifest)
+    row = None if child is None else row_of_child(child)
+    return row is not None and row.automatic
+
+
+def propagated_fields(
     manifest: Manifest, old: Manifest | None, keys: Collection[str], labels: Collection[str] = ()
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """Yield the fields that admission writes so that the operator gives them to the child: way and value.
@@ -164,63 +157,63 @@ def written_down(
     :param old: the workload before the change. Values that were propagated from it count as Phalanx's, not the user's.
     :param keys: annotation keys that are propagated.
     """
-    yield from _written(manifest, old, keys, _handed, "annotations")
-    yield from _written(manifest, old, labels, _handed_labels, "labels")
+    yield from _written(manifest, old, keys, _propagated_annotations, "annotations")
+    yield from _written(manifest, old, labels, _propagated_labels, "labels")
 
 
 def _written(
     manifest: Manifest,
     old: Manifest | None,
     keys: Collection[str],
-    handed_by: Callable[[Manifest, Collection[str]], dict[str, str]],
+    propagated_from: Callable[[Manifest, Collection[str]], dict[str, str]],
     place: str,
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    before = {} if old is None else handed_by(old, keys)
-    handed = handed_by(manifest, keys)
-    annotated = _way_down(manifest) if handed or before else ()
+    before = {} if old is None else propagated_from(old, keys)
+    propagated = propagated_from(manifest, keys)
+    annotated = _way_to_annotations(manifest) if propagated or before else ()
     if not annotated:
         return
     way = (*annotated[:-1], place)
     ref, there = ref_of(manifest), _at(manifest, way)
     for key in keys:
         stands = there.get(key)
-        if key in handed and stands not in (None, handed[key], before.get(key)):
+        if key in propagated and stands not in (None, propagated[key], before.get(key)):
             at = f"{field_of(way)}[{key}]"
-            problem = f'is "{stands}", but the {ref.kind} itself says "{handed[key]}"'
+            problem = f'is "{stands}", but the {ref.kind} itself says "{propagated[key]}"'
             raise MalformedError(Fault(ref, at, problem, "remove one of the two"))
-        if key in handed:
-            yield (*way, key), handed[key]
+        if key in propagated:
+            yield (*way, key), propagated[key]
         elif stands is not None and stands == before.get(key):
             yield (*way, key), None
 
 
-def not_written_down(manifest: Manifest, keys: Collection[str], labels: Collection[str] = ()) -> bool:
+def lacks_propagated_fields(manifest: Manifest, keys: Collection[str], labels: Collection[str] = ()) -> bool:
     """Whether the fields that the operator copies to the child lack the workload's request. Raises `MalformedError`."""
-    down = written_down(manifest, None, keys, labels)
+    down = propagated_fields(manifest, None, keys, labels)
     return any(_at(manifest, way[:-1]).get(way[-1]) != value for way, value in down)
 
 
-def _handed(manifest: Manifest, keys: Collection[str]) -> dict[str, str]:
+def _propagated_annotations(manifest: Manifest, keys: Collection[str]) -> dict[str, str]:
     annotations = metadata_of(manifest).annotations
     return {key: annotations[key] for key in keys if key in annotations}
 
 
-def _handed_labels(manifest: Manifest, labels: Collection[str]) -> dict[str, str]:
-    shape = shape_of(manifest)
-    if shape is None or not shape.hands_queue:
+def _propagated_labels(manifest: Manifest, labels: Collection[str]) -> dict[str, str]:
+    child = child_kind_of(manifest)
+    if child is None or not child.takes_queue:
         return {}
     said = texts_at(manifest, _LABELS)
     return {key: said[key] for key in labels if key in said}
 
 
-def _way_down(manifest: Manifest) -> tuple[str, ...]:
+def _way_to_annotations(manifest: Manifest) -> tuple[str, ...]:
     """Return the way to the child's annotations; () if admission writes none for this kind. Raises `MalformedError`."""
-    shape = shape_of(manifest)
-    if shape is None or not shape.hands_at:
+    child = child_kind_of(manifest)
+    if child is None or not child.annotations_at:
         return ()
-    if shape.heir[1] == ANY:
-        return (*_only_workload(manifest, shape.heir_at)[0], "metadata", "annotations")
-    return tuple(shape.hands_at.split("."))
+    if child.is_whole_object:
+        return (*_only_workload(manifest, child.at)[0], "metadata", "annotations")
+    return tuple(child.annotations_at.split("."))
 
 
 def _only_workload(manifest: Manifest, path: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
@@ -246,7 +239,7 @@ def _only_workload(manifest: Manifest, path: str) -> tuple[tuple[str, ...], Mapp
 def _can_be_gang(manifest: Mapping[str, Any]) -> bool:
     if not all(isinstance(manifest.get(part), str) for part in ("apiVersion", "kind")):
         return False
-    return is_job(manifest) or gang_by_annotation(manifest) or hands_down(manifest)
+    return gang_by_annotation(manifest) or has_child(manifest)
 
 
 def _at(manifest: Manifest, way: Sequence[str]) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from workload_operators import ROWS, Object, template
 from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
-from gangs.dialects.templates import handed_down
+from gangs.dialects.templates import fields_for_child
 from gangs.manifests import MalformedError, key_of
 from gangs.sources import Sources
 
@@ -60,7 +60,7 @@ def test_what_an_app_wrapper_holds_is_in_its_queue(kind: str) -> None:
     manifest = app_wrapper(inner(kind))
     assert said(manifest) == ([], [])
     way = ("spec", "components", "0", "template", "metadata", "labels", QUEUE)
-    assert list(handed_down(manifest, None, Sources())) == [(way, "q")]
+    assert list(fields_for_child(manifest, None, Sources())) == [(way, "q")]
     (gang,) = read_all(expanded(Sources(objects={key_of(manifest): manifest}))[0]).gangs
     assert (gang.key.dialect, gang.key.name.partition("-")[0], gang.queue) == ("kueue", "inner", "q")
     assert len(gang.members) == 4
@@ -69,7 +69,7 @@ def test_what_an_app_wrapper_holds_is_in_its_queue(kind: str) -> None:
 def test_what_a_train_job_has_made_is_in_its_queue() -> None:
     """Admission accepts the queue label on the TrainJob itself, and copies it to `spec.labels`."""
     manifest = train_job()
-    assert list(handed_down(manifest, None, Sources())) == [(("spec", "labels", QUEUE), "q")]
+    assert list(fields_for_child(manifest, None, Sources())) == [(("spec", "labels", QUEUE), "q")]
     (told,) = said(manifest)[1]
     assert "what they are stands in ClusterTrainingRuntime torch, which is not known here" in told
     assert said(manifest, runtime()) == ([], [])
@@ -82,16 +82,16 @@ def test_a_queue_that_is_changed_or_taken_back_is_so_below() -> None:
     old = train_job(labels={QUEUE: "q"})
     other = train_job(labels={QUEUE: "q"})
     other["metadata"]["labels"] = {QUEUE: "other"}
-    assert list(handed_down(other, old, Sources())) == [(("spec", "labels", QUEUE), "other")]
+    assert list(fields_for_child(other, old, Sources())) == [(("spec", "labels", QUEUE), "other")]
     other["metadata"]["labels"] = {}
-    assert list(handed_down(other, old, Sources())) == [(("spec", "labels", QUEUE), None)]
+    assert list(fields_for_child(other, old, Sources())) == [(("spec", "labels", QUEUE), None)]
     del old["metadata"]["labels"]
-    assert list(handed_down(other, old, Sources())) == [], "what was written there by its user stays"
+    assert list(fields_for_child(other, old, Sources())) == [], "what was written there by its user stays"
 
 
 def test_two_queues_are_refused_with_both() -> None:
     with pytest.raises(MalformedError) as refused:
-        list(handed_down(train_job(labels={QUEUE: "other"}), None, Sources()))
+        list(fields_for_child(train_job(labels={QUEUE: "other"}), None, Sources()))
     assert str(refused.value.fault) == (
         f'TrainJob default/w: spec.labels[{QUEUE}]: is "other", but the TrainJob itself says "q"; remove one of the two'
     )

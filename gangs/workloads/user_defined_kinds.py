@@ -102,7 +102,7 @@ def resources_of(manifests: Sequence[Manifest]) -> Iterator[ResourceKind]:
         yield ResourceKind(group, row.versions, kind, row.plural, as_read=as_read)
 
 
-RESOURCE = ResourceKind(keys.GROUP, (keys.VERSION,), KIND, PLURAL, namespaced=False, taught=resources_of)
+RESOURCE = ResourceKind(keys.GROUP, (keys.VERSION,), KIND, PLURAL, namespaced=False, user_defined=resources_of)
 """The resource of WorkloadKind objects themselves."""
 
 
@@ -137,7 +137,7 @@ def _row(name: str, written: bytes) -> WorkloadKind | tuple[tuple[str, str, str]
         rank=spec.rank_key,
         ended_at=tuple((each.field, each.values) for each in spec.ended),
         suspended_at=spec.suspended,
-        taught_by=name,
+        user_defined_by=name,
     )
 
 

@@ -12,13 +12,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gangs.coexistence.ownership import Left, left_to
-from gangs.dialects.claims import left_alone
+from gangs.coexistence.ownership import CededToOthers, systems_ceded_to
+from gangs.dialects.claims import ceded_to_others
 from gangs.dialects.protocol import Dialect, Grouping
 from gangs.dialects.reading import read_by
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.topologies import described_topologies
-from gangs.incremental.dependencies import LABELS, SCHEDULER, SHARING, Look, LookIndex, Looks, looks_at, says_the_same
+from gangs.incremental.dependencies import (
+    LABELS,
+    SCHEDULER,
+    SHARING,
+    ReadInput,
+    ReadSet,
+    ReadSetIndex,
+    changed_inputs,
+    says_the_same,
+)
 from gangs.incremental.pods import KeptPods
 from gangs.manifests import key_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
@@ -65,7 +74,7 @@ class Changed:
     faults: bool = False
 
 
-class KeptReadings:
+class GangStore:
     """All gangs and topologies. It is not thread-safe. The objects that it returns never change.
 
     :param sources: the initial pods and objects.
@@ -74,16 +83,16 @@ class KeptReadings:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._pods = KeptPods()
-        self._left = left_alone(sources)
+        self._left = ceded_to_others(sources)
         self._topologies: list[Topology] = []
         """All topologies, with stand-ins for the refused ones."""
         self._topology_faults: list[Fault] = []
-        self._topology_looks: set[Look] = set()
+        self._topology_inputs: set[ReadInput] = set()
         self._topologies_by: tuple[frozenset[str], Topology | None] = (frozenset(), None)
         self._readings: dict[GangKey, Reading] = {}
         """The readings, by the name that was read (`about`)."""
         self._faulty: set[GangKey] = set()
-        self._looks = LookIndex()
+        self._read_sets = ReadSetIndex()
         self._gangs: dict[GangKey, Gang] = {}
         self._readers: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
         """By gang: the names whose reading contains the gang."""
@@ -99,7 +108,7 @@ class KeptReadings:
         self._read_all(self._roots_of(sources.objects) | self._pods.touched)
 
     @property
-    def left(self) -> Left:
+    def left(self) -> CededToOthers:
         """The dialects that are ceded to other systems."""
         return self._left
 
@@ -172,7 +181,7 @@ class KeptReadings:
     ) -> Changed | None:
         """Take over changes of pods and objects.
 
-        Return None if the ceded dialects change. Then every gang must be read again, with a new `KeptReadings`.
+        Return None if the ceded dialects change. Then every gang must be read again, with a new `GangStore`.
 
         :param sources: all pods and objects after the change.
         :param pods: pods that are new, changed or (None) gone, by `namespace/name`.
@@ -187,35 +196,35 @@ class KeptReadings:
         if self._left_now() != self._left:
             return None
         known = self._read_topologies(changed)
-        asked = set(self._readings) if known else self._looks.who_looked(changed)
+        asked = set(self._readings) if known else self._read_sets.readers_of(changed)
         return replace(self._read_all(asked | self._roots_of(objects) | self._pods.touched), topologies=known)
 
-    def _left_now(self) -> Left:
+    def _left_now(self) -> CededToOthers:
         """Return the ceded dialects, by the evidence of other systems, and the gangs that stay with Phalanx."""
-        to = left_to(self._sources)
-        return Left(to, self._pods.carried(to)) if to else Left()
+        to = systems_ceded_to(self._sources)
+        return CededToOthers(to, self._pods.carried(to)) if to else CededToOthers()
 
-    def _changed_objects(self, before: Sources, objects: Iterable[ObjectKey]) -> set[Look]:
-        found: set[Look] = set()
+    def _changed_objects(self, before: Sources, objects: Iterable[ObjectKey]) -> set[ReadInput]:
+        found: set[ReadInput] = set()
         for key in objects:
             old, new = before.objects.get(key), self._sources.objects.get(key)
             if not says_the_same(key[:2], old, new):
-                found.update(looks_at(key, old, new, self._looks.sought_by))
+                found.update(changed_inputs(key, old, new, self._read_sets.sought_by))
         return found
 
-    def _changed_labels(self, before: Sources) -> set[Look]:
+    def _changed_labels(self, before: Sources) -> set[ReadInput]:
         old, new = before.namespaces, self._sources.namespaces
         if old is new:
             return set()
         return {(LABELS, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
 
-    def _changed_sharing(self, before: Sources) -> set[Look]:
+    def _changed_sharing(self, before: Sources) -> set[ReadInput]:
         old, new = before.sharing, self._sources.sharing
         if old is new:
             return set()
         return {(SHARING, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
 
-    def _changed_schedulers(self, before: Sources) -> set[Look]:
+    def _changed_schedulers(self, before: Sources) -> set[ReadInput]:
         old, new = before.tried, self._sources.tried
         if old is new:
             return set()
@@ -229,16 +238,16 @@ class KeptReadings:
                 found.add(GangKey(dialect, *key[2:]))
         return {name for name in found if name not in self._readings}
 
-    def _read_topologies(self, changed: Collection[Look] | None) -> bool:
+    def _read_topologies(self, changed: Collection[ReadInput] | None) -> bool:
         """Read the topologies again if an input has changed. Return whether the topologies or their faults changed."""
         by = self._pods.dialects(), self._sources.found
-        if changed is not None and by == self._topologies_by and self._topology_looks.isdisjoint(changed):
+        if changed is not None and by == self._topologies_by and self._topology_inputs.isdisjoint(changed):
             return False
-        looks = Looks()
-        sources = replace(self._sources, pods=self._pods.examples(), looked=looks)
+        inputs = ReadSet()
+        sources = replace(self._sources, pods=self._pods.examples(), recorder=inputs)
         found, faults = described_topologies(sources)
-        self._topologies_by, self._topology_looks = by, looks.all
-        self._looks.note_sought(looks.all)
+        self._topologies_by, self._topology_inputs = by, inputs.all
+        self._read_sets.note_sought(inputs.all)
         if (found, faults) == (self._topologies, self._topology_faults):
             return False
         self._topologies, self._topology_faults, self._merged = found, faults, None
@@ -268,21 +277,21 @@ class KeptReadings:
         return any(about.dialect in _roots(key_of(each), each) for each in called)
 
     def _read(self, about: GangKey) -> Reading:
-        dialect, looks = _BY_NAME[about.dialect], Looks()
+        dialect, inputs = _BY_NAME[about.dialect], ReadSet()
         try:
-            reading = self._read_by(dialect, about, looks)
+            reading = self._read_by(dialect, about, inputs)
         except Exception:
             # An internal error on one tenant's object must not stop the gangs of other tenants.
             LOG.exception("gang %s cannot be read", about)
             reading = Reading(faults=(_our_error(about),))
-        self._looks.put(about, looks.all)
+        self._read_sets.put(about, inputs.all)
         return reading
 
-    def _read_by(self, dialect: Dialect, about: GangKey, looks: Looks) -> Reading:
-        sources = replace(self._sources, pods=(), looked=looks)
-        pods, theirs = self._pods_for(dialect, about, sources, looks.all)
+    def _read_by(self, dialect: Dialect, about: GangKey, inputs: ReadSet) -> Reading:
+        sources = replace(self._sources, pods=(), recorder=inputs)
+        pods, theirs = self._pods_for(dialect, about, sources, inputs.all)
         reading = read_by(dialect, replace(sources, pods=pods), self._topologies, about)
-        reading = replace(reading, gangs=tuple(self._counted(gang, looks.all) for gang in reading.gangs))
+        reading = replace(reading, gangs=tuple(self._counted(gang, inputs.all) for gang in reading.gangs))
         if dialect.name not in self._left.to:
             return reading
         left = dialect.read(replace(sources, pods=theirs), self._topologies, about).gangs
@@ -291,7 +300,7 @@ class KeptReadings:
         )
 
     def _pods_for(
-        self, dialect: Dialect, about: GangKey, sources: Sources, looks: set[Look]
+        self, dialect: Dialect, about: GangKey, sources: Sources, inputs: set[ReadInput]
     ) -> tuple[list[Pod], list[Pod]]:
         """Return the pods that the reading of a name needs: pods that the dialect may read, and ceded pods.
 
@@ -302,14 +311,14 @@ class KeptReadings:
         if isinstance(dialect, Grouping):
             keys = dialect.grouped(about, self._pods.linked, sources)
         found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.theirs(key))}
-        looks.update(KeptPods.look_at(key) for key in keys)
+        inputs.update(KeptPods.input_of(key) for key in keys)
         if isinstance(dialect, Grouping):
             for company in {dialect.company(pod) for pod in found.values()} - {None}:
                 found |= {pod.key: pod for pod in self._pods.company(dialect.name, company)}
-                looks.add(KeptPods.look_at_company(dialect.name, company))
+                inputs.add(KeptPods.input_of_company(dialect.name, company))
         else:
             found |= {pod.key: pod for pod in self._pods.made_by(about)}
-            looks.add(KeptPods.look_at_made(about))
+            inputs.add(KeptPods.input_of_made(about))
         pods = [found[key] for key in sorted(found)]
         theirs = [pod for pod in pods if self._is_theirs(dialect, pod)] if dialect.name in self._left.to else []
         return [pod for pod in pods if self._seen_by(dialect, pod)], theirs
@@ -323,9 +332,9 @@ class KeptReadings:
         claim = self._pods.claim(pod.key)
         return claim.dialect == dialect.name if claim is not None else dialect.name not in self._left.to
 
-    def _counted(self, gang: Gang, looks: set[Look]) -> Gang:
+    def _counted(self, gang: Gang, inputs: set[ReadInput]) -> Gang:
         names = gang.names
-        looks.update(map(KeptPods.look_at, names))
+        inputs.update(map(KeptPods.input_of, names))
         return replace(gang, succeeded=sum(self._pods.succeeded(name) for name in names))
 
     def _take(self, about: GangKey, reading: Reading | None) -> None:
@@ -341,7 +350,7 @@ class KeptReadings:
         if reading is None:
             self._readings.pop(about, None)
             self._faulty.discard(about)
-            self._looks.put(about, set())
+            self._read_sets.put(about, set())
         else:
             (self._faulty.add if reading.faults else self._faulty.discard)(about)
             self._readings[about] = replace(reading, gangs=tuple(self._gangs[key] for key in after))

@@ -1,23 +1,20 @@
-"""Annotations on workloads whose child workload is the gang (`gangs.workloads.handed_down`).
+"""Annotations on workloads whose child workload is the gang (`gangs.workloads.child_workloads`).
 
 Faults that the child would have are reported on the parent, before the operator creates the child.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 
 from gangs.findings import Findings
+from gangs.labelled_workloads import child_checks
 from gangs.manifests import ref_of
-from gangs.marked import inheritance
 from gangs.model import Manifest, ObjectRef
-from gangs.phalanx import annotated_workloads, gang_annotations, jobs
+from gangs.phalanx import annotated_workloads, gang_annotations
 from gangs.phalanx.gang_annotations import KNOWN
 from gangs.sources import Sources
-from gangs.workloads import handed_down, pod_templates
+from gangs.workloads import child_workloads, pod_templates
 from gangs.workloads.annotated_jobs import other_workload
-from gangs.workloads.jobs import JOB_KIND, is_job
-from gangs.workloads.template_marks import with_labels
-from kube import keys
 from kube.text import with_article
 from kube.topology import Topology
 
@@ -27,7 +24,7 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
 
     A child workload inherits its parent's request. Its faults are reported on the parent only. Raises `MalformedError`.
     """
-    annotations = other_workload(manifest, findings) if handed_down.hands_down(manifest) else None
+    annotations = other_workload(manifest, findings) if child_workloads.has_child(manifest) else None
     if annotations is None or pod_templates.controlled(manifest):
         return
     ref = ref_of(manifest)
@@ -37,29 +34,16 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
         _advise_automatic(manifest, ref, sources, findings)
         return
     gang_annotations.check(ref, annotations, findings)
-    alone = replace(sources, pods=())
 
-    def read(heir: Manifest, found: Findings) -> None:
-        _read(heir, alone, topologies, found)
+    def read(child: Manifest, without_pods: Sources, found: Findings) -> None:
+        annotated_workloads.read_parts((), child, without_pods, topologies, found)
 
-    inheritance.check(manifest, KNOWN, sources.find, read, findings)
-
-
-def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Read the child workload as it is after admission. Raises `MalformedError`."""
-    if is_job(heir):
-        marked = with_labels(heir, {keys.WORKLOAD: JOB_KIND})
-        jobs.read_job(marked, sources, topologies, findings)
-    else:
-        labels = annotated_workloads.template_labels(heir)
-        annotated_workloads.read_parts((), with_labels(heir, labels), sources, topologies, findings)
+    labels_of = partial(annotated_workloads.template_labels, claimed=False)
+    child_checks.check(manifest, KNOWN, sources, child_checks.Reader(labels_of, read), findings)
 
 
 def _advise_automatic(manifest: Manifest, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
-    """Advise that a workload in an automatic namespace is no gang, unless its child is a Job.
-
-    In such a namespace every Job is a gang, even if another object created it. Other workloads are not.
-    """
-    if inheritance.made_of(manifest) != JOB_KIND and gang_annotations.automatic(manifest, sources):
+    """Advise that a workload in an automatic namespace is no gang, unless the namespace makes its child one."""
+    if not child_workloads.has_automatic_child(manifest) and gang_annotations.automatic(manifest, sources):
         text = f"{with_article(ref.kind)} is not made a gang yet: its pods start one by one"
         findings.advise(ref, "kind", f"the namespace is automatic, but {text}")

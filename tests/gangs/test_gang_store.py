@@ -18,13 +18,13 @@ import yaml
 from thorough import parts
 from written import documents, pod
 
-from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import as_admitted
 from gangs.dialects.topologies import topologies
-from gangs.incremental.readings import KeptReadings
+from gangs.incremental.gang_store import GangStore
 from gangs.manifests import MalformedError, key_of, pod_of
 from gangs.model import GangKey, Reading
 from gangs.sources import Sources
@@ -277,7 +277,7 @@ class Walk:
 
 
 def unreadable(sources: Sources) -> set[GangKey]:
-    left = left_alone(sources)
+    left = ceded_to_others(sources)
     claims = (dialect_of(each, left) for each in sources.pods if not each.finished)
     named = {claim[1] for claim in claims if claim is not None}
     return named - {name for gang in read_all(sources).gangs for name in gang.names}
@@ -295,7 +295,7 @@ def test_what_is_kept_is_what_there_is(seed: int) -> None:
     walk = Walk(of, dice)
     for _ in range(150):
         walk.step()
-    kept, anew = KeptReadings(of.sources()), 0
+    kept, anew = GangStore(of.sources()), 0
     for _ in range(40):
         walk.pods, walk.objects = set(), set()
         for _ in range(dice.choice((1, 2, 8, 30))):
@@ -304,7 +304,7 @@ def test_what_is_kept_is_what_there_is(seed: int) -> None:
         before = {gang.key: gang for gang in kept.gangs()}
         changed = kept.update(sources, {key: of.here.get(key) for key in walk.pods}, walk.objects)
         if changed is None:
-            kept, anew = KeptReadings(sources), anew + 1
+            kept, anew = GangStore(sources), anew + 1
         fresh = read_all(sources)
         assert {gang.key: gang for gang in kept.gangs()} == {gang.key: gang for gang in fresh.gangs}
         assert [gang.key for gang in kept.gangs()] == [gang.key for gang in fresh.gangs]
@@ -324,7 +324,7 @@ def test_a_status_that_decides_nothing_has_no_gang_read_again() -> None:
     of.there, of.here = dict(of.objects), dict(of.pods)
     for key in [each for each in of.there if each[0] == "admissionregistration.k8s.io"]:
         del of.there[key]
-    kept = KeptReadings(of.sources())
+    kept = GangStore(of.sources())
     before = {gang.key: gang for gang in kept.gangs()}
     assert len(before) > 10
     told = {
@@ -347,7 +347,7 @@ def test_an_error_of_ours_is_told_for_its_gang_and_stops_no_other(monkeypatch: p
         return read(self, sources, known, about)
 
     monkeypatch.setattr(type(koordinator), "read", failing)
-    kept = KeptReadings(Sources([replace_group(each) for each in LISTED]))
+    kept = GangStore(Sources([replace_group(each) for each in LISTED]))
     assert [str(gang.key) for gang in kept.gangs()] == ["a/five", "b/four"]
     (fault,) = kept.reading().faults
     assert str(fault).startswith("Gang b/three: metadata.name: could not be read: an error of Phalanx itself")
