@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import groupby
+from itertools import chain, groupby
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,6 +27,11 @@ from solver.tree import ROOT
 
 Nodes = tuple[tuple[int | None, ...], ...]
 Parts = dict[str, int]
+Value = TypeVar("Value")
+WASTE = ("a", "b", "c", "d")
+"""The parts of the goal `waste` in their order: free capacity that remains (a) in the narrowest domain that holds the
+gang, (b) in its parents, (c) in the touched domains inside it; (d) the touched domains inside it that have some left.
+"""
 
 
 class SolvePhase(IntEnum):
@@ -61,7 +67,8 @@ class Criterion:
     better; then the value is a gain, and no plan for the problem has more than this. `summed`: the value is the sum of
     the parts; else it is the first part. `amount`: value and parts are amounts of the scarcest resource. Parts whose
     names begin with `counting` are an exception: they count domains. `loss`: words for a plan that is worse in this
-    goal. `counting_loss`: words for a plan that is worse in a part that counts.
+    goal. `counting_loss`: words for a plan that is worse in a part that counts. `divided`: the first letters of the
+    parts in their order, if `ordered` accepts values of single parts.
     """
 
     name: str
@@ -75,6 +82,7 @@ class Criterion:
     counting: str | None = None
     counting_loss: str = ""
     by_counting: bool = True
+    divided: tuple[str, ...] = ()
 
     @property
     def more_is_better(self) -> bool:
@@ -157,6 +165,7 @@ CRITERIA: tuple[Criterion, ...] = (
         amount=True,
         counting="d/",
         counting_loss="would leave room in {both} domains of level {level}",
+        divided=WASTE,
     ),
     Criterion(
         "ranks",
@@ -209,6 +218,29 @@ def in_order(*phases: SolvePhase) -> tuple[tuple[str, ...], ...]:
     found = sorted((term for each in CRITERIA for term in each.terms), key=lambda term: term.phase)
     by_phase = {phase: tuple(term.name for term in group) for phase, group in groupby(found, lambda term: term.phase)}
     return tuple(by_phase.get(phase, ()) for phase in phases)
+
+
+def ordered(values: Mapping[str, Value]) -> tuple[Value, ...]:
+    """Return values in the order of the goals.
+
+    A key is the name of a term of a goal, or `<goal>/<part>` with a part that the goal's row lists in `divided`.
+    Values of the first terms alone, from a lower bound, compare with a prefix of the values of a plan. Raises
+    `ValueError` for any other key.
+    """
+    keys = [key for row in CRITERIA for key in _keys_of(row) if key in values]
+    if len(keys) != len(values):
+        raise ValueError(f"no goal has these terms or parts: {sorted(values.keys() - set(keys))}")
+    return tuple(values[key] for key in keys)
+
+
+def precedes(one: str, other: str) -> bool:
+    """Return whether one term or part, named as in `ordered`, is compared before another one."""
+    return ordered({one: one, other: other})[0] == one
+
+
+def _keys_of(row: Criterion) -> Iterable[str]:
+    """Return the keys of one goal that `ordered` accepts, in their order."""
+    return chain((term.name for term in row.terms), (f"{row.name}/{part}" for part in row.divided))
 
 
 def is_countable() -> bool:
@@ -311,14 +343,14 @@ class Score:
         """Free capacity that remains, in the parts of decision 2: (a), (b) outward, (c) downward, (d) downward."""
         names = self.instance.problem.levels
         narrowest = max((level for level in range(ROOT, len(names)) if len(self._domains(level)) <= 1), default=ROOT)
-        parts = {"a": self._left(narrowest)}
-        for level in range(narrowest - 1, ROOT - 1, -1):
-            parts[f"b/{names[level] if level > ROOT else 'cluster'}"] = self._left(level)
-        for level in range(narrowest + 1, len(names)):
-            parts[f"c/{names[level]}"] = self._left(level)
-        for level in range(narrowest + 1, len(names)):
-            parts[f"d/{names[level]}"] = sum(room > 0 for room in self._rooms(level))
-        return parts
+        around, inside = range(narrowest - 1, ROOT - 1, -1), range(narrowest + 1, len(names))
+        groups = {
+            "waste/a": {"a": self._left(narrowest)},
+            "waste/b": {f"b/{names[level] if level > ROOT else 'cluster'}": self._left(level) for level in around},
+            "waste/c": {f"c/{names[level]}": self._left(level) for level in inside},
+            "waste/d": {f"d/{names[level]}": sum(room > 0 for room in self._rooms(level)) for level in inside},
+        }
+        return {part: value for group in ordered(groups) for part, value in group.items()}
 
     def ranks(self) -> Parts:
         """By level, how many pairs of placed members with consecutive ranks lie in different domains."""

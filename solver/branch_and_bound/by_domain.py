@@ -5,7 +5,7 @@ order of their bounds, until the next bound is worse than the best plan. That pr
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -20,8 +20,8 @@ from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance, Seat
-from solver.objective import Nodes, SolvePhase, comparison_key, goals_of, is_of_level, since
-from solver.plan import Goal, Plan, Proof
+from solver.objective import Nodes, comparison_key, goals_of, is_of_level, ordered
+from solver.plan import Plan, Proof
 from solver.problem import Limits
 from solver.tree_dp.multi_class import Mixtures, mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
@@ -32,7 +32,9 @@ WORTHWHILE = 12
 Tell = Callable[[Nodes], None]
 """Takes the nodes of a plan, by set and rank."""
 Key = tuple[tuple[int, ...], ...]
-"""The goals from compactness on, each with its parts, smaller being better."""
+"""The goals from compactness on in their order, each with its parts, smaller being better."""
+Values = Mapping[str, tuple[int, ...]]
+"""The goals from compactness on, or the first of them, by term (`solver.objective.ordered`)."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,14 @@ class _Branch:
     mixtures: Mixtures | None
 
     @property
-    def bound(self) -> Key:
+    def bound(self) -> Values:
         """The lower bound of the first goals in this domain."""
-        return self.spread, (-self.preference_score,), (self.terminating,), self.around
+        return {
+            "compactness": self.spread,
+            "preferences": (-self.preference_score,),
+            "terminating": (self.terminating,),
+            **self.around,
+        }
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -78,16 +85,19 @@ class _Branch:
         return _sign(self.part, self.level, 0)
 
     @cached_property
-    def around(self) -> tuple[int, ...]:
-        """The potential of the domain and of its parents. The free capacity that remains there is the same for every
-        plan inside.
+    def around(self) -> Values:
+        """The potential of the domain and of its parents, as the first parts of waste: (a) and (b).
+
+        The capacity that every plan inside uses there is the same, and left out.
         """
         instance, node = self.instance, self.nodes[0]
-        potentials = (instance.domain_potential(*each) for each in instance.parents(self.level, node))
-        return (instance.domain_potential(self.level, self.domain), *potentials)
+        return {
+            "waste/a": (instance.domain_potential(self.level, self.domain),),
+            "waste/b": tuple(instance.domain_potential(*each) for each in instance.parents(self.level, node)),
+        }
 
     @cached_property
-    def exact(self) -> Key | None:
+    def exact(self) -> Values | None:
         """The exact cost of the first goals here, if counting finds it; None if counting proves that there
         is no plan.
         """
@@ -95,15 +105,25 @@ class _Branch:
         if best is None:
             return None
         terminating = max(best.terminating, self.terminating)
-        return best.spread, (-best.preference_score,), (terminating,), self.around
+        return {
+            **self.bound,
+            "compactness": best.spread,
+            "preferences": (-best.preference_score,),
+            "terminating": (terminating,),
+        }
 
 
 @dataclass(frozen=True)
 class _Leaf:
-    """The best plan inside one domain."""
+    """The best plan inside one domain. `values`: its goals from compactness on."""
 
-    key: Key
+    values: Values
     solved: Solved
+
+    @cached_property
+    def key(self) -> Key:
+        """The goals in their order."""
+        return ordered(self.values)
 
 
 def _to_nobody(_nodes: Nodes) -> None:
@@ -155,9 +175,9 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, te
     """Return the best plan of these domains, and whether it is proven that none of them has a better one."""
     best: _Leaf | None = None
     proven = True
-    solved_alike: dict[object, Key | None] = {}
+    solved_alike: dict[object, Values | None] = {}
     of_name = {branch.first_name: branch for branch in branches}
-    order = [(branch.bound, branch.first_name) for branch in branches]
+    order = [(ordered(branch.bound), branch.first_name) for branch in branches]
     closer: dict[int, Instance | None] = {}
     heapify(order)
     try:
@@ -173,13 +193,13 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, te
             if first_name not in closer:
                 better, closer[first_name] = _looked_at(branch, budget)
                 if better is not None:
-                    heappush(order, (better, first_name))
+                    heappush(order, (ordered(better), first_name))
                 continue
             solved = _solved(branch, closer[first_name], budget, tell)
             proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
             leaf = _leaf(instance, branch, solved) if isinstance(solved, Solved) else None
             if order and (solved is Found.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
-                solved_alike[branch.sign] = None if leaf is None else leaf.key
+                solved_alike[branch.sign] = None if leaf is None else leaf.values
             if leaf is not None:
                 best = leaf if best is None or leaf.key < best.key else best
     except OutOfTimeError:
@@ -187,7 +207,7 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, te
     return best, proven
 
 
-def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instance | None]:
+def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Values | None, Instance | None]:
     """Return the exact bound of the first goals in a domain, and the instance over the nodes that its best plans can
     use.
 
@@ -196,7 +216,7 @@ def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instanc
     if branch.mixtures is not None:
         return branch.exact, None
     found = compact(branch.part, budget)
-    return (found.spread or branch.spread, *branch.bound[1:]), found.instance
+    return {**branch.bound, "compactness": found.spread or branch.spread}, found.instance
 
 
 def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: Tell) -> Solved | Found:
@@ -214,16 +234,15 @@ def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: 
     return solve_within(part, budget, start=start, least=narrowed.reached)
 
 
-def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
-    """Return whether a domain may still have the best plan, given the key of a solved domain that differs in names
+def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
+    """Return whether a domain may still have the best plan, given the goals in a solved domain that differs in names
     only.
 
-    `alike`: that key; None: the solved domain has no plan. The two domains may also differ in what is around them.
+    `alike`: these goals; None: the solved domain has no plan. The two domains may also differ in what is around them.
     """
     if alike is None:
         return False
-    spread, preference_score, terminating, _, *inside, _ = alike
-    key = (spread, preference_score, terminating, branch.around, *inside, (branch.first_name,))
+    key = ordered({**alike, **branch.around, "names": (branch.first_name,)})
     return best is None or key < best.key
 
 
@@ -325,26 +344,16 @@ def _best_preference_score(part: Instance) -> int:
 
 
 def _leaf(instance: Instance, branch: _Branch, solved: Solved) -> _Leaf:
-    """Return the plan in positions of the whole instance, with its key."""
-    goals = goals_of(branch.part, solved.nodes, ())
+    """Return the plan in positions of the whole instance, with its goals."""
+    goals = {goal.name: goal for goal in goals_of(branch.part, solved.nodes, ())}
     nodes = whole_nodes(branch.nodes, solved.nodes)
     names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)
-    key = (
-        tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
-        comparison_key(_named(goals, "preferences")),
-        comparison_key(_named(goals, "terminating")),
-        branch.around,
-        _inward(goals),
-        tuple(part for goal in goals if goal.name in since(SolvePhase.ORDER) for part in goal.digits),
-        names,
-    )
-    return _Leaf(key, replace(solved, nodes=nodes, victims=()))
-
-
-def _named(goals: tuple[Goal, ...], name: str) -> Goal:
-    return next(goal for goal in goals if goal.name == name)
-
-
-def _inward(goals: tuple[Goal, ...]) -> tuple[int, ...]:
-    """The parts of waste inside the domain, (c) and (d)."""
-    return tuple(value for part, value in _named(goals, "waste").parts.items() if part[0] in "cd")
+    waste = goals["waste"].parts.items()
+    values = {
+        "compactness": tuple(part for name, goal in goals.items() if is_of_level(name) for part in goal.digits),
+        **{name: comparison_key(goals[name]) for name in ("preferences", "terminating", "ranks")},
+        **branch.around,
+        **{f"waste/{group}": tuple(value for part, value in waste if part[0] == group) for group in "cd"},
+        "names": names,
+    }
+    return _Leaf(values, replace(solved, nodes=nodes, victims=()))

@@ -19,10 +19,18 @@ from solver.cp_sat.solve import Solved
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, LexicographicWeights
 from solver.eviction.node_victims import Offer, Offers
 from solver.instance import Instance
+from solver.objective import ordered
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, layout_of
 from solver.tree_dp.reconstruct import first_node, seated
 from solver.tree_dp.single_class_counts import holds
-from solver.tree_dp.single_class_tables import CountingRules, Domain, DomainTables, components, countable
+from solver.tree_dp.single_class_tables import (
+    CountingRules,
+    Domain,
+    DomainTables,
+    around_split,
+    countable,
+    sums_of,
+)
 
 _MEMBERS = 128
 """The most members of a gang that is counted: tables for more would be large."""
@@ -38,7 +46,7 @@ _PLENTY = 2
 """The first plan uses the cheapest nodes that have this many times the needed capacity."""
 
 Score = tuple[tuple[int, ...], ...]
-"""All goals before the names in their order, smaller being better."""
+"""All goals before the names in their order, smaller being better. The price stands for the first three."""
 
 
 class TooLargeError(Exception):
@@ -232,7 +240,6 @@ def _eviction_tables(
 ) -> _EvictionTables:
     """Return the tables. Raises `TooLargeError`."""
     kind, _ = rule
-    primary, secondary = components(instance, kind)
     given = [[each for each in options if each is not None] for options in offers.values()]
     dearest: dict[str, list[int]] = {}
     for options in given:
@@ -245,8 +252,13 @@ def _eviction_tables(
         for offer in options:
             most |= Counter(offer.starts)
         started += most
-    primary[:0] = [(name, sum(sorted(each, reverse=True)[: len(kind.ranks)])) for name, each in dearest.items()]
-    secondary += [(_started(start), most) for start, most in sorted(started.items())]
+    primary, secondary = around_split(
+        sums_of(instance, kind)
+        | {
+            "victims": [(name, sum(sorted(each, reverse=True)[: len(kind.ranks)])) for name, each in dearest.items()],
+            "started": [(_started(start), most) for start, most in sorted(started.items())],
+        }
+    )
     layout = layout_of(primary, secondary)
     if layout is None:
         raise TooLargeError
@@ -288,16 +300,18 @@ def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:
     inside = range(level + 1, depth)
     weights = tables.costs.weights
     paid = tuple(sums[f"price {place}"] for place in range(len(weights.cuts)))
-    score = (
-        paid,
-        tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
-        (sums["preferences"],),
-        (sums["terminating"],),
-        tuple(
-            tables.instance.domain_potential(*each) for each in ((level, number), *tables.instance.parents(level, node))
-        ),
-        tuple(sums[f"room {each}"] for each in inside),
-        tuple(sums[f"left {each}"] for each in inside),
-        tuple(-start for start in tables.costs.starts for _ in range(sums[_started(start)])),
+    potential = tables.instance.domain_potential
+    score = ordered(
+        {
+            "victims": paid,
+            "compactness": tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
+            "preferences": (sums["preferences"],),
+            "terminating": (sums["terminating"],),
+            "waste/a": (potential(level, number),),
+            "waste/b": tuple(potential(*each) for each in tables.instance.parents(level, node)),
+            "waste/c": tuple(sums[f"room {each}"] for each in inside),
+            "waste/d": tuple(sums[f"left {each}"] for each in inside),
+            "started": tuple(-start for start in tables.costs.starts for _ in range(sums[_started(start)])),
+        }
     )
     return _Leaf(tables, domain, weights.price(paid), score)

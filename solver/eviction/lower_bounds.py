@@ -15,6 +15,7 @@ from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import Counts, needed_members
 from solver.eviction.slot_costs import INFEASIBLE_COST, PaidVictims, most_on_a_node, slot_costs
 from solver.instance import Instance
+from solver.objective import ordered
 from solver.problem import VictimTable
 
 INFEASIBLE_PRICE = 1 << 400
@@ -190,10 +191,13 @@ def _lexicographic_weights(instance: Instance, columns: _Columns) -> Lexicograph
     """Return the weights of the digits. Each digit has enough bits for the largest value in a best plan."""
     priorities = np.unique(columns.priority)[::-1].tolist()
     one = np.ones(len(columns.node), dtype=np.int64)
-    sizes = [_largest(instance, columns, one * (columns.priority == priority)) for priority in priorities]
-    gangs = len(np.unique(columns.gang[columns.gang >= 0]))
-    amounts = _largest(instance, columns, columns.held[:, instance.scarce])
-    words = _words([size.bit_length() for size in (*sizes, gangs, amounts)])
+    sizes = {
+        "victims": [_largest(instance, columns, one * (columns.priority == priority)) for priority in priorities],
+        "gangs_broken": [len(np.unique(columns.gang[columns.gang >= 0]))],
+        "evicted": [_largest(instance, columns, columns.held[:, instance.scarce])],
+    }
+    words = _words([size.bit_length() for sizes_of_term in ordered(sizes) for size in sizes_of_term])
+    # The weight of each digit, the least important first.
     weights, cuts, place = list[int](), list[int](), 0
     for word in reversed(words):
         cuts.append(place)
@@ -201,11 +205,11 @@ def _lexicographic_weights(instance: Instance, columns: _Columns) -> Lexicograph
         for bits in reversed(word):
             weights.append(1 << place)
             place += bits
-    unit, broken, *classes = weights
+    by_term = {term: [weights.pop() for _ in sizes[term]] for term in ordered({term: term for term in sizes})}
     return LexicographicWeights(
-        dict(zip(priorities, reversed(classes), strict=True)),
-        broken,
-        unit,
+        dict(zip(priorities, by_term["victims"], strict=True)),
+        by_term["gangs_broken"][0],
+        by_term["evicted"][0],
         instance.scarce,
         max(0, place - _BITS),
         tuple(reversed(cuts)),

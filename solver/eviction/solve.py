@@ -19,7 +19,7 @@ from solver.deadline import OutOfTimeError
 from solver.eviction.dynamic_programme import solve_eviction_dp
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, prices_of
 from solver.instance import Instance, useful_victims
-from solver.objective import SolvePhase, comparison_key, goals_of, is_of_level, since, terms
+from solver.objective import SolvePhase, comparison_key, goals_of, is_of_level, ordered, terms
 from solver.plan import Plan
 from solver.problem import Limits
 
@@ -165,31 +165,39 @@ def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instanc
 
 
 def _bound(instance: Instance, prices: EvictionPrices, branch: _Branch) -> Key:
-    """Return a lower bound on the key of a plan in a domain, as the beginning of the key."""
+    """Return a lower bound on the key of a plan in a domain, as the beginning of the key (`_key`)."""
     narrow = _narrowed(instance, branch.nodes)
     spread, preference_score = at_best(narrow)
     everybody = (-len(instance.pending) - len(instance.pinned),)
     placed = tuple(False for pod_set in instance.problem.sets for _ in pod_set.members)
     inside = (prices.level + 1) * len(spread) // instance.tree.depth
-    known = ((branch.least,), everybody, placed, spread, (-preference_score,))
+    known: dict[str, tuple[object, ...]] = {
+        "victims": (branch.least,),
+        "extras": everybody,
+        "lowest_ranks": placed,
+        "compactness": spread,
+        "preferences": (-preference_score,),
+    }
     if inside < len(spread) and spread[inside] == 1:
-        return known  # a narrower domain may hold the gang, and waste (a) counts that domain
+        return ordered(known)  # a narrower domain may hold the gang, and waste (a) counts that domain
     left = instance.domain_potential(prices.level, branch.domain) - sum(map(instance.request, instance.pending))
-    no_terminating = (0,)  # the bound of the goal between preferences and waste
-    return (*known, no_terminating, (left,))
+    return ordered(known | {"terminating": (0,), "waste": (left,)})
 
 
 def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> Key:
-    goals, later = goals_of(instance, solved.nodes, solved.victims), since(SolvePhase.SPREAD)
+    """Return the goals of a plan in their order. Its price stands for the first three goals."""
+    goals = {goal.name: goal for goal in goals_of(instance, solved.nodes, solved.victims)}
     names = [node for row in solved.nodes for node in row]
     gone = [instance.problem.victims[victim] for victim in solved.victims]
-    return (
-        (prices.of(solved.victims),),
-        (-sum(node is not None for node in names),),
-        tuple(node is None for node in names),
-        tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
-        *(comparison_key(goal) for goal in goals if goal.name in later and not is_of_level(goal.name)),
-        tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
-        tuple(instance.name_rank[node] for node in names if node is not None),
-        tuple(sorted(natural_key(victim.key) for victim in gone)),
+    return ordered(
+        {
+            "victims": (prices.of(solved.victims),),
+            "extras": (-sum(node is not None for node in names),),
+            "lowest_ranks": tuple(node is None for node in names),
+            "compactness": tuple(part for name, goal in goals.items() if is_of_level(name) for part in goal.digits),
+            **{name: comparison_key(goals[name]) for name in ("preferences", "terminating", "waste", "ranks")},
+            "started": tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
+            "names": tuple(instance.name_rank[node] for node in names if node is not None),
+            "keys": tuple(sorted(natural_key(victim.key) for victim in gone)),
+        }
     )

@@ -95,4 +95,4 @@ class Incumbent:
 def key_of(problem: Problem, plan: Plan) -> Key:
     """Return the goals of a plan in their order, each with its parts. Smaller is better."""
     gone = sorted((int(problem.victims.priority[victim]) for victim in plan.victims), reverse=True)
-    return (tuple(gone), *(comparison_key(goal) for goal in plan.goals if goal.name != "victims"))
+    return tuple(tuple(gone) if goal.name == "victims" else comparison_key(goal) for goal in plan.goals)

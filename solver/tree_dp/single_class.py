@@ -134,7 +134,7 @@ def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) ->
 
 def _score(tables: DomainTables, domain: Domain, members: int) -> Score:
     """Return the whole vector of goals: sums inside the domain, and between them the capacity of the domain and its
-    parents.
+    parents. These are the parts (a) and (b) of waste, which `around_split` leaves out of the tables.
     """
     instance, primary = tables.instance, tables.layout.primary
     words = tables.table(domain)[:, members].tolist()
