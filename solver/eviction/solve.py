@@ -177,11 +177,12 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _Branch) -> Key:
         "lowest_ranks": placed,
         "compactness": spread,
         "preferences": (-preference_score,),
+        "terminating": (0,),
     }
     if inside < len(spread) and spread[inside] == 1:
         return ordered(known)  # a narrower domain may hold the gang, and waste (a) counts that domain
     left = instance.domain_potential(prices.level, branch.domain) - sum(map(instance.request, instance.pending))
-    return ordered(known | {"terminating": (0,), "waste": (left,)})
+    return ordered(known | {"waste": (left,)})
 
 
 def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> Key:
