@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-Amounts = NDArray[np.int64]
+ResourceMatrix = NDArray[np.int64]
 """A row per node (or victim), a column per resource."""
 Path = tuple[str, ...]
 
@@ -67,10 +67,10 @@ class NodeTable(Sequence[Node]):
 
     __slots__ = ("free", "layout", "terminating")
 
-    def __init__(self, layout: NodeLayout, free: Amounts, terminating: Amounts) -> None:
+    def __init__(self, layout: NodeLayout, free: ResourceMatrix, terminating: ResourceMatrix) -> None:
         self.layout, self.free, self.terminating = layout, free, terminating
 
-    def with_free(self, free: Amounts) -> "NodeTable":
+    def with_free(self, free: ResourceMatrix) -> "NodeTable":
         """Return a table of these nodes with other free amounts."""
         return NodeTable(self.layout, free, self.terminating)
 
@@ -139,7 +139,7 @@ def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
     return NodeTable(layout, amounts_of(free, width), amounts_of(terminating, width))
 
 
-def amounts_of(rows: Sequence[Sequence[int]], width: int) -> Amounts:
+def amounts_of(rows: Sequence[Sequence[int]], width: int) -> ResourceMatrix:
     """Return rows of `width` amounts as an array.
 
     Amounts that could overflow a 64-bit sum are capped. The cap is more than any member requests.

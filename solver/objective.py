@@ -21,12 +21,13 @@ import numpy as np
 from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import needed_members, pending
 from solver.instance import Instance, Seat
-from solver.plan import Goal
+from solver.plan import Goal, GoalParts
 from solver.problem import Problem
 from solver.tree import ROOT
 
 Nodes = tuple[tuple[int | None, ...], ...]
-Parts = dict[str, int]
+ComparisonKey = tuple[tuple[object, ...], ...]
+"""The goals of a plan in their order, each with its parts. Smaller is better."""
 Value = TypeVar("Value")
 WASTE = ("a", "b", "c", "d")
 """The parts of the goal `waste` in their order: free capacity that remains (a) in the narrowest domain that holds the
@@ -73,7 +74,7 @@ class Criterion:
 
     name: str
     terms: tuple[GoalTerm, ...]
-    count: Callable[["Score", int], Parts]
+    count: Callable[["Score", int], GoalParts]
     loss: str
     most: Callable[[Problem], int] | None = None
     summed: bool = False
@@ -280,7 +281,7 @@ Values and bounds of a stage leave out constants that are equal in every plan. T
 """
 
 
-def _goal(of: Criterion, name: str, parts: Parts, gaps: Gaps) -> Goal:
+def _goal(of: Criterion, name: str, parts: GoalParts, gaps: Gaps) -> Goal:
     """Return a goal whose value is the sum of its parts, or the first of them."""
     first, value = next(iter(parts.items()), ("", 0))
     gap = gaps.get((name, first), 0)
@@ -308,24 +309,24 @@ class Score:
         for seat, node in self.fresh.items():
             self.used[node] += instance.request(seat)
 
-    def victims(self) -> Parts:
+    def victims(self) -> GoalParts:
         """Victims by priority, the highest first."""
         counts = Counter(victim.priority for victim in self.gone)
         return {f"priority {priority}": counts[priority] for priority in sorted(counts, reverse=True)}
 
-    def gangs_broken(self) -> Parts:
+    def gangs_broken(self) -> GoalParts:
         """The number of gangs that the evictions bring below a minimum."""
         return {"": len(gangs_broken(self.instance.problem, self.evictions))}
 
-    def evicted(self) -> Parts:
+    def evicted(self) -> GoalParts:
         """The amount of the scarcest resource that the victims held."""
         return {"": sum(victim.requests[self.instance.scarce] for victim in self.gone)}
 
-    def extras(self) -> Parts:
+    def extras(self) -> GoalParts:
         """Members beyond the minimum. The search counts the missing ones instead, hence the part's name."""
         return {"missing": len(self.seats) - needed_members(self.instance.problem)}
 
-    def compactness(self, level: int) -> Parts:
+    def compactness(self, level: int) -> GoalParts:
         """The number of domains of the gang. If several sets have placed members, also the sum over these sets."""
         parts = {"gang": len(self._domains(level))}
         filled = sorted({seat.pod_set for seat in self.seats})
@@ -333,13 +334,13 @@ class Score:
             parts["sets"] = sum(len(self._domains(level, pod_set)) for pod_set in filled)
         return parts
 
-    def preferences(self) -> Parts:
+    def preferences(self) -> GoalParts:
         """The weight of the preferences that the new members' nodes fulfil."""
         shapes = self.instance.problem.shapes
         had = (shapes[self.instance.member(seat).shape].preferences.get(node, 0) for seat, node in self.fresh.items())
         return {"": sum(had)}
 
-    def waste(self) -> Parts:
+    def waste(self) -> GoalParts:
         """Free capacity that remains, in the parts of decision 2: (a), (b) outward, (c) downward, (d) downward."""
         names = self.instance.problem.levels
         narrowest = max((level for level in range(ROOT, len(names)) if len(self._domains(level)) <= 1), default=ROOT)
@@ -352,7 +353,7 @@ class Score:
         }
         return {part: value for group in ordered(groups) for part, value in group.items()}
 
-    def ranks(self) -> Parts:
+    def ranks(self) -> GoalParts:
         """By level, how many pairs of placed members with consecutive ranks lie in different domains."""
         placed = sorted(self.seats)
         nodes = np.array([self.seats[seat] for seat in placed], dtype=np.int64)
@@ -364,7 +365,7 @@ class Score:
             for name, domains in zip(names, of_level, strict=True)
         }
 
-    def terminating(self) -> Parts:
+    def terminating(self) -> GoalParts:
         """The used capacity of the scarcest resource that terminating pods still hold."""
         instance, scarce = self.instance, self.instance.scarce
         freed: Counter[int] = Counter()

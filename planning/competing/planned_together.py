@@ -12,7 +12,7 @@ from itertools import islice, product
 
 from gangs.model import GangKey
 from planning.competing.affinity_between import minding
-from planning.competing.carrying_over import Found, Joint, carried_over
+from planning.competing.carrying_over import Joint, JointDecisions, carried_over
 from planning.competing.one_by_one import OneByOne, takes_new_nodes
 from planning.competing.tier import GangPart, Taken, Tier, Variant
 from planning.decision import Decision, Outcome
@@ -137,7 +137,7 @@ class _Ways:
     started: float
 
 
-def _together(ways: _Ways, one_by_one: OneByOne) -> Found | None:
+def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of the best joint plan; None if none is found in time, or one model cannot hold all gangs.
 
     The best choice of flavors is the one that accepts the most gangs, the earlier gangs first.
@@ -196,7 +196,7 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     )
 
 
-def _all_placed(ways: _Ways, one_by_one: OneByOne) -> Found | None:
+def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of a plan for all members of all gangs, as compact as possible
     (`solver.multi_gang.all_placed`).
 

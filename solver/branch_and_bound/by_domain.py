@@ -12,15 +12,15 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from solver.bounds.domain_cover import Covers, Spread
+from solver.bounds.domain_cover import Covers, DomainCounts
 from solver.branch_and_bound.reduction import compact
 from solver.branch_and_bound.subproblem import part_of, whole_nodes
 from solver.capacity import Counts, deciding_level
-from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
+from solver.cp_sat.lexicographic import SolveStatus, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance, Seat
-from solver.objective import Nodes, comparison_key, goals_of, is_of_level, ordered
+from solver.objective import ComparisonKey, Nodes, comparison_key, goals_of, is_of_level, ordered
 from solver.plan import Plan, Proof
 from solver.problem import Limits
 from solver.tree_dp.multi_class import Mixtures, mixtures_of
@@ -29,10 +29,8 @@ from solver.tree_dp.multi_class_tables import TooMuchError
 WORTHWHILE = 12
 """From this number of nodes on, solving domains one by one is faster than one model."""
 
-Tell = Callable[[Nodes], None]
+NodesCallback = Callable[[Nodes], None]
 """Takes the nodes of a plan, by set and rank."""
-Key = tuple[tuple[int, ...], ...]
-"""The goals from compactness on in their order, each with its parts, smaller being better."""
 Values = Mapping[str, tuple[int, ...]]
 """The goals from compactness on, or the first of them, by term (`solver.objective.ordered`)."""
 
@@ -49,7 +47,7 @@ class _Branch:
     instance: Instance
     level: int
     domain: int
-    spread: Spread
+    spread: DomainCounts
     preference_score: int
     terminating: int
     mixtures: Mixtures | None
@@ -121,18 +119,18 @@ class _Leaf:
     solved: Solved
 
     @cached_property
-    def key(self) -> Key:
+    def key(self) -> ComparisonKey:
         """The goals in their order."""
         return ordered(self.values)
 
 
-def _to_nobody(_nodes: Nodes) -> None:
+def _ignore_nodes(_nodes: Nodes) -> None:
     """Ignore the plan."""
 
 
 def solve_by_domains(
-    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, tell: Tell = _to_nobody
-) -> Solved | Found | None:
+    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, tell: NodesCallback = _ignore_nodes
+) -> Solved | SolveStatus | None:
     """Return the best plan if it lies inside one domain and places every member without evictions.
 
     None if it does not, if the instance is too small to gain, or if the deadline passes before a plan is found.
@@ -150,7 +148,9 @@ def solve_by_domains(
         return None
 
 
-def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, tell: Tell) -> Solved | Found | None:
+def _by_domains(
+    instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, tell: NodesCallback
+) -> Solved | SolveStatus | None:
     """Return the best plan of the narrowest level that has one."""
     if instance.spreads and mixtures is None:  # bounds that ignore spread would exclude domains that spread needs
         return None
@@ -161,7 +161,7 @@ def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | Non
         if not proven:
             return None
     everybody = instance.problem.minimum == sum(len(pod_set.members) for pod_set in instance.problem.sets)
-    return Found.INFEASIBLE if mixtures is not None and everybody else None
+    return SolveStatus.INFEASIBLE if mixtures is not None and everybody else None
 
 
 def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
@@ -171,7 +171,9 @@ def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
     return deciding_level(instance.problem)
 
 
-def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, tell: Tell) -> tuple[_Leaf | None, bool]:
+def _best_of(
+    instance: Instance, branches: list[_Branch], budget: TimeBudget, tell: NodesCallback
+) -> tuple[_Leaf | None, bool]:
     """Return the best plan of these domains, and whether it is proven that none of them has a better one."""
     best: _Leaf | None = None
     proven = True
@@ -196,9 +198,9 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, te
                     heappush(order, (ordered(better), first_name))
                 continue
             solved = _solved(branch, closer[first_name], budget, tell)
-            proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
+            proven = proven and (solved is SolveStatus.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
             leaf = _leaf(instance, branch, solved) if isinstance(solved, Solved) else None
-            if order and (solved is Found.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
+            if order and (solved is SolveStatus.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
                 solved_alike[branch.sign] = None if leaf is None else leaf.values
             if leaf is not None:
                 best = leaf if best is None or leaf.key < best.key else best
@@ -219,7 +221,7 @@ def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Values | None, Inst
     return {**branch.bound, "compactness": found.spread or branch.spread}, found.instance
 
 
-def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: Tell) -> Solved | Found:
+def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: NodesCallback) -> Solved | SolveStatus:
     """Return the best plan of a domain, over the nodes that best plans can use: `closer`, or those that
     counting finds.
     """
@@ -271,7 +273,7 @@ def _least_terminating(instance: Instance, level: int) -> list[int]:
     return least
 
 
-def _fewest(instance: Instance, level: int) -> list[Spread]:
+def _fewest(instance: Instance, level: int) -> list[DomainCounts]:
     """Return, by domain of a level, the fewest domains that can hold every member there, by level. No member may be
     pinned.
     """
@@ -311,7 +313,7 @@ def _pods_only_on(part: Instance, node: int) -> object:
     return (problem.nodes[node].name, pinned) if pinned or any(groups) else ()
 
 
-def at_best(part: Instance) -> tuple[Spread, int]:
+def at_best(part: Instance) -> tuple[DomainCounts, int]:
     """Return bounds for plans that place every member, as far as counting shows.
 
     They are the fewest domains, by level, and the largest weight of node preferences.
@@ -319,7 +321,7 @@ def at_best(part: Instance) -> tuple[Spread, int]:
     return _spread(part, [*part.pinned, *part.pending]), _best_preference_score(part)
 
 
-def _spread(part: Instance, seats: list[Seat]) -> Spread:
+def _spread(part: Instance, seats: list[Seat]) -> DomainCounts:
     """Return lower bounds on the domains by level, for the gang and summed over its sets."""
     covers = Covers(part)
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]

@@ -13,7 +13,7 @@ import numpy as np
 
 from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import Counts, needed_members
-from solver.eviction.slot_costs import INFEASIBLE_COST, PaidVictims, most_on_a_node, slot_costs
+from solver.eviction.slot_costs import INFEASIBLE_SLOT, PaidVictims, most_on_a_node, slot_costs
 from solver.instance import Instance
 from solver.objective import ordered
 from solver.problem import VictimTable
@@ -124,7 +124,7 @@ class EvictionPrices:
     def least(self, domain: int) -> int:
         """Return a lower bound on the price of a plan in a domain; `INFEASIBLE_PRICE`: there is no plan."""
         least, _ = self._cheapest(domain)
-        return INFEASIBLE_PRICE if least >= INFEASIBLE_COST else least << self.weights.shift
+        return INFEASIBLE_PRICE if least >= INFEASIBLE_SLOT else least << self.weights.shift
 
     def cheap_nodes(self, domain: int, plenty: int, at_least: int = 0) -> tuple[int, ...]:
         """Return the cheapest nodes of a domain, with `plenty` times the needed capacity, but `at_least` so
@@ -132,8 +132,8 @@ class EvictionPrices:
         """
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         nodes = nodes[np.argsort(self.slots[nodes, 0], kind="stable")]
-        nodes = nodes[self.slots[nodes, 0] < INFEASIBLE_COST]
-        rooms = np.cumsum((self.slots[nodes] < INFEASIBLE_COST).sum(axis=1))
+        nodes = nodes[self.slots[nodes, 0] < INFEASIBLE_SLOT]
+        rooms = np.cumsum((self.slots[nodes] < INFEASIBLE_SLOT).sum(axis=1))
         enough = int(np.searchsorted(rooms, plenty * self.needed)) + 1
         return tuple(nodes[: max(enough, at_least)].tolist())
 
@@ -142,19 +142,19 @@ class EvictionPrices:
         least, dearest = self._cheapest(domain)
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         first = self.slots[nodes, 0]
-        within = min(most >> self.weights.shift, INFEASIBLE_COST - 1) - least + dearest
-        found: list[int] = nodes[(first <= min(max(within, 0), INFEASIBLE_COST - 1))].tolist()
+        within = min(most >> self.weights.shift, INFEASIBLE_SLOT - 1) - least + dearest
+        found: list[int] = nodes[(first <= min(max(within, 0), INFEASIBLE_SLOT - 1))].tolist()
         return found
 
     def _cheapest(self, domain: int) -> tuple[int, int]:
         """Return the cost of the cheapest slots that a domain needs, and the most expensive of them.
 
-        `INFEASIBLE_COST`: the domain has too few slots.
+        `INFEASIBLE_SLOT`: the domain has too few slots.
         """
         slots = self.slots[list(self.instance.tree.nodes(self.level, domain))].ravel()
-        slots = slots[slots < INFEASIBLE_COST]
+        slots = slots[slots < INFEASIBLE_SLOT]
         if len(slots) < self.needed:
-            return INFEASIBLE_COST, INFEASIBLE_COST
+            return INFEASIBLE_SLOT, INFEASIBLE_SLOT
         if self.needed <= 0:
             return 0, 0
         cheapest = np.partition(slots, self.needed - 1)[: self.needed]
@@ -305,7 +305,7 @@ def _handed_out(weights: LexicographicWeights, price: int, near: list[int]) -> d
 
 
 def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Counts:
-    """Return, by victim, a lower bound on its price in units of the table of slots; `INFEASIBLE_COST`: it cannot go.
+    """Return, by victim, a lower bound on its price in units of the table of slots; `INFEASIBLE_SLOT`: it cannot go.
 
     The rows are parallel to `columns`. The shift rounds down, so sums stay lower bounds.
     """
@@ -315,7 +315,7 @@ def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Co
     for place in np.flatnonzero(columns.gang >= 0).tolist():
         victim = int(columns.positions[place])
         if victim in gangs.fixed:
-            paid[place] = INFEASIBLE_COST
+            paid[place] = INFEASIBLE_SLOT
         elif victim in gangs.shares:
             paid[place] = gangs.shares[victim] >> weights.shift
     found: Counts = paid

@@ -15,13 +15,13 @@ _LARGEST = np.iinfo(np.int64).max
 _FEW = 8
 """The most domains that are tried in all combinations for a bound on the domains of a narrower level inside."""
 
-Score = tuple[int, ...]
+DomainCost = tuple[int, ...]
 """The goals of a domain in their order: the primary components of its vector, the capacity of the domain and of its
 parents, the secondary components.
 """
 
 
-def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, Score]]:
+def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, DomainCost]]:
     """Return the domains of a level (or ROOT) that may hold so many members, each with its bound, the best bound first.
 
     The bound is a lower bound on the beginning of a plan's score there.

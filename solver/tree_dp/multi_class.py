@@ -13,13 +13,14 @@ from itertools import chain
 
 import numpy as np
 
-from solver.bounds.domain_cover import Spread
+from solver.bounds.domain_cover import DomainCounts
 from solver.bounds.member_classes import MemberClass, alike, sorted_kinds
 from solver.capacity import Counts
 from solver.instance import Instance
 from solver.objective import Nodes, ordered
 from solver.tree import Positions
-from solver.tree_dp.class_vectors import BITS, Vector
+from solver.tree_dp.class_vectors import Vector
+from solver.tree_dp.min_plus import COST_BITS
 from solver.tree_dp.multi_class_paths import BestPaths
 from solver.tree_dp.multi_class_rules import MultiClassRules
 from solver.tree_dp.multi_class_tables import NOTHING, Costs, TableEffort, Tables, TooMuchError
@@ -42,7 +43,7 @@ class Best:
     bound of the used capacity that terminating pods hold. It is exact if a cost has a digit for it.
     """
 
-    spread: Spread
+    spread: DomainCounts
     preference_score: int
     terminating: int
 
@@ -281,7 +282,7 @@ def _in_order(digits: Mapping[str, Sequence[_Digit]]) -> list[_Digit]:
 
 def _fits(digits: Sequence[_Digit]) -> bool:
     """Return whether one cost holds all these digits."""
-    return math.prod(digit.most + 1 for digit in digits) < 1 << BITS
+    return math.prod(digit.most + 1 for digit in digits) < 1 << COST_BITS
 
 
 def _weights(digits: Sequence[_Digit]) -> dict[GoalPart, int]:

@@ -19,7 +19,7 @@ from solver.instance import Instance
 from solver.objective import ordered, precedes
 from solver.problem import Spread
 from solver.tree import ROOT
-from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, Table, layout_of
+from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, WordTable, layout_of
 from solver.tree_dp.spread_groups import MOST_WAYS, binds_nobody, level_of_groups, possible_emptiest
 
 _LARGE = 1 << 62
@@ -245,7 +245,7 @@ class DomainTables:
         self.instance, self.kind, self.rules, self.layout = instance, kind, rules, layout
         self.members = len(kind.ranks)
         self.products = Products(layout.words, self.members, instance.deadline)
-        self.raw: dict[int, Table] = {}
+        self.raw: dict[int, WordTable] = {}
         self._shape = instance.problem.shapes[kind.shape]
         self._request = self._shape.requests[instance.scarce]
         self._capacity = instance.capacity[kind.shape].tolist()
@@ -266,7 +266,7 @@ class DomainTables:
         """
         return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 
-    def table(self, domain: Domain) -> Table:
+    def table(self, domain: Domain) -> WordTable:
         """Return the best vectors of a domain by number of members."""
         return self.products.tables[domain.key]
 
@@ -283,7 +283,7 @@ class DomainTables:
 
     def _written(self, level: int, number: int) -> Domain | None:
         """Compute a domain and its table; None if it has no capacity. Raises `OutOfTimeError`."""
-        self.instance.deadline.look()
+        self.instance.deadline.check()
         if level == self.instance.tree.depth - 1:
             most = self._capacity[number]
             return (
@@ -324,7 +324,7 @@ class DomainTables:
             self.products.tables.append(self._with_own(level, potential, limits, alone))
         return key
 
-    def _with_own(self, level: int, potential: int, limits: tuple[int, int], inside: Table) -> Table:
+    def _with_own(self, level: int, potential: int, limits: tuple[int, int], inside: WordTable) -> WordTable:
         """Return the table with the domain's own part once a member is in it, without the numbers that its rules
         forbid.
 
@@ -347,7 +347,7 @@ class DomainTables:
         table[:, table[0] >= INFEASIBLE_COST] = INFEASIBLE_COST
         return table
 
-    def _add(self, table: Table, component: str, amounts: Table) -> None:
+    def _add(self, table: WordTable, component: str, amounts: WordTable) -> None:
         if component in self.layout.at:
             word, shift = self.layout.at[component]
             table[word] += amounts << shift

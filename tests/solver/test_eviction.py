@@ -7,7 +7,7 @@ from brute_force import best
 from random_problems import random_problem
 from thorough import chunks, has_rare_cases
 
-from solver.cp_sat.lexicographic import Found
+from solver.cp_sat.lexicographic import SolveStatus
 from solver.cp_sat.solve import Solved
 from solver.eviction.lower_bounds import prices_of
 from solver.eviction.solve import solve_evicting
@@ -34,7 +34,7 @@ def test_the_best_plan_over_fewer_nodes_is_the_best_of_all_plans(seeds: range) -
             assert (solved.nodes, solved.victims) == expected, f"seed {seed}"
             assert solved.proven, f"seed {seed}"
         elif solved is not None:
-            assert (solved, expected) == (Found.INFEASIBLE, None), f"seed {seed}"
+            assert (solved, expected) == (SolveStatus.INFEASIBLE, None), f"seed {seed}"
     assert found or not has_rare_cases(seeds)
 
 
