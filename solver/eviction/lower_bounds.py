@@ -18,9 +18,12 @@ from solver.instance import Instance
 from solver.objective import ordered
 from solver.problem import VictimTable
 
-INFEASIBLE_PRICE = 1 << 400
-"""The price of an impossible plan."""
-_BITS = 59
+INFEASIBLE_PRICE = 1 << (1 << 20)
+"""The price of an impossible plan, a Python integer of 2^20 bits.
+
+Each priority adds at most 63 + 8 bits to a real price, so prices of 14,000 priorities stay below it.
+"""
+_SLOT_BITS = 59
 """How many bits of a price the table of slots holds. The lower bits are rounded down."""
 _SHARE_BITS = 8
 """Prices are in 256ths, in each part separately, so that shares of a gang need no bits of another part."""
@@ -211,7 +214,7 @@ def _lexicographic_weights(instance: Instance, columns: _Columns) -> Lexicograph
         by_term["gangs_broken"][0],
         by_term["evicted"][0],
         instance.scarce,
-        max(0, place - _BITS),
+        max(0, place - _SLOT_BITS),
         tuple(reversed(cuts)),
     )
 
