@@ -13,7 +13,8 @@ ResourceMatrix = NDArray[np.int64]
 """A row per node (or victim), a column per resource."""
 Path = tuple[str, ...]
 
-_KEPT_GROUNDS = 8
+_CACHED_LAYOUTS = 8
+"""The node layouts that a process keeps. With fewer, equal layouts get new objects, and derived values are lost."""
 _LARGEST_SUM = 1 << 61
 """Bound on the sum of one resource over all rows. Twice the sum of nodes and victims stays within 64 bits."""
 
@@ -53,7 +54,7 @@ class NodeLayout:
         return node_layout_of, (self.names, self.paths)
 
 
-@lru_cache(maxsize=_KEPT_GROUNDS)
+@lru_cache(maxsize=_CACHED_LAYOUTS)
 def node_layout_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> NodeLayout:
     """The layout of nodes of these names on these paths."""
     return NodeLayout(names, paths)

@@ -30,8 +30,10 @@ ComparisonKey = tuple[tuple[object, ...], ...]
 """The goals of a plan in their order, each with its parts. Smaller is better."""
 Value = TypeVar("Value")
 WASTE = ("a", "b", "c", "d")
-"""The parts of the goal `waste` in their order: free capacity that remains (a) in the narrowest domain that holds the
-gang, (b) in its parents, (c) in the touched domains inside it; (d) the touched domains inside it that have some left.
+"""The parts of the goal `waste` in their order.
+
+(a) is the free capacity that remains in the narrowest domain that holds the gang, (b) in its parents, and (c) in the
+touched domains inside it. (d) counts the touched domains inside it that have free capacity left.
 """
 
 

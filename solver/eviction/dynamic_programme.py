@@ -271,7 +271,7 @@ def _started(start: int) -> str:
 class _DomainPlan:
     """The best plan whose narrowest domain is this one. `score`: the goals up to the victims' start times.
 
-    The price of the victims stands for the first three goals.
+    The price of the victims has the first three goals as digits.
     """
 
     tables: _EvictionTables

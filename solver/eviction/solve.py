@@ -184,7 +184,7 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) ->
 
 
 def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> ComparisonKey:
-    """Return the goals of a plan in their order. Its price stands for the first three goals."""
+    """Return the goals of a plan in their order. Its price has the first three goals as digits."""
     goals = {goal.name: goal for goal in goals_of(instance, solved.nodes, solved.victims)}
     names = [node for row in solved.nodes for node in row]
     gone = [instance.problem.victims[victim] for victim in solved.victims]

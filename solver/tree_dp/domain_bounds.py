@@ -12,6 +12,7 @@ from solver.tree import ROOT, Tree
 from solver.tree_dp.single_class_tables import DomainTables
 
 _LARGEST = np.iinfo(np.int64).max
+"""The start of a minimum over words: no word is larger."""
 _FEW = 8
 """The most domains that are tried in all combinations for a bound on the domains of a narrower level inside."""
 

@@ -26,6 +26,7 @@ A cost is below 2^59, so the sum of two feasible costs stays below `INFEASIBLE_C
 at most 2^61 and stays within 63 bits.
 """
 _WORST = np.iinfo(np.int64).max
+"""A word for vectors that are out of the comparison: no sum of two words is as large."""
 _NARROW, _AT_ONCE = 512, 32
 """Tables up to this width are merged for several numbers of members at once, because calls of numpy cost more than
 work.

@@ -23,6 +23,7 @@ from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, WordTable
 from solver.tree_dp.spread_groups import MOST_WAYS, binds_nobody, level_of_groups, possible_emptiest
 
 _LARGE = 1 << 62
+"""A limit of members for domains without one: more members than any table has."""
 
 Sums = list[tuple[str, int]]
 """Sums over a domain that a table holds: the name of each with its largest value."""
