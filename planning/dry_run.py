@@ -99,9 +99,9 @@ def dry_run(
     """
     objects = read_objects(documents, deadline, {} if live is None else user_defined_rows(live.sources))
     request, lost = _changed(_request(objects) if live is None else _applied(objects, live), what_if)
-    deadline.look()
+    deadline.check()
     reading = read_apart(request.sources)
-    deadline.look()
+    deadline.check()
     known, _ = topologies(request.sources)
     asking = [gang for gang in request.gangs(reading) if request.asks_for(gang) or what_if.asks(gang, lost)]
     pods = {_pod_key(pod): pod for pod in request.sources.pods}

@@ -33,7 +33,7 @@ class Deadline:
         """Whether the deadline has passed."""
         return self.left() <= 0
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Raise `OutOfTimeError` if the deadline has passed."""
         if self.left() <= 0:
             raise OutOfTimeError
@@ -42,7 +42,7 @@ class Deadline:
         """Iterate over `things` with a check of the clock before every `often` of them. Raises `OutOfTimeError`."""
         for place, thing in enumerate(things):
             if place % often == 0:
-                self.look()
+                self.check()
             yield thing
 
     def before(self, seconds: float) -> "Deadline":

@@ -9,11 +9,12 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-Amounts = NDArray[np.int64]
+ResourceMatrix = NDArray[np.int64]
 """A row per node (or victim), a column per resource."""
 Path = tuple[str, ...]
 
-_KEPT_GROUNDS = 8
+_CACHED_LAYOUTS = 8
+"""The node layouts that a process keeps. With fewer, equal layouts get new objects, and derived values are lost."""
 _LARGEST_SUM = 1 << 61
 """Bound on the sum of one resource over all rows. Twice the sum of nodes and victims stays within 64 bits."""
 
@@ -53,7 +54,7 @@ class NodeLayout:
         return node_layout_of, (self.names, self.paths)
 
 
-@lru_cache(maxsize=_KEPT_GROUNDS)
+@lru_cache(maxsize=_CACHED_LAYOUTS)
 def node_layout_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> NodeLayout:
     """The layout of nodes of these names on these paths."""
     return NodeLayout(names, paths)
@@ -67,10 +68,10 @@ class NodeTable(Sequence[Node]):
 
     __slots__ = ("free", "layout", "terminating")
 
-    def __init__(self, layout: NodeLayout, free: Amounts, terminating: Amounts) -> None:
+    def __init__(self, layout: NodeLayout, free: ResourceMatrix, terminating: ResourceMatrix) -> None:
         self.layout, self.free, self.terminating = layout, free, terminating
 
-    def with_free(self, free: Amounts) -> "NodeTable":
+    def with_free(self, free: ResourceMatrix) -> "NodeTable":
         """Return a table of these nodes with other free amounts."""
         return NodeTable(self.layout, free, self.terminating)
 
@@ -139,7 +140,7 @@ def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
     return NodeTable(layout, amounts_of(free, width), amounts_of(terminating, width))
 
 
-def amounts_of(rows: Sequence[Sequence[int]], width: int) -> Amounts:
+def amounts_of(rows: Sequence[Sequence[int]], width: int) -> ResourceMatrix:
     """Return rows of `width` amounts as an array.
 
     Amounts that could overflow a 64-bit sum are capped. The cap is more than any member requests.

@@ -13,19 +13,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import groupby
+from itertools import chain, groupby
+from typing import TypeVar
 
 import numpy as np
 
 from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import needed_members, pending
 from solver.instance import Instance, Seat
-from solver.plan import Goal
+from solver.plan import Goal, GoalParts
 from solver.problem import Problem
 from solver.tree import ROOT
 
 Nodes = tuple[tuple[int | None, ...], ...]
-Parts = dict[str, int]
+ComparisonKey = tuple[tuple[object, ...], ...]
+"""The goals of a plan in their order, each with its parts. Smaller is better."""
+Value = TypeVar("Value")
+WASTE = ("a", "b", "c", "d")
+"""The parts of the goal `waste` in their order.
+
+(a) is the free capacity that remains in the narrowest domain that holds the gang, (b) in its parents, and (c) in the
+touched domains inside it. (d) counts the touched domains inside it that have free capacity left.
+"""
 
 
 class SolvePhase(IntEnum):
@@ -61,12 +70,13 @@ class Criterion:
     better; then the value is a gain, and no plan for the problem has more than this. `summed`: the value is the sum of
     the parts; else it is the first part. `amount`: value and parts are amounts of the scarcest resource. Parts whose
     names begin with `counting` are an exception: they count domains. `loss`: words for a plan that is worse in this
-    goal. `counting_loss`: words for a plan that is worse in a part that counts.
+    goal. `counting_loss`: words for a plan that is worse in a part that counts. `divided`: the first letters of the
+    parts in their order, if `ordered` accepts values of single parts.
     """
 
     name: str
     terms: tuple[GoalTerm, ...]
-    count: Callable[["Score", int], Parts]
+    count: Callable[["Score", int], GoalParts]
     loss: str
     most: Callable[[Problem], int] | None = None
     summed: bool = False
@@ -75,6 +85,7 @@ class Criterion:
     counting: str | None = None
     counting_loss: str = ""
     by_counting: bool = True
+    divided: tuple[str, ...] = ()
 
     @property
     def more_is_better(self) -> bool:
@@ -157,6 +168,7 @@ CRITERIA: tuple[Criterion, ...] = (
         amount=True,
         counting="d/",
         counting_loss="would leave room in {both} domains of level {level}",
+        divided=WASTE,
     ),
     Criterion(
         "ranks",
@@ -211,6 +223,29 @@ def in_order(*phases: SolvePhase) -> tuple[tuple[str, ...], ...]:
     return tuple(by_phase.get(phase, ()) for phase in phases)
 
 
+def ordered(values: Mapping[str, Value]) -> tuple[Value, ...]:
+    """Return values in the order of the goals.
+
+    A key is the name of a term of a goal, or `<goal>/<part>` with a part that the goal's row lists in `divided`.
+    Values of the first terms alone, from a lower bound, compare with a prefix of the values of a plan. Raises
+    `ValueError` for any other key.
+    """
+    keys = [key for row in CRITERIA for key in _keys_of(row) if key in values]
+    if len(keys) != len(values):
+        raise ValueError(f"no goal has these terms or parts: {sorted(values.keys() - set(keys))}")
+    return tuple(values[key] for key in keys)
+
+
+def precedes(one: str, other: str) -> bool:
+    """Return whether one term or part, named as in `ordered`, is compared before another one."""
+    return ordered({one: one, other: other})[0] == one
+
+
+def _keys_of(row: Criterion) -> Iterable[str]:
+    """Return the keys of one goal that `ordered` accepts, in their order."""
+    return chain((term.name for term in row.terms), (f"{row.name}/{part}" for part in row.divided))
+
+
 def is_countable() -> bool:
     """Whether the solution methods that prove by counting know all goals."""
     return all(each.by_counting for each in CRITERIA)
@@ -248,7 +283,7 @@ Values and bounds of a stage leave out constants that are equal in every plan. T
 """
 
 
-def _goal(of: Criterion, name: str, parts: Parts, gaps: Gaps) -> Goal:
+def _goal(of: Criterion, name: str, parts: GoalParts, gaps: Gaps) -> Goal:
     """Return a goal whose value is the sum of its parts, or the first of them."""
     first, value = next(iter(parts.items()), ("", 0))
     gap = gaps.get((name, first), 0)
@@ -276,24 +311,24 @@ class Score:
         for seat, node in self.fresh.items():
             self.used[node] += instance.request(seat)
 
-    def victims(self) -> Parts:
+    def victims(self) -> GoalParts:
         """Victims by priority, the highest first."""
         counts = Counter(victim.priority for victim in self.gone)
         return {f"priority {priority}": counts[priority] for priority in sorted(counts, reverse=True)}
 
-    def gangs_broken(self) -> Parts:
+    def gangs_broken(self) -> GoalParts:
         """The number of gangs that the evictions bring below a minimum."""
         return {"": len(gangs_broken(self.instance.problem, self.evictions))}
 
-    def evicted(self) -> Parts:
+    def evicted(self) -> GoalParts:
         """The amount of the scarcest resource that the victims held."""
         return {"": sum(victim.requests[self.instance.scarce] for victim in self.gone)}
 
-    def extras(self) -> Parts:
+    def extras(self) -> GoalParts:
         """Members beyond the minimum. The search counts the missing ones instead, hence the part's name."""
         return {"missing": len(self.seats) - needed_members(self.instance.problem)}
 
-    def compactness(self, level: int) -> Parts:
+    def compactness(self, level: int) -> GoalParts:
         """The number of domains of the gang. If several sets have placed members, also the sum over these sets."""
         parts = {"gang": len(self._domains(level))}
         filled = sorted({seat.pod_set for seat in self.seats})
@@ -301,26 +336,26 @@ class Score:
             parts["sets"] = sum(len(self._domains(level, pod_set)) for pod_set in filled)
         return parts
 
-    def preferences(self) -> Parts:
+    def preferences(self) -> GoalParts:
         """The weight of the preferences that the new members' nodes fulfil."""
         shapes = self.instance.problem.shapes
         had = (shapes[self.instance.member(seat).shape].preferences.get(node, 0) for seat, node in self.fresh.items())
         return {"": sum(had)}
 
-    def waste(self) -> Parts:
+    def waste(self) -> GoalParts:
         """Free capacity that remains, in the parts of decision 2: (a), (b) outward, (c) downward, (d) downward."""
         names = self.instance.problem.levels
         narrowest = max((level for level in range(ROOT, len(names)) if len(self._domains(level)) <= 1), default=ROOT)
-        parts = {"a": self._left(narrowest)}
-        for level in range(narrowest - 1, ROOT - 1, -1):
-            parts[f"b/{names[level] if level > ROOT else 'cluster'}"] = self._left(level)
-        for level in range(narrowest + 1, len(names)):
-            parts[f"c/{names[level]}"] = self._left(level)
-        for level in range(narrowest + 1, len(names)):
-            parts[f"d/{names[level]}"] = sum(room > 0 for room in self._rooms(level))
-        return parts
+        around, inside = range(narrowest - 1, ROOT - 1, -1), range(narrowest + 1, len(names))
+        groups = {
+            "waste/a": {"a": self._left(narrowest)},
+            "waste/b": {f"b/{names[level] if level > ROOT else 'cluster'}": self._left(level) for level in around},
+            "waste/c": {f"c/{names[level]}": self._left(level) for level in inside},
+            "waste/d": {f"d/{names[level]}": sum(room > 0 for room in self._rooms(level)) for level in inside},
+        }
+        return {part: value for group in ordered(groups) for part, value in group.items()}
 
-    def ranks(self) -> Parts:
+    def ranks(self) -> GoalParts:
         """By level, how many pairs of placed members with consecutive ranks lie in different domains."""
         placed = sorted(self.seats)
         nodes = np.array([self.seats[seat] for seat in placed], dtype=np.int64)
@@ -332,7 +367,7 @@ class Score:
             for name, domains in zip(names, of_level, strict=True)
         }
 
-    def terminating(self) -> Parts:
+    def terminating(self) -> GoalParts:
         """The used capacity of the scarcest resource that terminating pods still hold."""
         instance, scarce = self.instance, self.instance.scarce
         freed: Counter[int] = Counter()

@@ -14,6 +14,10 @@ class Proof(Enum):
     UNPROVEN = "Unproven"
 
 
+GoalParts = dict[str, int]
+"""The values of a goal by part, in their order. A goal of one part has the part ""."""
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """One goal of docs/decisions/0002. Smaller is better. `bound` is the least value that is not ruled out by proof.

@@ -1,7 +1,7 @@
 """The placement problem as plain data. The goals that rank its plans: docs/decisions/0002.
 
 Levels are positions 0..n-1: 0 is the widest level, n-1 is the node itself. Nodes, shapes, victims and victim gangs are
-referred to by their position in the problem's tuples. Amounts are integers in the caller's unit per resource.
+referred to by their position in the problem's tuples. ResourceMatrix are integers in the caller's unit per resource.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,10 +13,10 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.nodes import Amounts, NodeTable, amounts_of
+from solver.nodes import NodeTable, ResourceMatrix, amounts_of
 from solver.quota import Quota
 
-Column = NDArray[np.int64]
+IntColumn = NDArray[np.int64]
 """One integer per row, such as one per victim."""
 _MANY = 8
 """After reads of more than one victim in `_MANY`, the table creates all `Victim` objects at once: more reads are
@@ -41,7 +41,7 @@ class Shape:
     lifts: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @cached_property
-    def positions(self) -> Column:
+    def positions(self) -> IntColumn:
         """The eligible nodes in order."""
         return np.sort(np.fromiter(self.nodes, dtype=np.int64, count=len(self.nodes)))
 
@@ -218,11 +218,11 @@ class VictimTable(Sequence[Victim]):
         self,
         keys: tuple[str, ...],
         *,
-        node: Column,
-        priority: Column,
-        requests: Amounts,
-        gang: Column,
-        started: Column,
+        node: IntColumn,
+        priority: IntColumn,
+        requests: ResourceMatrix,
+        gang: IntColumn,
+        started: IntColumn,
     ) -> None:
         self.keys, self.node, self.priority, self.requests = keys, node, priority, requests
         self.gang, self.started = gang, started

@@ -12,13 +12,13 @@ from functools import cached_property
 from solver.bounds.domain_cover import too_small
 from solver.branch_and_bound.by_domain import solve_by_domains
 from solver.capacity import work
-from solver.cp_sat.lexicographic import Found, SolverFaultError
+from solver.cp_sat.lexicographic import SolverFaultError, SolveStatus
 from solver.cp_sat.solve import Solved, solve_model
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.eviction.solve import solve_evicting
 from solver.explain.remedies import explained
 from solver.heuristics.greedy import unproven
-from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, STARTING, Incumbent, Tell, to_nobody
+from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, STARTING, Incumbent, PlanCallback, ignore_plan
 from solver.instance import Instance, instance_of
 from solver.objective import Nodes, goals_of, is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
@@ -27,7 +27,7 @@ from solver.tree_dp.single_class import solve_tree_dp
 from solver.tree_dp.single_class_counts import no_room
 from solver.verify.rules import verify
 
-Way = Callable[[Instance], Solved | Found | None]
+Way = Callable[[Instance], Solved | SolveStatus | None]
 """Solves an instance; None if this method cannot solve it."""
 
 _RESERVE = 0.1
@@ -53,7 +53,7 @@ def decide(
     wanted: frozenset[str] | None = None,
     *,
     deadline: Deadline = NO_DEADLINE,
-    tell: Tell = to_nobody,
+    tell: PlanCallback = ignore_plan,
 ) -> Answer:
     """Return the result without an explanation, before the deadline.
 
@@ -67,14 +67,14 @@ def decide(
 
 def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = None) -> Answer:
     """Return the result of CP-SAT alone, without evictions if that is possible."""
-    answer: Plan | Found | None = Found.INFEASIBLE
+    answer: Plan | SolveStatus | None = SolveStatus.INFEASIBLE
     for evicting in (False, True) if problem.victims else (False,):
         answer = _attempt(
             instance_of(problem, evicting=evicting), [lambda instance: solve_model(instance, limits, wanted)]
         )
-        if answer is not Found.INFEASIBLE:
+        if answer is not SolveStatus.INFEASIBLE:
             break
-    return _as_answer(answer or Found.UNKNOWN)
+    return _as_answer(answer or SolveStatus.UNKNOWN)
 
 
 class _Course:
@@ -85,10 +85,10 @@ class _Course:
         soon = deadline.before(limits.seconds * _RESERVE)
         self.without = instance_of(problem, evicting=False, deadline=soon)
 
-    def answer(self) -> Plan | Found:
+    def answer(self) -> Plan | SolveStatus:
         """Return the best plan; any plan if there is no time for the best; or that none exists or none is known."""
         answer = self._decided()
-        if answer is Found.UNKNOWN:
+        if answer is SolveStatus.UNKNOWN:
             for instance in (self.without, self.evicting) if self.problem.victims else (self.without,):
                 if self.known.plan is None:
                     self.known.seek(instance, self.deadline)
@@ -99,19 +99,19 @@ class _Course:
         """The instance with evictions."""
         return instance_of(self.problem, evicting=True, scarce=self.without.scarce, deadline=self.without.deadline)
 
-    def _decided(self) -> Plan | Found:
+    def _decided(self) -> Plan | SolveStatus:
         """Solve without evictions. If that has no plan, solve with evictions."""
         answer = self._without_evictions()
         if isinstance(answer, Plan) or not self.problem.victims:
             return answer
         if self._without_is_known():
-            return Found.UNKNOWN
+            return SolveStatus.UNKNOWN
         found = _attempt(self.evicting, [_bounded, self._by_search, self._by_model])
-        if answer is Found.UNKNOWN and isinstance(found, Plan):
+        if answer is SolveStatus.UNKNOWN and isinstance(found, Plan):
             return _unsure(self.problem, found)
-        return found or Found.UNKNOWN
+        return found or SolveStatus.UNKNOWN
 
-    def _without_evictions(self) -> Plan | Found:
+    def _without_evictions(self) -> Plan | SolveStatus:
         answer = _attempt(self.without, [_bounded, solve_tree_dp])
         if answer is not None:
             return answer
@@ -120,7 +120,7 @@ class _Course:
                 self.known.seek(self.evicting, self.deadline, most=1)
             self.known.seek(self.without, self.without.deadline.share(_HALF))
         instance = replace(self.without, deadline=self._until_known()) if self.problem.victims else self.without
-        return _attempt(instance, [self._by_domains, self._by_model]) or Found.UNKNOWN
+        return _attempt(instance, [self._by_domains, self._by_model]) or SolveStatus.UNKNOWN
 
     def _early(self, instance: Instance) -> Plan | None:
         """Return the best plan known. Seek a quick one first if the search may take long and no plan is known."""
@@ -145,7 +145,7 @@ class _Course:
     def _without_is_known(self) -> bool:
         return self.known.plan is not None and not self.known.plan.victims
 
-    def _by_domains(self, instance: Instance) -> Solved | Found | None:
+    def _by_domains(self, instance: Instance) -> Solved | SolveStatus | None:
         return solve_by_domains(instance, self.limits, tell=lambda nodes: self._offer(instance, nodes))
 
     def _offer(self, instance: Instance, nodes: Nodes) -> None:
@@ -153,10 +153,10 @@ class _Course:
         goals = unproven(self.problem, goals_of(instance, nodes, ()))
         self.known.offer(Plan(nodes, (), goals, Proof.FEASIBLE))
 
-    def _by_search(self, instance: Instance) -> Solved | Found | None:
+    def _by_search(self, instance: Instance) -> Solved | SolveStatus | None:
         return solve_evicting(instance, self.limits, early=lambda: self._early(instance))
 
-    def _by_model(self, instance: Instance) -> Solved | Found:
+    def _by_model(self, instance: Instance) -> Solved | SolveStatus:
         if self._early(instance) is None and work(self.problem) >= STARTING:
             self.known.seek(instance, self.deadline.share(_RESERVE), most=1)
         return solve_model(instance, self.limits, start=self.known.plan)
@@ -167,19 +167,19 @@ def _unsure(problem: Problem, plan: Plan) -> Plan:
     return replace(plan, goals=unproven(problem, plan.goals), proof=Proof.FEASIBLE)
 
 
-def _bounded(instance: Instance) -> Found | None:
+def _bounded(instance: Instance) -> SolveStatus | None:
     """INFEASIBLE if, by counting, no domain of the required level can hold the minimum with any evictions.
     Else None.
     """
     if too_small(instance):
-        return Found.INFEASIBLE
-    return Found.INFEASIBLE if instance.evicting and no_room(instance) else None
+        return SolveStatus.INFEASIBLE
+    return SolveStatus.INFEASIBLE if instance.evicting and no_room(instance) else None
 
 
-def _as_answer(answer: Plan | Found) -> Answer:
+def _as_answer(answer: Plan | SolveStatus) -> Answer:
     if isinstance(answer, Plan):
         return answer
-    return NoPlan(Proof.INFEASIBLE if answer is Found.INFEASIBLE else Proof.UNPROVEN)
+    return NoPlan(Proof.INFEASIBLE if answer is SolveStatus.INFEASIBLE else Proof.UNPROVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +189,15 @@ class _Faulty:
     faults: tuple[str, ...]
 
 
-def _attempt(instance: Instance, ways: list[Way]) -> Plan | Found | None:
+def _attempt(instance: Instance, ways: list[Way]) -> Plan | SolveStatus | None:
     """The result of the first method that has one and whose plan passes the verifier; None if no method has one."""
     faults: list[str] = []
     for way in ways:
         try:
             solved = way(instance)
         except OutOfTimeError:
-            return Found.UNKNOWN
-        if isinstance(solved, Found):
+            return SolveStatus.UNKNOWN
+        if isinstance(solved, SolveStatus):
             return solved
         if solved is not None:
             checked = _checked(instance, solved)

@@ -55,7 +55,7 @@ class Joint:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JointDecisions:
     """A joint plan as decisions. `proven`: whether it is optimal in all goals that were optimised.
 
     `levels`: how many levels are proven, if only compactness was optimised.
@@ -67,7 +67,7 @@ class Found:
     levels: int
 
 
-def carried_over(joint: Joint, one_by_one: OneByOne) -> Found | None:
+def carried_over(joint: Joint, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of all gangs of the tier; None if a gang's part of the joint plan fails verification.
 
     Gangs that are not accepted are planned after the accepted gangs, which explains their rejection.
@@ -85,7 +85,7 @@ def carried_over(joint: Joint, one_by_one: OneByOne) -> Found | None:
     in_order = [decisions[gang.key] for gang in tier.gangs]
     if not joint.answer.levels:
         in_order = one_by_one.not_proven(in_order, joint.without if joint.complete else ())
-    return Found(in_order, taken, joint.proven, joint.answer.levels)
+    return JointDecisions(in_order, taken, joint.proven, joint.answer.levels)
 
 
 def _all_taken(decisions: Sequence[Decision], start: Taken) -> Taken:

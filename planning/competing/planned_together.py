@@ -12,7 +12,7 @@ from itertools import islice, product
 
 from gangs.model import GangKey
 from planning.competing.affinity_between import minding
-from planning.competing.carrying_over import Found, Joint, carried_over
+from planning.competing.carrying_over import Joint, JointDecisions, carried_over
 from planning.competing.one_by_one import OneByOne, takes_new_nodes
 from planning.competing.tier import GangPart, Taken, Tier, Variant
 from planning.decision import Decision, Outcome
@@ -21,7 +21,7 @@ from planning.quota.joint_quotas import may_bind, quotas_of, share_a_quota
 from planning.quota.strict_order import strict_queue
 from planning.solver_pool.pool import shared_workers
 from solver.multi_gang.joint_problem import ManyGangs, size
-from solver.objective import SolvePhase, until
+from solver.objective import SolvePhase, ordered, until
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 
@@ -137,7 +137,7 @@ class _Ways:
     started: float
 
 
-def _together(ways: _Ways, one_by_one: OneByOne) -> Found | None:
+def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of the best joint plan; None if none is found in time, or one model cannot hold all gangs.
 
     The best choice of flavors is the one that accepts the most gangs, the earlier gangs first.
@@ -196,7 +196,7 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     )
 
 
-def _all_placed(ways: _Ways, one_by_one: OneByOne) -> Found | None:
+def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of a plan for all members of all gangs, as compact as possible
     (`solver.multi_gang.all_placed`).
 
@@ -323,15 +323,15 @@ def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) 
 
 
 def _cost(decisions: Sequence[Decision]) -> tuple[object, ...]:
-    """Return the goals down to compactness, smaller being better: unplaced gangs, victims, extra members, and domains
-    by level.
+    """Return the unplaced gangs, then the goals down to compactness that decisions show, smaller being better.
+
+    These goals are the victims' priorities, the placed members, and the domains by level, each over all gangs.
     """
-    placed = [each for each in decisions if each.outcome is Outcome.PLACED]
-    evicted = sorted((victim.priority for each in placed for victim in each.evictions), reverse=True)
-    domains = [sum(len(use.domains) for use in uses) for uses in zip(*(each.levels for each in placed), strict=True)]
-    return (
-        [each.outcome is not Outcome.PLACED for each in decisions],
-        evicted,
-        -sum(len(each.assignments) for each in placed),
-        domains,
-    )
+    placed = [decision for decision in decisions if decision.outcome is Outcome.PLACED]
+    levels = zip(*(decision.levels for decision in placed), strict=True)
+    goals: dict[str, object] = {
+        "victims": sorted((victim.priority for decision in placed for victim in decision.evictions), reverse=True),
+        "extras": -sum(len(decision.assignments) for decision in placed),
+        "compactness": [sum(len(use.domains) for use in uses) for uses in levels],
+    }
+    return [decision.outcome is not Outcome.PLACED for decision in decisions], *ordered(goals)

@@ -16,7 +16,7 @@ from gangs.model import Gang
 from kube.objects import Pod
 from planning.framing.gang_problem import Framing
 from solver.multi_gang.joint_problem import Share
-from solver.nodes import Amounts
+from solver.nodes import ResourceMatrix
 
 
 class Remaining:
@@ -28,7 +28,7 @@ class Remaining:
     def take(self, framing: Framing, share: Share) -> None:
         """Add the capacity that a gang's members use on their nodes in `share`."""
         problem = framing.problem
-        asked: Amounts = np.zeros_like(problem.nodes.free)
+        asked: ResourceMatrix = np.zeros_like(problem.nodes.free)
         for pod_set, row in zip(problem.sets, share.nodes, strict=True):
             for member, node in zip(pod_set.members, row, strict=True):
                 if node is not None:

@@ -89,7 +89,7 @@ def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline)
             yield from values
             return
     lines: list[Doubled] = []
-    for value in read_all(text, lines, deadline.look):
+    for value in read_all(text, lines, deadline.check):
         yield without_nulls(value)
     doubled += lines
 
@@ -104,7 +104,7 @@ def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> l
         nonlocal objects
         objects += 1
         if objects % _OFTEN == 0:
-            deadline.look()
+            deadline.check()
         values = {key: value for key, value in pairs if value is not None}
         if len(values) < len(pairs):
             doubled.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)

@@ -245,7 +245,7 @@ class _Framer:
         """The names of the nodes, by position."""
         return (*self.tree.path_of, *[state.name for state in places.states[len(self.inside) :]])
 
-    def _in_problem(self, places: Places) -> solving.Column:
+    def _in_problem(self, places: Places) -> solving.IntColumn:
         """Return for each node of the snapshot its position in the problem; -1 if the node is not in the problem."""
         found = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
         found[self.inside] = np.arange(len(self.inside))

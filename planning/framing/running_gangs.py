@@ -14,7 +14,7 @@ import numpy as np
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, PodSet, Reading
 from kube.keys import GATE
-from solver.problem import Column, VictimGang, VictimSet
+from solver.problem import IntColumn, VictimGang, VictimSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
 
 def victim_gangs(
     candidates: Sequence[RunningGang | None], snapshot: Snapshot, running: RunningGangs
-) -> tuple[Column, tuple[VictimGang, ...]]:
+) -> tuple[IntColumn, tuple[VictimGang, ...]]:
     """Return the gang position of each candidate (-1: no gang), and the gangs as the solver's `VictimGang`s.
 
     There are thousands of running pods but few gangs and sets, so each gang and set is compared only once.

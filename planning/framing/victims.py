@@ -11,8 +11,8 @@ from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
 from planning.framing.disruption_budgets import budgets_of, by_namespace, covers
 from planning.framing.running_gangs import RunningGangs, victim_gangs
-from solver.nodes import Amounts
-from solver.problem import NO_VICTIMS, Column, DisruptionBudget, VictimGang, VictimTable
+from solver.nodes import ResourceMatrix
+from solver.problem import NO_VICTIMS, DisruptionBudget, IntColumn, VictimGang, VictimTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ def victims_of(
     evictable: EvictablePods,
     snapshot: Snapshot,
     running: RunningGangs,
-    positions: Column,
-    requests: Amounts,
+    positions: IntColumn,
+    requests: ResourceMatrix,
 ) -> Victims:
     """Return the candidates as the solver's victims. `positions`: the position in the problem of each node of the
     snapshot. `requests`: a row for each candidate, in the problem's units.

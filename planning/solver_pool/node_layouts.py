@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from solver.nodes import NodeLayout, NodeTable, node_layout_of
-from solver.problem import Column, VictimTable
+from solver.problem import IntColumn, VictimTable
 
 KEPT = 4
 """Number of layouts that each end keeps. A cluster has one layout for each topology that its gangs use."""
@@ -89,5 +89,5 @@ def _decoded(names: list[str], paths: list[list[str]]) -> NodeLayout:
     return node_layout_of(tuple(names), tuple(map(tuple, paths)))
 
 
-def _column(numbers: bytes) -> Column:
+def _column(numbers: bytes) -> IntColumn:
     return np.frombuffer(numbers, dtype=np.int64)

@@ -229,7 +229,7 @@ def _greedy(problem: Problem, end: float) -> Plan | None:
 
     deadline = NO_DEADLINE if _takes_a_moment(problem) else Deadline(left)
     try:
-        deadline.look()
+        deadline.check()
         return next((plan for plan in greedy_plans(problem, over, deadline) if not verify(problem, plan)), None)
     except OutOfTimeError:
         return None

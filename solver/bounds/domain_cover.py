@@ -16,7 +16,7 @@ from solver.capacity import Counts, deciding_level, pending
 from solver.instance import Instance, Seat, instance_of
 from solver.problem import Member, Problem
 
-Spread = tuple[int, ...]
+DomainCounts = tuple[int, ...]
 """By level, the number of domains of the gang and, if it has several sets, the sum over its sets."""
 
 _PLENTY = 2

@@ -5,23 +5,23 @@ order of their bounds, until the next bound is worse than the best plan. That pr
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from solver.bounds.domain_cover import Covers, Spread
+from solver.bounds.domain_cover import Covers, DomainCounts
 from solver.branch_and_bound.reduction import compact
 from solver.branch_and_bound.subproblem import part_of, whole_nodes
 from solver.capacity import Counts, deciding_level
-from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
+from solver.cp_sat.lexicographic import SolveStatus, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance, Seat
-from solver.objective import Nodes, SolvePhase, comparison_key, goals_of, is_of_level, since
-from solver.plan import Goal, Plan, Proof
+from solver.objective import ComparisonKey, Nodes, comparison_key, goals_of, is_of_level, ordered
+from solver.plan import Plan, Proof
 from solver.problem import Limits
 from solver.tree_dp.multi_class import Mixtures, mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
@@ -29,10 +29,10 @@ from solver.tree_dp.multi_class_tables import TooMuchError
 WORTHWHILE = 12
 """From this number of nodes on, solving domains one by one is faster than one model."""
 
-Tell = Callable[[Nodes], None]
+NodesCallback = Callable[[Nodes], None]
 """Takes the nodes of a plan, by set and rank."""
-Key = tuple[tuple[int, ...], ...]
-"""The goals from compactness on, each with its parts, smaller being better."""
+Values = Mapping[str, tuple[int, ...]]
+"""The goals from compactness on, or the first of them, by term (`solver.objective.ordered`)."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,20 @@ class _Branch:
     instance: Instance
     level: int
     domain: int
-    spread: Spread
+    spread: DomainCounts
     preference_score: int
     terminating: int
     mixtures: Mixtures | None
 
     @property
-    def bound(self) -> Key:
+    def bound(self) -> Values:
         """The lower bound of the first goals in this domain."""
-        return self.spread, (-self.preference_score,), (self.terminating,), self.around
+        return {
+            "compactness": self.spread,
+            "preferences": (-self.preference_score,),
+            "terminating": (self.terminating,),
+            **self.around,
+        }
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -78,16 +83,19 @@ class _Branch:
         return _sign(self.part, self.level, 0)
 
     @cached_property
-    def around(self) -> tuple[int, ...]:
-        """The potential of the domain and of its parents. The free capacity that remains there is the same for every
-        plan inside.
+    def around(self) -> Values:
+        """The potential of the domain and of its parents, as the first parts of waste: (a) and (b).
+
+        The capacity that every plan inside uses there is the same, and left out.
         """
         instance, node = self.instance, self.nodes[0]
-        potentials = (instance.domain_potential(*each) for each in instance.parents(self.level, node))
-        return (instance.domain_potential(self.level, self.domain), *potentials)
+        return {
+            "waste/a": (instance.domain_potential(self.level, self.domain),),
+            "waste/b": tuple(instance.domain_potential(*each) for each in instance.parents(self.level, node)),
+        }
 
     @cached_property
-    def exact(self) -> Key | None:
+    def exact(self) -> Values | None:
         """The exact cost of the first goals here, if counting finds it; None if counting proves that there
         is no plan.
         """
@@ -95,24 +103,34 @@ class _Branch:
         if best is None:
             return None
         terminating = max(best.terminating, self.terminating)
-        return best.spread, (-best.preference_score,), (terminating,), self.around
+        return {
+            **self.bound,
+            "compactness": best.spread,
+            "preferences": (-best.preference_score,),
+            "terminating": (terminating,),
+        }
 
 
 @dataclass(frozen=True)
 class _Leaf:
-    """The best plan inside one domain."""
+    """The best plan inside one domain. `values`: its goals from compactness on."""
 
-    key: Key
+    values: Values
     solved: Solved
 
+    @cached_property
+    def key(self) -> ComparisonKey:
+        """The goals in their order."""
+        return ordered(self.values)
 
-def _to_nobody(_nodes: Nodes) -> None:
+
+def _ignore_nodes(_nodes: Nodes) -> None:
     """Ignore the plan."""
 
 
 def solve_by_domains(
-    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, tell: Tell = _to_nobody
-) -> Solved | Found | None:
+    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, tell: NodesCallback = _ignore_nodes
+) -> Solved | SolveStatus | None:
     """Return the best plan if it lies inside one domain and places every member without evictions.
 
     None if it does not, if the instance is too small to gain, or if the deadline passes before a plan is found.
@@ -130,7 +148,9 @@ def solve_by_domains(
         return None
 
 
-def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, tell: Tell) -> Solved | Found | None:
+def _by_domains(
+    instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, tell: NodesCallback
+) -> Solved | SolveStatus | None:
     """Return the best plan of the narrowest level that has one."""
     if instance.spreads and mixtures is None:  # bounds that ignore spread would exclude domains that spread needs
         return None
@@ -141,7 +161,7 @@ def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | Non
         if not proven:
             return None
     everybody = instance.problem.minimum == sum(len(pod_set.members) for pod_set in instance.problem.sets)
-    return Found.INFEASIBLE if mixtures is not None and everybody else None
+    return SolveStatus.INFEASIBLE if mixtures is not None and everybody else None
 
 
 def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
@@ -151,13 +171,15 @@ def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
     return deciding_level(instance.problem)
 
 
-def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, tell: Tell) -> tuple[_Leaf | None, bool]:
+def _best_of(
+    instance: Instance, branches: list[_Branch], budget: TimeBudget, tell: NodesCallback
+) -> tuple[_Leaf | None, bool]:
     """Return the best plan of these domains, and whether it is proven that none of them has a better one."""
     best: _Leaf | None = None
     proven = True
-    solved_alike: dict[object, Key | None] = {}
+    solved_alike: dict[object, Values | None] = {}
     of_name = {branch.first_name: branch for branch in branches}
-    order = [(branch.bound, branch.first_name) for branch in branches]
+    order = [(ordered(branch.bound), branch.first_name) for branch in branches]
     closer: dict[int, Instance | None] = {}
     heapify(order)
     try:
@@ -173,13 +195,13 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, te
             if first_name not in closer:
                 better, closer[first_name] = _looked_at(branch, budget)
                 if better is not None:
-                    heappush(order, (better, first_name))
+                    heappush(order, (ordered(better), first_name))
                 continue
             solved = _solved(branch, closer[first_name], budget, tell)
-            proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
+            proven = proven and (solved is SolveStatus.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
             leaf = _leaf(instance, branch, solved) if isinstance(solved, Solved) else None
-            if order and (solved is Found.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
-                solved_alike[branch.sign] = None if leaf is None else leaf.key
+            if order and (solved is SolveStatus.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
+                solved_alike[branch.sign] = None if leaf is None else leaf.values
             if leaf is not None:
                 best = leaf if best is None or leaf.key < best.key else best
     except OutOfTimeError:
@@ -187,7 +209,7 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, te
     return best, proven
 
 
-def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instance | None]:
+def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Values | None, Instance | None]:
     """Return the exact bound of the first goals in a domain, and the instance over the nodes that its best plans can
     use.
 
@@ -196,10 +218,10 @@ def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instanc
     if branch.mixtures is not None:
         return branch.exact, None
     found = compact(branch.part, budget)
-    return (found.spread or branch.spread, *branch.bound[1:]), found.instance
+    return {**branch.bound, "compactness": found.spread or branch.spread}, found.instance
 
 
-def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: Tell) -> Solved | Found:
+def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: NodesCallback) -> Solved | SolveStatus:
     """Return the best plan of a domain, over the nodes that best plans can use: `closer`, or those that
     counting finds.
     """
@@ -214,16 +236,15 @@ def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: 
     return solve_within(part, budget, start=start, least=narrowed.reached)
 
 
-def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
-    """Return whether a domain may still have the best plan, given the key of a solved domain that differs in names
+def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
+    """Return whether a domain may still have the best plan, given the goals in a solved domain that differs in names
     only.
 
-    `alike`: that key; None: the solved domain has no plan. The two domains may also differ in what is around them.
+    `alike`: these goals; None: the solved domain has no plan. The two domains may also differ in what is around them.
     """
     if alike is None:
         return False
-    spread, preference_score, terminating, _, *inside, _ = alike
-    key = (spread, preference_score, terminating, branch.around, *inside, (branch.first_name,))
+    key = ordered({**alike, **branch.around, "names": (branch.first_name,)})
     return best is None or key < best.key
 
 
@@ -252,7 +273,7 @@ def _least_terminating(instance: Instance, level: int) -> list[int]:
     return least
 
 
-def _fewest(instance: Instance, level: int) -> list[Spread]:
+def _fewest(instance: Instance, level: int) -> list[DomainCounts]:
     """Return, by domain of a level, the fewest domains that can hold every member there, by level. No member may be
     pinned.
     """
@@ -292,7 +313,7 @@ def _pods_only_on(part: Instance, node: int) -> object:
     return (problem.nodes[node].name, pinned) if pinned or any(groups) else ()
 
 
-def at_best(part: Instance) -> tuple[Spread, int]:
+def at_best(part: Instance) -> tuple[DomainCounts, int]:
     """Return bounds for plans that place every member, as far as counting shows.
 
     They are the fewest domains, by level, and the largest weight of node preferences.
@@ -300,7 +321,7 @@ def at_best(part: Instance) -> tuple[Spread, int]:
     return _spread(part, [*part.pinned, *part.pending]), _best_preference_score(part)
 
 
-def _spread(part: Instance, seats: list[Seat]) -> Spread:
+def _spread(part: Instance, seats: list[Seat]) -> DomainCounts:
     """Return lower bounds on the domains by level, for the gang and summed over its sets."""
     covers = Covers(part)
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]
@@ -325,26 +346,16 @@ def _best_preference_score(part: Instance) -> int:
 
 
 def _leaf(instance: Instance, branch: _Branch, solved: Solved) -> _Leaf:
-    """Return the plan in positions of the whole instance, with its key."""
-    goals = goals_of(branch.part, solved.nodes, ())
+    """Return the plan in positions of the whole instance, with its goals."""
+    goals = {goal.name: goal for goal in goals_of(branch.part, solved.nodes, ())}
     nodes = whole_nodes(branch.nodes, solved.nodes)
     names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)
-    key = (
-        tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
-        comparison_key(_named(goals, "preferences")),
-        comparison_key(_named(goals, "terminating")),
-        branch.around,
-        _inward(goals),
-        tuple(part for goal in goals if goal.name in since(SolvePhase.ORDER) for part in goal.digits),
-        names,
-    )
-    return _Leaf(key, replace(solved, nodes=nodes, victims=()))
-
-
-def _named(goals: tuple[Goal, ...], name: str) -> Goal:
-    return next(goal for goal in goals if goal.name == name)
-
-
-def _inward(goals: tuple[Goal, ...]) -> tuple[int, ...]:
-    """The parts of waste inside the domain, (c) and (d)."""
-    return tuple(value for part, value in _named(goals, "waste").parts.items() if part[0] in "cd")
+    waste = goals["waste"].parts.items()
+    values = {
+        "compactness": tuple(part for name, goal in goals.items() if is_of_level(name) for part in goal.digits),
+        **{name: comparison_key(goals[name]) for name in ("preferences", "terminating", "ranks")},
+        **branch.around,
+        **{f"waste/{group}": tuple(value for part, value in waste if part[0] == group) for group in "cd"},
+        "names": names,
+    }
+    return _Leaf(values, replace(solved, nodes=nodes, victims=()))

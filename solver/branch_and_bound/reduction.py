@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solver.bounds.domain_cover import Covers, Spread
+from solver.bounds.domain_cover import Covers, DomainCounts
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.cp_sat.solve import Solved, solve_within
 from solver.instance import Instance, Seat
@@ -27,7 +27,7 @@ class Compact:
     """
 
     instance: Instance
-    spread: Spread | None = None
+    spread: DomainCounts | None = None
 
 
 def compact(
@@ -77,13 +77,13 @@ def _settled(instance: Instance, seats: list[Seat], solved: Solved, depth: int) 
     return Compact(instance, reached)
 
 
-def spread_of(instance: Instance, solved: Solved) -> Spread:
+def spread_of(instance: Instance, solved: Solved) -> DomainCounts:
     """Return the number of domains that a plan touches, by level."""
     goals = goals_of(instance, solved.nodes, solved.victims)
     return tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits)
 
 
-def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], Spread]:
+def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], DomainCounts]:
     """Return the instance narrowed level by level, as if each level took no more domains than its bound, and the
     bounds.
     """

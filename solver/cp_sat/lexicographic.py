@@ -32,7 +32,7 @@ _MOMENT = 1.0
 """Deterministic time and seconds for steps without a search, even if the budget is spent."""
 
 
-class Found(Enum):
+class SolveStatus(Enum):
     """The outcome of one solve."""
 
     OPTIMAL = auto()
@@ -126,17 +126,17 @@ class Search:
     proven: bool = True
     presolve: bool = True
 
-    def any_solution(self) -> Found:
+    def any_solution(self) -> SolveStatus:
         """Find any solution, regardless of its goals."""
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         found, _ = self._solve(share=1.0)
         return found
 
-    def adopt(self, values: dict[int, int]) -> Found:
+    def adopt(self, values: dict[int, int]) -> SolveStatus:
         """Make the solution with these values the present one. `values`: by index of a variable; the other values
         follow.
 
-        `Found.INFEASIBLE` if the values belong to no solution.
+        `SolveStatus.INFEASIBLE` if the values belong to no solution.
         """
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         solver = self._solver(1.0)
@@ -190,7 +190,7 @@ class Search:
         before = self.solution
         self.cp.maximize(gain.expression())
         found, _ = self._solve(share=_SHARE)
-        if found is not Found.OPTIMAL:
+        if found is not SolveStatus.OPTIMAL:
             self.proven = False
         if gain.known(self.solution) and gain.value(self.solution) > 0:
             return True
@@ -202,7 +202,7 @@ class Search:
         before = self.solution
         self.cp.minimize(number.expression())
         found, _ = self._solve(share=_SHARE)
-        if found is not Found.OPTIMAL:
+        if found is not SolveStatus.OPTIMAL:
             self.proven = False
         if number.known(before) and number.value(before) < number.value(self.solution):
             self.solution = before
@@ -231,7 +231,7 @@ class Search:
         found, bound = self._solve(share=_SHARE)
         if number.known(before) and number.value(before) < number.value(self.solution):
             self.solution = before
-        self._note(batch, proven=found is Found.OPTIMAL, bound=bound if len(batch) == 1 else None)
+        self._note(batch, proven=found is SolveStatus.OPTIMAL, bound=bound if len(batch) == 1 else None)
 
     def _note(self, batch: Sequence[tuple[Stage, int]], *, proven: bool, bound: int | None) -> None:
         proven = proven and self.proven
@@ -248,28 +248,28 @@ class Search:
     def _small(self) -> bool:
         return len(self.solution) <= SMALL
 
-    def _solve(self, *, share: float) -> tuple[Found, int | None]:
+    def _solve(self, *, share: float) -> tuple[SolveStatus, int | None]:
         """Run CP-SAT once; a better solution replaces the present one."""
         if self.budget.spent:
-            return Found.UNKNOWN, None
+            return SolveStatus.UNKNOWN, None
         if self.solution and not self._small():
             self._hint_at(dict(enumerate(self.solution)))
         return self._run(self._solver(share))
 
-    def _run(self, solver: CpSolver) -> tuple[Found, int | None]:
+    def _run(self, solver: CpSolver) -> tuple[SolveStatus, int | None]:
         status = solver.solve(self.cp)
         self.budget.charge(solver)
         match status:
             case _ if status == OPTIMAL:
                 self.solution = list(solver.response_proto.solution)
-                return Found.OPTIMAL, None
+                return SolveStatus.OPTIMAL, None
             case _ if status == FEASIBLE:
                 self.solution = list(solver.response_proto.solution)
-                return Found.FEASIBLE, round(solver.best_objective_bound)
+                return SolveStatus.FEASIBLE, round(solver.best_objective_bound)
             case _ if status == INFEASIBLE:
-                return Found.INFEASIBLE, None
+                return SolveStatus.INFEASIBLE, None
             case _ if status == UNKNOWN:
-                return Found.UNKNOWN, None
+                return SolveStatus.UNKNOWN, None
             case _ if status == MODEL_INVALID:
                 raise SolverFaultError(f"CP-SAT refuses the model: {self.cp.validate()}")
             case _:

@@ -18,7 +18,7 @@ from solver.tree import ROOT
 
 WORTHWHILE = 4
 """From this number of members on, a first search for nodes with a choice saves time."""
-_Rule = BoundedLinearExpression | bool
+_Comparison = BoundedLinearExpression | bool
 """A comparison of a model's variables, as OR-Tools types it."""
 _AT_FIRST = 2
 """How many members with a choice the first solve covers at once."""
@@ -117,7 +117,7 @@ class _Row:
         """Place all members of the kind. From then on the model is fixed to these seats."""
         count, ahead = self.model.placed(self.kind).value(self.search.solution), _AT_FIRST
         while len(self.nodes) < count:
-            self.model.instance.deadline.look()
+            self.model.instance.deadline.check()
             turns = list[_Turn]()
             while len(self.nodes) < count and sum(bool(each.smaller) for each in turns) < ahead:
                 turns.append(self._next())
@@ -189,7 +189,7 @@ class _Row:
         their conditions, not the reverse.
         """
         cp, picks, others = self.model.cp, dict[tuple[int, int], IntVar](), list[IntVar]()
-        staying, stay = list[_Rule](), list[IntVar]()
+        staying, stay = list[_Comparison](), list[IntVar]()
         for place, turn in enumerate(turns):
             if turn.smaller and staying:
                 others.append(self.model.flag())
@@ -224,7 +224,7 @@ class _Row:
             self.model.cp.add_implication(wider, narrower)
         return flags
 
-    def _seated(self, turn: _Turn, node: int) -> list[_Rule]:
+    def _seated(self, turn: _Turn, node: int) -> list[_Comparison]:
         """Return the constraints that place the next member on `node`."""
         closing = (each for level, each in turn.closing.items() if level >= turn.parting[node])
         closed = [in_domain.expression() == count for in_domain, count in closing]

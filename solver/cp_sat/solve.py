@@ -9,7 +9,7 @@ import numpy as np
 from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alone
 from solver.cp_sat import goal_terms as goals
 from solver.cp_sat.constraint_model import everybody_placed, member_solution, model_of, solution_of
-from solver.cp_sat.lexicographic import Found, Search, SolverFaultError, Stage, TimeBudget, time_budget_of
+from solver.cp_sat.lexicographic import Search, SolverFaultError, SolveStatus, Stage, TimeBudget, time_budget_of
 from solver.cp_sat.node_tie_break import name_nodes
 from solver.cp_sat.variables import Model
 from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_last
@@ -64,12 +64,12 @@ def stated(*phases: SolvePhase) -> tuple[Stated, ...]:
 
 def solve_model(
     instance: Instance, limits: Limits, wanted: frozenset[str] | None = None, start: Plan | None = None
-) -> Solved | Found:
+) -> Solved | SolveStatus:
     """Return the best placement of an instance by CP-SAT.
 
-    `Found.INFEASIBLE`: a confirmed result that there is none. `Found.UNKNOWN`: time ran out, or the model would be too
-    large. `wanted`: the terms to optimise (`solver.objective`), None for all. `start`: a plan from which the search
-    starts, if the model allows it.
+    `SolveStatus.INFEASIBLE`: a confirmed result that there is none. `SolveStatus.UNKNOWN`: time ran out, or the model
+    would be too large. `wanted`: the terms to optimise (`solver.objective`), None for all. `start`: a plan from which
+    the search starts, if the model allows it.
     """
     return solve_within(instance, time_budget_of(limits, instance.deadline), wanted, start=start)
 
@@ -82,28 +82,28 @@ def solve_within(
     where: tuple[Stated, ...] | None = None,
     start: Plan | None = None,
     least: Mapping[tuple[str, str], int] = MappingProxyType({}),
-) -> Solved | Found:
+) -> Solved | SolveStatus:
     """Return the best placement of an instance by CP-SAT, within a budget that several searches share.
 
-    `Found.INFEASIBLE`: a confirmed result that there is none. `Found.UNKNOWN`: time ran out, or the model would be too
-    large. `where`: phases that replace those from compactness to waste. `least`: known lower bounds of stages, by goal
-    and part.
+    `SolveStatus.INFEASIBLE`: a confirmed result that there is none. `SolveStatus.UNKNOWN`: time ran out, or the model
+    would be too large. `where`: phases that replace those from compactness to waste. `least`: known lower bounds of
+    stages, by goal and part.
     """
     asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start, least)
     try:
         return _solved_within(instance, budget, asked)
     except OutOfTimeError:
-        return Found.UNKNOWN
+        return SolveStatus.UNKNOWN
 
 
-def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Solved | Found:
+def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Solved | SolveStatus:
     """Return the best placement under these options. Raises `OutOfTimeError` if no solution is known by the end."""
     together = alike(instance)
     counted = by_shape(instance) if together is None else None
     if counted is not None:
         return _counted_first(instance, counted, budget, asked)
     started = _started(instance, together or each_alone(instance), budget, asked.start)
-    if isinstance(started, Found):
+    if isinstance(started, SolveStatus):
         return started
     return _continued(*started, (*stated(*_HOW_MANY, SolvePhase.WHO), *asked.where), asked)
 
@@ -120,21 +120,21 @@ def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
 
 def _started(
     instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget, start: Plan | None
-) -> tuple[Model, Search] | Found:
+) -> tuple[Model, Search] | SolveStatus:
     """Return a model with a first solution, regardless of its goals: that of the plan `start`, or any."""
     if _seats_of(instance, kinds) > _MOST_SEATS:
-        return Found.UNKNOWN
+        return SolveStatus.UNKNOWN
     model = model_of(instance, kinds)
     search = Search(model.cp, budget, linearization=2)
     values = None if start is None else solution_of(start, model)
-    if values is not None and search.adopt(values) in {Found.OPTIMAL, Found.FEASIBLE}:
+    if values is not None and search.adopt(values) in {SolveStatus.OPTIMAL, SolveStatus.FEASIBLE}:
         return model, search
     match search.any_solution():
-        case Found.INFEASIBLE:
+        case SolveStatus.INFEASIBLE:
             return _confirmed(instance, kinds, budget)
-        case Found.UNKNOWN:
-            return Found.UNKNOWN
-        case Found.OPTIMAL | Found.FEASIBLE:
+        case SolveStatus.UNKNOWN:
+            return SolveStatus.UNKNOWN
+        case SolveStatus.OPTIMAL | SolveStatus.FEASIBLE:
             return model, search
 
 
@@ -143,14 +143,14 @@ def _counted_first(
     kinds: tuple[MemberClass, ...],
     budget: TimeBudget,
     asked: _Asked,
-) -> Solved | Found:
+) -> Solved | SolveStatus:
     """Solve goals over counts first, then the other goals over single members, from the solution so far.
 
     Goals over counts do not distinguish members of one shape. The model over counts has far fewer solutions that only
     permute members.
     """
     started = _started(instance, kinds, budget, asked.start)
-    if isinstance(started, Found):
+    if isinstance(started, SolveStatus):
         return started
     counts, search = started
     wanted, where = asked.wanted, asked.where
@@ -184,9 +184,9 @@ def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mo
     members = model_of(instance, kinds)
     single = Search(members.cp, budget, linearization=2, proven=search.proven)
     match single.adopt(member_solution(counts, search.solution, members)):
-        case Found.INFEASIBLE:
+        case SolveStatus.INFEASIBLE:
             raise SolverFaultError("a solution over counts is none over members")
-        case Found.UNKNOWN:
+        case SolveStatus.UNKNOWN:
             raise OutOfTimeError
     return members, single
 
@@ -225,7 +225,7 @@ def _stages(model: Model, search: Search, phase: Stated, asked: _Asked) -> Itera
                 yield replace(stage, least=max(stage.least, asked.least.get((stage.goal, stage.part), stage.least)))
 
 
-def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> Found:
+def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> SolveStatus:
     """Solve again without presolve to confirm that there is no plan.
 
     CP-SAT 9.15 has reported feasible models as infeasible (google/or-tools#5274), but not without presolve.
@@ -233,7 +233,7 @@ def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeB
     model = model_of(instance, kinds)
     search = Search(model.cp, budget, linearization=0, presolve=False)
     found = search.any_solution()
-    return Found.INFEASIBLE if found is Found.INFEASIBLE else Found.UNKNOWN
+    return SolveStatus.INFEASIBLE if found is SolveStatus.INFEASIBLE else SolveStatus.UNKNOWN
 
 
 def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:

@@ -26,7 +26,7 @@ def prefer_started_last(model: Model, search: Search) -> None:
     ]
     first = 0
     while stretch := _stretch(model, row, first, search.solution):
-        model.instance.deadline.look()
+        model.instance.deadline.check()
         before = search.solution
         _minimise(search, stretch)
         open_places = [place for place, _, _ in stretch if row[place].value(before)]
@@ -85,7 +85,7 @@ def prefer_first_keys(model: Model, search: Search) -> None:
     if _settled(model, search):
         return
     while any(search.solution[model.evict[victim].index] for victim in waiting):
-        model.instance.deadline.look()
+        model.instance.deadline.check()
         first = next(place for place, victim in enumerate(waiting) if search.solution[model.evict[victim].index])
         before = Sum(tuple((first - place, model.evict[victim]) for place, victim in enumerate(waiting[:first])))
         if search.try_improve(before):

@@ -19,10 +19,18 @@ from solver.cp_sat.solve import Solved
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, LexicographicWeights
 from solver.eviction.node_victims import Offer, Offers
 from solver.instance import Instance
+from solver.objective import ComparisonKey, ordered
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, layout_of
 from solver.tree_dp.reconstruct import first_node, seated
 from solver.tree_dp.single_class_counts import holds
-from solver.tree_dp.single_class_tables import CountingRules, Domain, DomainTables, components, countable
+from solver.tree_dp.single_class_tables import (
+    CountingRules,
+    Domain,
+    DomainTables,
+    around_split,
+    countable,
+    sums_of,
+)
 
 _MEMBERS = 128
 """The most members of a gang that is counted: tables for more would be large."""
@@ -36,9 +44,6 @@ longer still if counting finds the best plan.
 """
 _PLENTY = 2
 """The first plan uses the cheapest nodes that have this many times the needed capacity."""
-
-Score = tuple[tuple[int, ...], ...]
-"""All goals before the names in their order, smaller being better."""
 
 
 class TooLargeError(Exception):
@@ -80,7 +85,7 @@ class _EvictionDp:
         """
         domains = range(self.instance.tree.count(self.prices.level))
         least = {domain: self.prices.least(domain) for domain in domains}
-        best: _Leaf | None = None
+        best: _DomainPlan | None = None
         for domain in sorted(domains, key=lambda each: (least[each], each)):
             if least[domain] >= (INFEASIBLE_PRICE if best is None else best.price + 1):
                 break
@@ -89,14 +94,14 @@ class _EvictionDp:
                 best = leaf
         return None if best is None else self._solved(best)
 
-    def _best_in(self, domain: int, most: int) -> "_Leaf | None":
+    def _best_in(self, domain: int, most: int) -> "_DomainPlan | None":
         """Return the best plan in a domain that costs no more than `most`. It may be None if none is so cheap."""
         cheap = self.prices.cheap_nodes(domain, _PLENTY)
         first = self._leaf(cheap) if most == INFEASIBLE_PRICE - 1 else None
         within = self.prices.nodes_within(domain, most if first is None else min(most, first.price))
         return first if first is not None and set(within) <= set(cheap) else self._leaf(within)
 
-    def _leaf(self, nodes: Iterable[int]) -> "_Leaf | None":
+    def _leaf(self, nodes: Iterable[int]) -> "_DomainPlan | None":
         """Return the best plan over these nodes of one domain. Raises `TooLargeError`."""
         chosen = sorted(nodes)
         if len(chosen) > _NODES:
@@ -111,7 +116,7 @@ class _EvictionDp:
             instance, (self.kind, self.rules), self.prices.weights, {node: self.offers[node] for node in chosen}
         )
         self._spend(len(chosen) * tables.layout.words // _TABLE_WORDS)
-        best: _Leaf | None = None
+        best: _DomainPlan | None = None
         for level in range(self.instance.tree.depth - 1, max(self.prices.level, self.rules.required) - 1, -1):
             for number in sorted({self.instance.tree.domain(level, node) for node in chosen}):
                 leaf = _leaf_of(tables, level, number)
@@ -136,7 +141,7 @@ class _EvictionDp:
         if self.effort > _EFFORT:
             raise TooLargeError
 
-    def _solved(self, leaf: "_Leaf") -> Solved | None:
+    def _solved(self, leaf: "_DomainPlan") -> Solved | None:
         """Return the plan, or None if the relaxation was wrong for it.
 
         It was wrong if the plan breaks a gang without evicting it whole, or if it breaks a budget. It was also wrong if
@@ -232,7 +237,6 @@ def _eviction_tables(
 ) -> _EvictionTables:
     """Return the tables. Raises `TooLargeError`."""
     kind, _ = rule
-    primary, secondary = components(instance, kind)
     given = [[each for each in options if each is not None] for options in offers.values()]
     dearest: dict[str, list[int]] = {}
     for options in given:
@@ -245,8 +249,13 @@ def _eviction_tables(
         for offer in options:
             most |= Counter(offer.starts)
         started += most
-    primary[:0] = [(name, sum(sorted(each, reverse=True)[: len(kind.ranks)])) for name, each in dearest.items()]
-    secondary += [(_started(start), most) for start, most in sorted(started.items())]
+    primary, secondary = around_split(
+        sums_of(instance, kind)
+        | {
+            "victims": [(name, sum(sorted(each, reverse=True)[: len(kind.ranks)])) for name, each in dearest.items()],
+            "started": [(_started(start), most) for start, most in sorted(started.items())],
+        }
+    )
     layout = layout_of(primary, secondary)
     if layout is None:
         raise TooLargeError
@@ -259,15 +268,18 @@ def _started(start: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
-    """The best plan whose narrowest domain is this one."""
+class _DomainPlan:
+    """The best plan whose narrowest domain is this one. `score`: the goals up to the victims' start times.
+
+    The price of the victims has the first three goals as digits.
+    """
 
     tables: _EvictionTables
     domain: Domain
     price: int
-    score: Score
+    score: ComparisonKey
 
-    def better(self, other: "_Leaf") -> bool:
+    def better(self, other: "_DomainPlan") -> bool:
         """Return whether this leaf is better. Equally good domains share no node, so the first node name decides."""
         if self.score != other.score:
             return self.score < other.score
@@ -275,7 +287,7 @@ class _Leaf:
         return own < its
 
 
-def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:
+def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _DomainPlan | None:
     """Return the best plan in a domain; None if there is none, or if a narrower domain has it."""
     domain = tables.domain(level, number)
     if domain is None or not holds(tables, domain, tables.members):
@@ -288,16 +300,18 @@ def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:
     inside = range(level + 1, depth)
     weights = tables.costs.weights
     paid = tuple(sums[f"price {place}"] for place in range(len(weights.cuts)))
-    score = (
-        paid,
-        tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
-        (sums["preferences"],),
-        (sums["terminating"],),
-        tuple(
-            tables.instance.domain_potential(*each) for each in ((level, number), *tables.instance.parents(level, node))
-        ),
-        tuple(sums[f"room {each}"] for each in inside),
-        tuple(sums[f"left {each}"] for each in inside),
-        tuple(-start for start in tables.costs.starts for _ in range(sums[_started(start)])),
+    potential = tables.instance.domain_potential
+    score = ordered(
+        {
+            "victims": paid,
+            "compactness": tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
+            "preferences": (sums["preferences"],),
+            "terminating": (sums["terminating"],),
+            "waste/a": (potential(level, number),),
+            "waste/b": tuple(potential(*each) for each in tables.instance.parents(level, node)),
+            "waste/c": tuple(sums[f"room {each}"] for each in inside),
+            "waste/d": tuple(sums[f"left {each}"] for each in inside),
+            "started": tuple(-start for start in tables.costs.starts for _ in range(sums[_started(start)])),
+        }
     )
-    return _Leaf(tables, domain, weights.price(paid), score)
+    return _DomainPlan(tables, domain, weights.price(paid), score)

@@ -13,13 +13,17 @@ import numpy as np
 
 from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import Counts, needed_members
-from solver.eviction.slot_costs import INFEASIBLE_COST, PaidVictims, most_on_a_node, slot_costs
+from solver.eviction.slot_costs import INFEASIBLE_SLOT, PaidVictims, most_on_a_node, slot_costs
 from solver.instance import Instance
+from solver.objective import ordered
 from solver.problem import VictimTable
 
-INFEASIBLE_PRICE = 1 << 400
-"""The price of an impossible plan."""
-_BITS = 59
+INFEASIBLE_PRICE = 1 << (1 << 20)
+"""The price of an impossible plan, a Python integer of 2^20 bits.
+
+Each priority adds at most 63 + 8 bits to a real price, so prices of 14,000 priorities stay below it.
+"""
+_SLOT_BITS = 59
 """How many bits of a price the table of slots holds. The lower bits are rounded down."""
 _SHARE_BITS = 8
 """Prices are in 256ths, in each part separately, so that shares of a gang need no bits of another part."""
@@ -123,7 +127,7 @@ class EvictionPrices:
     def least(self, domain: int) -> int:
         """Return a lower bound on the price of a plan in a domain; `INFEASIBLE_PRICE`: there is no plan."""
         least, _ = self._cheapest(domain)
-        return INFEASIBLE_PRICE if least >= INFEASIBLE_COST else least << self.weights.shift
+        return INFEASIBLE_PRICE if least >= INFEASIBLE_SLOT else least << self.weights.shift
 
     def cheap_nodes(self, domain: int, plenty: int, at_least: int = 0) -> tuple[int, ...]:
         """Return the cheapest nodes of a domain, with `plenty` times the needed capacity, but `at_least` so
@@ -131,8 +135,8 @@ class EvictionPrices:
         """
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         nodes = nodes[np.argsort(self.slots[nodes, 0], kind="stable")]
-        nodes = nodes[self.slots[nodes, 0] < INFEASIBLE_COST]
-        rooms = np.cumsum((self.slots[nodes] < INFEASIBLE_COST).sum(axis=1))
+        nodes = nodes[self.slots[nodes, 0] < INFEASIBLE_SLOT]
+        rooms = np.cumsum((self.slots[nodes] < INFEASIBLE_SLOT).sum(axis=1))
         enough = int(np.searchsorted(rooms, plenty * self.needed)) + 1
         return tuple(nodes[: max(enough, at_least)].tolist())
 
@@ -141,19 +145,19 @@ class EvictionPrices:
         least, dearest = self._cheapest(domain)
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         first = self.slots[nodes, 0]
-        within = min(most >> self.weights.shift, INFEASIBLE_COST - 1) - least + dearest
-        found: list[int] = nodes[(first <= min(max(within, 0), INFEASIBLE_COST - 1))].tolist()
+        within = min(most >> self.weights.shift, INFEASIBLE_SLOT - 1) - least + dearest
+        found: list[int] = nodes[(first <= min(max(within, 0), INFEASIBLE_SLOT - 1))].tolist()
         return found
 
     def _cheapest(self, domain: int) -> tuple[int, int]:
         """Return the cost of the cheapest slots that a domain needs, and the most expensive of them.
 
-        `INFEASIBLE_COST`: the domain has too few slots.
+        `INFEASIBLE_SLOT`: the domain has too few slots.
         """
         slots = self.slots[list(self.instance.tree.nodes(self.level, domain))].ravel()
-        slots = slots[slots < INFEASIBLE_COST]
+        slots = slots[slots < INFEASIBLE_SLOT]
         if len(slots) < self.needed:
-            return INFEASIBLE_COST, INFEASIBLE_COST
+            return INFEASIBLE_SLOT, INFEASIBLE_SLOT
         if self.needed <= 0:
             return 0, 0
         cheapest = np.partition(slots, self.needed - 1)[: self.needed]
@@ -190,10 +194,13 @@ def _lexicographic_weights(instance: Instance, columns: _Columns) -> Lexicograph
     """Return the weights of the digits. Each digit has enough bits for the largest value in a best plan."""
     priorities = np.unique(columns.priority)[::-1].tolist()
     one = np.ones(len(columns.node), dtype=np.int64)
-    sizes = [_largest(instance, columns, one * (columns.priority == priority)) for priority in priorities]
-    gangs = len(np.unique(columns.gang[columns.gang >= 0]))
-    amounts = _largest(instance, columns, columns.held[:, instance.scarce])
-    words = _words([size.bit_length() for size in (*sizes, gangs, amounts)])
+    sizes = {
+        "victims": [_largest(instance, columns, one * (columns.priority == priority)) for priority in priorities],
+        "gangs_broken": [len(np.unique(columns.gang[columns.gang >= 0]))],
+        "evicted": [_largest(instance, columns, columns.held[:, instance.scarce])],
+    }
+    words = _words([size.bit_length() for sizes_of_term in ordered(sizes) for size in sizes_of_term])
+    # The weight of each digit, the least important first.
     weights, cuts, place = list[int](), list[int](), 0
     for word in reversed(words):
         cuts.append(place)
@@ -201,13 +208,13 @@ def _lexicographic_weights(instance: Instance, columns: _Columns) -> Lexicograph
         for bits in reversed(word):
             weights.append(1 << place)
             place += bits
-    unit, broken, *classes = weights
+    by_term = {term: [weights.pop() for _ in sizes[term]] for term in ordered({term: term for term in sizes})}
     return LexicographicWeights(
-        dict(zip(priorities, reversed(classes), strict=True)),
-        broken,
-        unit,
+        dict(zip(priorities, by_term["victims"], strict=True)),
+        by_term["gangs_broken"][0],
+        by_term["evicted"][0],
         instance.scarce,
-        max(0, place - _BITS),
+        max(0, place - _SLOT_BITS),
         tuple(reversed(cuts)),
     )
 
@@ -301,7 +308,7 @@ def _handed_out(weights: LexicographicWeights, price: int, near: list[int]) -> d
 
 
 def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Counts:
-    """Return, by victim, a lower bound on its price in units of the table of slots; `INFEASIBLE_COST`: it cannot go.
+    """Return, by victim, a lower bound on its price in units of the table of slots; `INFEASIBLE_SLOT`: it cannot go.
 
     The rows are parallel to `columns`. The shift rounds down, so sums stay lower bounds.
     """
@@ -311,7 +318,7 @@ def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Co
     for place in np.flatnonzero(columns.gang >= 0).tolist():
         victim = int(columns.positions[place])
         if victim in gangs.fixed:
-            paid[place] = INFEASIBLE_COST
+            paid[place] = INFEASIBLE_SLOT
         elif victim in gangs.shares:
             paid[place] = gangs.shares[victim] >> weights.shift
     found: Counts = paid

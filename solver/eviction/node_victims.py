@@ -10,7 +10,10 @@ from solver.instance import Instance
 _STEPS = 2_000
 """The most choices that are examined for one node and number of members."""
 
-Amounts = tuple[int, ...]
+ResourceVector = tuple[int, ...]
+"""An amount of each resource of the problem, in the unit of that resource."""
+VictimCounts = tuple[int, ...]
+"""How many victims of each kind go. Victims of one kind have equal price and requests."""
 
 
 class TooManyError(Exception):
@@ -37,7 +40,7 @@ class _Alike:
     """Victims with equal price and requests, in order of preference: the latest start first, then the first name."""
 
     price: int
-    requests: Amounts
+    requests: ResourceVector
     victims: tuple[int, ...]
 
 
@@ -45,7 +48,7 @@ class _Alike:
 class _Rest:
     """The total requests of some kinds of victims and, by resource, the cheapest unit as a pair of price and units."""
 
-    total: Amounts
+    total: ResourceVector
     cheapest: tuple[tuple[int, int] | None, ...]
 
     def with_kind(self, kind: _Alike) -> "_Rest":
@@ -56,7 +59,7 @@ class _Rest:
             tuple(_cheaper(unit, (kind.price, held)) if held > 0 else unit for unit, held in pairs),
         )
 
-    def least(self, missing: Amounts) -> int | None:
+    def least(self, missing: ResourceVector) -> int | None:
         """Return a lower bound on the price of freeing the missing amounts; None if the kinds cannot free them."""
         least = 0
         for have, unit, amount in zip(self.total, self.cheapest, missing, strict=True):
@@ -84,13 +87,13 @@ class Offers:
         instance: Instance,
         node: int,
         shares: Mapping[int, int],
-        requests: Amounts,
+        requests: ResourceVector,
         elsewhere: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
     ) -> None:
         self._elsewhere = elsewhere
         self._pods, self._scarce = instance.problem.victims, instance.scarce
         self._node, self._requests = instance.problem.nodes[node], requests
-        by_kind: dict[tuple[int, Amounts, int], list[int]] = {}
+        by_kind: dict[tuple[int, ResourceVector, int], list[int]] = {}
         for victim in sorted(shares, key=lambda each: (-self._started(each), self._name(each))):
             alone = victim + 1 if victim in elsewhere else 0
             by_kind.setdefault((shares[victim], tuple(self._pods.requests[victim].tolist()), alone), []).append(victim)
@@ -125,14 +128,14 @@ class Offers:
             return self._at_least(missing, forced)
         return best
 
-    def _at_least(self, missing: Amounts, forced: Amounts) -> Offer:
+    def _at_least(self, missing: ResourceVector, forced: VictimCounts) -> Offer:
         """Return an offer that no choice beats. `missing`: the amounts that are missing once the forced victims are
         gone.
         """
         paid = sum(count * kind.price for kind, count in zip(self._kinds, forced, strict=True))
         return Offer(paid + (self._rests[0].least(missing) or 0), 0, (), (), exact=False)
 
-    def _forced(self, missing: Amounts) -> Amounts:
+    def _forced(self, missing: ResourceVector) -> VictimCounts:
         """Return how many victims of each kind must go: without them, all others free too little."""
         rest = self._rests[0].total
         return tuple(
@@ -148,15 +151,15 @@ class Offers:
             for kind in self._kinds
         )
 
-    def _without(self, missing: Amounts, counts: Amounts) -> Amounts:
+    def _without(self, missing: ResourceVector, counts: VictimCounts) -> ResourceVector:
         """Return the amounts that are still missing once so many of each kind are gone."""
         for kind, count in zip(self._kinds, counts, strict=True):
             missing = tuple(amount - count * held for amount, held in zip(missing, kind.requests, strict=True))
         return missing
 
     def _choices(
-        self, place: int, missing: Amounts, forced: Amounts, price: int, bound: list[int]
-    ) -> Iterator[Amounts]:
+        self, place: int, missing: ResourceVector, forced: VictimCounts, price: int, bound: list[int]
+    ) -> Iterator[VictimCounts]:
         """Yield how many victims of each kind go, including `forced` ones. No choice costs more than one before it.
 
         The most expensive kinds are decided first, with as few victims as possible. `bound`: the prices of the choices
@@ -182,14 +185,14 @@ class Offers:
             for rest in self._choices(place + 1, left, forced, price + count * kind.price, bound):
                 yield (before + count, *rest)
 
-    def _most(self, kind: _Alike, before: int, missing: Amounts) -> int:
+    def _most(self, kind: _Alike, before: int, missing: ResourceVector) -> int:
         """Return how many victims of a kind may go beyond `before`. More would free nothing that is missing."""
         wanted = [
             -(-amount // held) for amount, held in zip(missing, kind.requests, strict=True) if amount > 0 and held > 0
         ]
         return min(len(kind.victims) - before, max(wanted, default=0))
 
-    def _offer(self, counts: Amounts, used: int) -> Offer:
+    def _offer(self, counts: VictimCounts, used: int) -> Offer:
         victims = [victim for kind, count in zip(self._kinds, counts, strict=True) for victim in kind.victims[:count]]
         freed = int(self._pods.requests[victims, self._scarce].sum()) if victims else 0
         now = max(0, self._node.free[self._scarce] - self._node.terminating[self._scarce] + freed)

@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from solver.capacity import Counts
 from solver.instance import Instance
 
-INFEASIBLE_COST = 1 << 62
-"""The cost of an impossible choice."""
+INFEASIBLE_SLOT = 1 << 62
+"""The cost of a slot that no victims make free, and the price of a victim that cannot go.
+
+It is never added to another cost. Feasible prices have at most 59 bits (`lower_bounds`), so that a sum of them stays
+below it.
+"""
 _SUBSETS = 8
 """The most victims of one node of which all combinations are tried."""
 _BATCH = 512
@@ -23,7 +27,7 @@ _BATCH = 512
 
 @dataclass(frozen=True)
 class PaidVictims:
-    """Victims, one row each. `held`: victims x resources; `paid`: the price of each; `INFEASIBLE_COST`: it
+    """Victims, one row each. `held`: victims x resources; `paid`: the price of each; `INFEASIBLE_SLOT`: it
     cannot go.
     """
 
@@ -56,11 +60,11 @@ def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
     problem = instance.problem
     least = _least_requests(instance)
     free = problem.nodes.free
-    totals = np.full((len(problem.nodes), most + 1), INFEASIBLE_COST, dtype=np.int64)
+    totals = np.full((len(problem.nodes), most + 1), INFEASIBLE_SLOT, dtype=np.int64)
     totals[:, 0] = 0
     # asked: members x resources; missing, below: nodes of the batch x members x resources.
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
-    may_go = np.flatnonzero(instance.usable[victims.node] & (victims.paid < INFEASIBLE_COST))
+    may_go = np.flatnonzero(instance.usable[victims.node] & (victims.paid < INFEASIBLE_SLOT))
     may_go = may_go[np.argsort(victims.node[may_go], kind="stable")]
     for nodes, first in instance.deadline.through(_batches(instance.usable, victims.node[may_go]), often=4):
         places = may_go[first]
@@ -104,10 +108,10 @@ def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
     chosen = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
     freed = chosen @ held
     price = paid @ chosen.T
-    found = np.full(missing.shape[:2], INFEASIBLE_COST, dtype=np.int64)
+    found = np.full(missing.shape[:2], INFEASIBLE_SLOT, dtype=np.int64)
     for members in range(missing.shape[1]):
         enough = (freed >= missing[:, None, members]).all(axis=2)
-        found[:, members] = np.where(enough, price, INFEASIBLE_COST).min(axis=1)
+        found[:, members] = np.where(enough, price, INFEASIBLE_SLOT).min(axis=1)
     return found
 
 
@@ -124,7 +128,7 @@ def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
     freed = np.cumsum(-np.sort(-held, axis=1), axis=1)
     others = freed[:, -1:, :] - held
     price = np.concatenate([np.zeros((len(paid), 1), dtype=np.int64), np.cumsum(np.sort(paid, axis=1), axis=1)], axis=1)
-    found = np.full(missing.shape[:2], INFEASIBLE_COST, dtype=np.int64)
+    found = np.full(missing.shape[:2], INFEASIBLE_SLOT, dtype=np.int64)
     for members in range(missing.shape[1]):
         short = freed < missing[:, None, members]
         victims = np.where(missing[:, members] > 0, short.sum(axis=1) + 1, 0).max(axis=1)
@@ -143,16 +147,16 @@ def _marginal(totals: Counts) -> Counts:
     divided. A knapsack with convex costs is solved by taking the cheapest slots.
     """
     nodes, most = totals.shape[0], totals.shape[1] - 1
-    slots = np.full((nodes, most), INFEASIBLE_COST, dtype=np.int64)
+    slots = np.full((nodes, most), INFEASIBLE_SLOT, dtype=np.int64)
     counts = np.arange(most + 1)
     at, rows = np.zeros(nodes, dtype=np.int64), np.arange(nodes)
     while True:
         steps = counts - at[:, None]
         gain = totals - totals[rows, at][:, None]
-        slope = np.where((steps > 0) & (totals < INFEASIBLE_COST), gain // np.maximum(steps, 1), INFEASIBLE_COST)
+        slope = np.where((steps > 0) & (totals < INFEASIBLE_SLOT), gain // np.maximum(steps, 1), INFEASIBLE_SLOT)
         best = slope.min(axis=1)
         to = most - slope[:, ::-1].argmin(axis=1)
-        moved = best < INFEASIBLE_COST
+        moved = best < INFEASIBLE_SLOT
         if not moved.any():
             return slots
         inside = (counts[1:] > at[:, None]) & (counts[1:] <= to[:, None]) & moved[:, None]

@@ -13,13 +13,13 @@ import numpy as np
 from kube.names import natural_key
 from solver.branch_and_bound.by_domain import at_best
 from solver.capacity import deciding_level
-from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
+from solver.cp_sat.lexicographic import SolveStatus, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.eviction.dynamic_programme import solve_eviction_dp
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, prices_of
 from solver.instance import Instance, useful_victims
-from solver.objective import SolvePhase, comparison_key, goals_of, is_of_level, since, terms
+from solver.objective import ComparisonKey, SolvePhase, comparison_key, goals_of, is_of_level, ordered, terms
 from solver.plan import Plan
 from solver.problem import Limits
 
@@ -30,15 +30,12 @@ _COUNTING = 0.3
 _PLENTY = 2
 """The first plan uses the cheapest nodes that have this many times the needed capacity."""
 
-Key = tuple[tuple[object, ...], ...]
-"""The goals in their order, each with its parts. Smaller is better."""
-
 
 @dataclass(frozen=True)
-class _Branch:
-    """A domain in which a plan costs at least `least` and at most `most`, the cost of `plan`.
+class _PricedDomain:
+    """A domain in which the best plan costs at least `least` and at most `most`, the cost of `plan`.
 
-    `nodes`: those that such plans can use.
+    `nodes`: the nodes that such plans can use.
     """
 
     domain: int
@@ -50,7 +47,7 @@ class _Branch:
 
 def solve_evicting(
     instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, early: Callable[[], Plan | None] = lambda: None
-) -> Solved | Found | None:
+) -> Solved | SolveStatus | None:
     """Return the best plan with evictions. None without useful victims, for a small problem, or if the deadline comes
     first.
 
@@ -70,7 +67,7 @@ def solve_evicting(
         instance, prices, budget, INFEASIBLE_PRICE if known is None else prices.of(known.victims)
     )
     if not branches:
-        return Found.INFEASIBLE if proven else None
+        return SolveStatus.INFEASIBLE if proven else None
     best = _best_of(instance, prices, branches, budget, proven=proven)
     return best or replace(min(branches, key=lambda each: each.most).plan, proven=False, cut=True)
 
@@ -84,10 +81,10 @@ def _paid(instance: Instance, prices: EvictionPrices) -> Solved | None:
 
 
 def _best_of(
-    instance: Instance, prices: EvictionPrices, branches: list[_Branch], budget: TimeBudget, *, proven: bool
+    instance: Instance, prices: EvictionPrices, branches: list[_PricedDomain], budget: TimeBudget, *, proven: bool
 ) -> Solved | None:
     """Return the best plan in domains of the same price, solved in order of their lower bounds."""
-    best: tuple[Key, Solved] | None = None
+    best: tuple[ComparisonKey, Solved] | None = None
     bounded = [(_bound(instance, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
     for bound, branch in sorted(bounded, key=lambda each: (each[0], each[1].domain)):
         if budget.wall.left <= 0:
@@ -99,13 +96,13 @@ def _best_of(
         if isinstance(solved, Solved):
             key = _key(instance, prices, solved)
             best = (key, solved) if best is None or key < best[0] else best
-        proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
+        proven = proven and (solved is SolveStatus.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
     return None if best is None else replace(best[1], proven=proven)
 
 
 def _cheapest(
     instance: Instance, prices: EvictionPrices, budget: TimeBudget, lowest: int
-) -> tuple[list[_Branch], bool]:
+) -> tuple[list[_PricedDomain], bool]:
     """Return the domains whose plans may be the cheapest, and whether it is proven that no others are.
 
     `lowest`: the price of a known plan; `INFEASIBLE_PRICE`: none is known.
@@ -113,7 +110,7 @@ def _cheapest(
     held = {instance.tree.domain(prices.level, instance.pinned_node(seat)) for seat in instance.pinned}
     domains = [domain for domain in range(instance.tree.count(prices.level)) if held <= {domain}]
     least = {domain: prices.least(domain) for domain in domains}
-    branches: list[_Branch] = []
+    branches: list[_PricedDomain] = []
     proven = True
     for domain in sorted(domains, key=lambda each: (least[each], each)):
         if least[domain] > lowest or least[domain] >= INFEASIBLE_PRICE:
@@ -122,34 +119,35 @@ def _cheapest(
             proven = False
             break
         found = _priced(instance, prices, domain, budget, lowest)
-        if isinstance(found, _Branch):
+        if isinstance(found, _PricedDomain):
             branches.append(found)
             lowest = min(lowest, found.most)
-        proven = proven and found is not Found.UNKNOWN
+        proven = proven and found is not SolveStatus.UNKNOWN
     return [branch for branch in branches if branch.least <= lowest], proven
 
 
 def _priced(
     instance: Instance, prices: EvictionPrices, domain: int, budget: TimeBudget, lowest: int
-) -> _Branch | Found:
+) -> _PricedDomain | SolveStatus:
     """Return the price of a domain, as far as it is proven, with the nodes that plans of that price can use.
 
-    `Found.INFEASIBLE` if no plan costs at most `lowest`, `Found.UNKNOWN` if time ran out before one was found.
+    `SolveStatus.INFEASIBLE`: no plan costs at most `lowest`. `SolveStatus.UNKNOWN`: time ran out before a plan was
+    found.
     """
     nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
     first = solve_within(_narrowed(instance, nodes), budget, terms(SolvePhase.PRICE))
     most = prices.of(first.victims) if isinstance(first, Solved) else INFEASIBLE_PRICE - 1
     within = prices.nodes_within(domain, min(most, lowest))
     if isinstance(first, Solved) and set(within) <= set(nodes):
-        return _Branch(domain, most if first.proven else prices.least(domain), most, tuple(within), first)
+        return _PricedDomain(domain, most if first.proven else prices.least(domain), most, tuple(within), first)
     second = solve_within(_narrowed(instance, within), budget, terms(SolvePhase.PRICE))
-    if isinstance(second, Found):
-        if isinstance(first, Found):
+    if isinstance(second, SolveStatus):
+        if isinstance(first, SolveStatus):
             return second
-        return _Branch(domain, prices.least(domain), most, tuple(within), first)
+        return _PricedDomain(domain, prices.least(domain), most, tuple(within), first)
     most = prices.of(second.victims)
     least = most if second.proven else prices.least(domain)
-    return _Branch(domain, least, most, tuple(prices.nodes_within(domain, most)), second)
+    return _PricedDomain(domain, least, most, tuple(prices.nodes_within(domain, most)), second)
 
 
 def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instance:
@@ -164,32 +162,41 @@ def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instanc
     return replace(instance, capacity=np.where(inside, instance.capacity, 0), useful=useful)
 
 
-def _bound(instance: Instance, prices: EvictionPrices, branch: _Branch) -> Key:
-    """Return a lower bound on the key of a plan in a domain, as the beginning of the key."""
+def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) -> ComparisonKey:
+    """Return a lower bound on the key of a plan in a domain, as the beginning of the key (`_key`)."""
     narrow = _narrowed(instance, branch.nodes)
     spread, preference_score = at_best(narrow)
     everybody = (-len(instance.pending) - len(instance.pinned),)
     placed = tuple(False for pod_set in instance.problem.sets for _ in pod_set.members)
     inside = (prices.level + 1) * len(spread) // instance.tree.depth
-    known = ((branch.least,), everybody, placed, spread, (-preference_score,))
+    known: dict[str, tuple[object, ...]] = {
+        "victims": (branch.least,),
+        "extras": everybody,
+        "lowest_ranks": placed,
+        "compactness": spread,
+        "preferences": (-preference_score,),
+        "terminating": (0,),
+    }
     if inside < len(spread) and spread[inside] == 1:
-        return known  # a narrower domain may hold the gang, and waste (a) counts that domain
+        return ordered(known)  # a narrower domain may hold the gang, and waste (a) counts that domain
     left = instance.domain_potential(prices.level, branch.domain) - sum(map(instance.request, instance.pending))
-    no_terminating = (0,)  # the bound of the goal between preferences and waste
-    return (*known, no_terminating, (left,))
+    return ordered(known | {"waste": (left,)})
 
 
-def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> Key:
-    goals, later = goals_of(instance, solved.nodes, solved.victims), since(SolvePhase.SPREAD)
+def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> ComparisonKey:
+    """Return the goals of a plan in their order. Its price has the first three goals as digits."""
+    goals = {goal.name: goal for goal in goals_of(instance, solved.nodes, solved.victims)}
     names = [node for row in solved.nodes for node in row]
     gone = [instance.problem.victims[victim] for victim in solved.victims]
-    return (
-        (prices.of(solved.victims),),
-        (-sum(node is not None for node in names),),
-        tuple(node is None for node in names),
-        tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
-        *(comparison_key(goal) for goal in goals if goal.name in later and not is_of_level(goal.name)),
-        tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
-        tuple(instance.name_rank[node] for node in names if node is not None),
-        tuple(sorted(natural_key(victim.key) for victim in gone)),
+    return ordered(
+        {
+            "victims": (prices.of(solved.victims),),
+            "extras": (-sum(node is not None for node in names),),
+            "lowest_ranks": tuple(node is None for node in names),
+            "compactness": tuple(part for name, goal in goals.items() if is_of_level(name) for part in goal.digits),
+            **{name: comparison_key(goals[name]) for name in ("preferences", "terminating", "waste", "ranks")},
+            "started": tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
+            "names": tuple(instance.name_rank[node] for node in names if node is not None),
+            "keys": tuple(sorted(natural_key(victim.key) for victim in gone)),
+        }
     )

@@ -75,9 +75,9 @@ def near_domains(
     instance = instance_of(problem, evicting=True, deadline=budget.wall.deadline)
     level, needed = deciding_level(problem), needed_members(problem)
     if held is None:
-        instance.deadline.look()
+        instance.deadline.check()
         lax = instance_of(_without_minimums(problem), evicting=True, deadline=budget.wall.deadline)
-        lax.deadline.look()
+        lax.deadline.check()
         held = _held_when_cleared(lax, level, budget)
     nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:_SHOWN]
     domains = tuple(
@@ -165,7 +165,7 @@ def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget)
     rows = filled(instance, level, domain)
     if rows is not None:
         return Plan(rows, (), (), Proof.FEASIBLE)
-    instance.deadline.look()
+    instance.deadline.check()
     part = thinned(inside(instance, level, domain))
     if seat_count(part) > MANY_SEATS:
         return None

@@ -66,9 +66,9 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
     level = deciding_level(problem)
     tree = tree_of(problem.nodes, len(problem.levels))
     try:
-        share.wall.deadline.look()
+        share.wall.deadline.check()
         held = held_by_domains(problem, share)
-        share.wall.deadline.look()
+        share.wall.deadline.check()
         there = placed_by_domains(instance_of(problem, evicting=False), level)
         offered = tuple(
             (() if level == ROOT else tree.paths[level][domain], count - there[domain])
@@ -76,7 +76,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
         )
         answer = replace(answer, fits_without_eviction=offered)
         refused = answer.proof is Proof.INFEASIBLE
-        share.wall.deadline.look()
+        share.wall.deadline.check()
         nearest = near_domains(problem, share, None if problem.victims else held, refused=refused)
         answer = replace(answer, nearest=nearest.domains)
         for change in remedies(problem, nearest, share):
@@ -89,7 +89,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
 def fits(change: Change, budget: TimeBudget) -> bool:
     """Return whether a plan is found after a change. Raises `OutOfTimeError`."""
     problem, deadline = change.problem, budget.wall.deadline
-    deadline.look()
+    deadline.check()
     if change.plan is not None and not broken_rules(problem, change.plan):
         return True
     for evicting in (False, True) if problem.victims else (False,):

@@ -143,7 +143,7 @@ class Seating:
                     return None
                 found.append(seated)
             return found
-        self.instance.deadline.look()
+        self.instance.deadline.check()
         again = first.sign in heaps
         heap = heaps[first.sign] if again else self._domains(first, place)
         heaps[first.sign] = heap
@@ -170,7 +170,7 @@ class Seating:
                 heappush(heap, (-1.0, *best[1:]))
             tries -= 1
             bound, place, domain = heap[0]
-            self.instance.deadline.look()
+            self.instance.deadline.check()
             mark, before = self._mark(), self.standing.weight
             seated = self._parts(block, BlockPlace(block.level, domain))
             cost = self.standing.weight - before
@@ -266,7 +266,7 @@ class Seating:
         found: list[int] = []
         looked_at, hurrying = set[int](), False
         while heap and len(found) < wanted:
-            self.instance.deadline.look()
+            self.instance.deadline.check()
             if looked_at and not hurrying and self.over():
                 heap, hurrying = _those_first(heap, looked_at), True
             crowd, bound, place, node = heappop(heap)

@@ -39,7 +39,7 @@ def greedy_plans(
         found = True
         yield plan
     if problem.victims and not found:
-        deadline.look()
+        deadline.check()
         yield from plans_of(instance_of(problem, evicting=True, deadline=deadline), over)
 
 
@@ -98,7 +98,7 @@ def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[Bl
     covers = Covers(instance)
     needs = covers.needs_of(block.counts)
     for level in range(narrowest, deciding - 1, -1):
-        instance.deadline.look()
+        instance.deadline.check()
         able = (covers.offers(level) >= needs).all(axis=1) if everybody else ~too_few(instance, level)
         pinned = {instance.tree.domain(level, node) for node in block.pinned}
         domains = [domain for domain in np.flatnonzero(able).tolist() if pinned <= {domain}]

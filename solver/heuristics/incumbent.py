@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from solver.cp_sat.lexicographic import Found
+from solver.cp_sat.lexicographic import SolveStatus
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.heuristics.greedy import plans_of
 from solver.instance import Instance
-from solver.objective import comparison_key
+from solver.objective import ComparisonKey, comparison_key
 from solver.plan import Plan, Proof
 from solver.problem import Problem
 from solver.verify.rules import verify
 
-Tell = Callable[[Plan], None]
+PlanCallback = Callable[[Plan], None]
 """Takes plans, each better than the one before."""
 
 LARGE, LARGE_EVICTING = 1_000_000, 100_000
@@ -30,20 +30,18 @@ taken.
 _PLANS = 3
 """How many valid quick plans are offered before the search for a better one starts."""
 
-Key = tuple[tuple[int, ...], ...]
 
-
-def to_nobody(_plan: Plan) -> None:
+def ignore_plan(_plan: Plan) -> None:
     """Ignore the plan: for callers that need the final result only."""
 
 
 class Incumbent:
     """The best plan so far. `tell` is called with every better one."""
 
-    def __init__(self, problem: Problem, tell: Tell = to_nobody) -> None:
+    def __init__(self, problem: Problem, tell: PlanCallback = ignore_plan) -> None:
         self.problem, self._tell = problem, tell
         self.plan: Plan | None = None
-        self._key: Key = ()
+        self._key: ComparisonKey = ()
         self._end = self._soon = NO_DEADLINE
         self._quick: dict[bool, Iterator[Plan]] = {}
 
@@ -76,11 +74,11 @@ class Incumbent:
         except OutOfTimeError:
             return
 
-    def or_better(self, answer: Plan | Found) -> Plan | Found:
+    def or_better(self, answer: Plan | SolveStatus) -> Plan | SolveStatus:
         """Return the better of the answer and the best plan known."""
         if self.plan is None:
             return answer
-        if isinstance(answer, Found):
+        if isinstance(answer, SolveStatus):
             return self.plan
         proven = answer.proof is Proof.OPTIMAL
         return answer if proven or key_of(self.problem, answer) <= self._key else self.plan
@@ -92,7 +90,7 @@ class Incumbent:
         return self._end.left()
 
 
-def key_of(problem: Problem, plan: Plan) -> Key:
+def key_of(problem: Problem, plan: Plan) -> ComparisonKey:
     """Return the goals of a plan in their order, each with its parts. Smaller is better."""
     gone = sorted((int(problem.victims.priority[victim]) for victim in plan.victims), reverse=True)
-    return (tuple(gone), *(comparison_key(goal) for goal in plan.goals if goal.name != "victims"))
+    return tuple(tuple(gone) if goal.name == "victims" else comparison_key(goal) for goal in plan.goals)

@@ -13,7 +13,7 @@ _NONE_OF_THEM = 0
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _GroupLimit:
     """A limit on the members of each group of nodes.
 
     A group takes `limited` members as long as it has fewer than `most` of the `counted` members. `most` None: no limit,
@@ -100,27 +100,27 @@ class Allowances:
                 self._counts[place][rule.group[node]] += count
                 self._log.append((place, rule.group[node], count))
 
-    def _caps(self) -> list[_Rule]:
+    def _caps(self) -> list[_GroupLimit]:
         return [
-            _Rule(*(_of_sets(place),) * 2, self._instance.tree.domain_of[cap.level], cap.count, Counter())
+            _GroupLimit(*(_of_sets(place),) * 2, self._instance.tree.domain_of[cap.level], cap.count, Counter())
             for place, pod_set in enumerate(self._instance.problem.sets)
             for cap in pod_set.caps
         ]
 
-    def _exclusions(self) -> list[_Rule]:
+    def _exclusions(self) -> list[_GroupLimit]:
         rules = self._instance.problem.exclusions
-        return [_Rule(*(_of_shapes(rule.shapes),) * 2, rule.group, rule.count, Counter()) for rule in rules]
+        return [_GroupLimit(*(_of_shapes(rule.shapes),) * 2, rule.group, rule.count, Counter()) for rule in rules]
 
-    def _separations(self) -> list[_Rule]:
+    def _separations(self) -> list[_GroupLimit]:
         return [
-            _Rule(_of_shapes(own), _of_shapes(its), rule.group, _NONE_OF_THEM, Counter())
+            _GroupLimit(_of_shapes(own), _of_shapes(its), rule.group, _NONE_OF_THEM, Counter())
             for rule in self._instance.problem.separations
             for own, its in ((rule.shapes, rule.others), (rule.others, rule.shapes))
         ]
 
-    def _spreads(self) -> list[_Rule]:
+    def _spreads(self) -> list[_GroupLimit]:
         return [
-            _Rule(_of_shapes(rule.shapes), _of_shapes(rule.counted), rule.group, None, Counter(rule.counts))
+            _GroupLimit(_of_shapes(rule.shapes), _of_shapes(rule.counted), rule.group, None, Counter(rule.counts))
             for rule in self._instance.problem.spreads
         ]
 

@@ -17,6 +17,7 @@ Weights = NDArray[np.float64]
 """By node or victim, what it costs."""
 
 _LARGEST_WEIGHT = 1e200
+"""The largest weight of one pod. Sums over all pods then stay far below the largest float, 1.8e308."""
 _STEP = 1e4
 """How many times the weight grows from one priority to the next; less if there are too many priorities for that."""
 

@@ -7,7 +7,7 @@ their minimums. Then the goals are summed over the accepted gangs (docs/decision
 from collections.abc import Collection, Sequence
 
 from solver.cp_sat.joint_goal_terms import JointGoals
-from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
+from solver.cp_sat.lexicographic import SolveStatus, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.instance import Instance, instance_of
@@ -27,7 +27,7 @@ def solve_joint(problem: Problem, limits: Limits, deadline: Deadline = NO_DEADLI
     if not isinstance(solved, Solved):
         placed, without = _accepted(problem, budget)
         unknown = len(placed) + len(without) < len(problem.gangs)
-        solved = _best(problem, placed, budget) if placed else Found.INFEASIBLE
+        solved = _best(problem, placed, budget) if placed else SolveStatus.INFEASIBLE
     if not isinstance(solved, Solved):
         proof = Proof.FEASIBLE if placed or unknown else Proof.OPTIMAL
         return JointAnswer((None,) * len(problem.gangs), proof, without=frozenset() if placed else without)
@@ -52,13 +52,13 @@ def solve_all_placed(many: ManyGangs, limits: Limits, deadline: Deadline = NO_DE
     return JointAnswer(shares, Proof.FEASIBLE, found.proven, without)
 
 
-def _best(problem: Problem, gangs: Collection[int], budget: TimeBudget) -> Solved | Found:
+def _best(problem: Problem, gangs: Collection[int], budget: TimeBudget) -> Solved | SolveStatus:
     """Return the best plan with the minimum of all these gangs, without evictions if that is possible."""
     goals = JointGoals([problem.gangs[gang].pod_sets for gang in gangs])
-    found: Solved | Found = Found.INFEASIBLE
+    found: Solved | SolveStatus = SolveStatus.INFEASIBLE
     for instance in _instances(only(problem, gangs), budget):
         found = solve_within(instance, budget, terms() | {"precedence"}, where=goals.where)
-        if found is not Found.INFEASIBLE:
+        if found is not SolveStatus.INFEASIBLE:
             break
     return found
 
@@ -95,28 +95,28 @@ def _one_pass(
     for gang, rules in enumerate(problem.gangs):
         if gang in placed:
             continue
-        found = Found.INFEASIBLE
+        found = SolveStatus.INFEASIBLE
         if rules.line not in closed:
             found = _fits(only(problem, (*placed, gang)), budget)
-        if found is Found.FEASIBLE:
+        if found is SolveStatus.FEASIBLE:
             placed = tuple(sorted((*placed, gang)))
             continue
-        if found is Found.INFEASIBLE:
+        if found is SolveStatus.INFEASIBLE:
             without.add(gang)
-        unknown = unknown or found is Found.UNKNOWN
+        unknown = unknown or found is SolveStatus.UNKNOWN
         if rules.line:
             closed.add(rules.line)
     return placed, frozenset(without), unknown
 
 
-def _fits(problem: Problem, budget: TimeBudget) -> Found:
+def _fits(problem: Problem, budget: TimeBudget) -> SolveStatus:
     for instance in _instances(problem, budget):
         solved = solve_within(instance, budget, frozenset())
         if isinstance(solved, Solved):
-            return Found.FEASIBLE
-        if solved is not Found.INFEASIBLE:
+            return SolveStatus.FEASIBLE
+        if solved is not SolveStatus.INFEASIBLE:
             return solved
-    return Found.INFEASIBLE
+    return SolveStatus.INFEASIBLE
 
 
 def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> list[Share | None]:

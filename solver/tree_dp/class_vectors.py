@@ -7,28 +7,25 @@ only as large as its domain has capacity.
 import numpy as np
 from numpy.typing import NDArray
 
-Table = NDArray[np.int64]
+from solver.tree_dp.min_plus import INFEASIBLE_COST
+
+CostTable = NDArray[np.int64]
+"""Costs by the number of members of each kind, one axis per kind. Costs from `INFEASIBLE_COST` on: impossible."""
 Vector = tuple[int, ...]
 """The number of members of each kind."""
 
-INFEASIBLE_COST = 1 << 60
-"""Costs from this value on mean that a choice is impossible."""
-BITS = 59
-"""The bits of a cost. The sum of two costs, or of one and `INFEASIBLE_COST`, fits 64 bits."""
-
-
 _STEP = 2_000
-"""The overhead of one step of a merge, in additions."""
+"""The overhead of one step of a merge, in additions. It only weighs on the limit of effort, not on results."""
 _CALL = 30_000
 """The time of a merge or a split of the smallest tables, in additions."""
 
 
-def nothing(kinds: int) -> Table:
+def nothing(kinds: int) -> CostTable:
     """Return the table of a domain without capacity."""
     return np.zeros((1,) * kinds, dtype=np.int64)
 
 
-def reaching(table: Table) -> Table:
+def reaching(table: CostTable) -> CostTable:
     """Return the table without trailing impossible numbers of each kind."""
     possible = np.nonzero(table < INFEASIBLE_COST)
     if not len(possible[0]):
@@ -36,7 +33,7 @@ def reaching(table: Table) -> Table:
     return table[tuple(slice(int(places.max()) + 1) for places in possible)].copy()
 
 
-def merged(one: Table, other: Table, most: Vector) -> Table:
+def merged(one: CostTable, other: CostTable, most: Vector) -> CostTable:
     """Return the best of two tables together, for up to `most` members of each kind.
 
     best[c] = min over d <= c of one[c - d] + other[d], for vectors c, d of counts: a (min, +) product in several axes.
@@ -58,7 +55,7 @@ def merged(one: Table, other: Table, most: Vector) -> Table:
     return best.reshape(wide)[tuple(slice(count + 1) for count in most)].copy()
 
 
-def effort(one: Table, other: Table) -> int:
+def effort(one: CostTable, other: CostTable) -> int:
     """Return the effort of merging two tables, in additions of single costs."""
     wide = 1
     for a, b in zip(one.shape, other.shape, strict=True):
@@ -69,12 +66,12 @@ def effort(one: Table, other: Table) -> int:
     )
 
 
-def splitting(table: Table) -> int:
+def splitting(table: CostTable) -> int:
     """Return a bound on the effort of `splits` for one total, in additions, if this is the larger table."""
     return table.size + _CALL
 
 
-def splits(one: Table, other: Table, goal: Vector, cost: int) -> list[tuple[Vector, Vector]]:
+def splits(one: CostTable, other: CostTable, goal: Vector, cost: int) -> list[tuple[Vector, Vector]]:
     """Return all pairs of a part of each table that make `goal` at exactly this cost."""
     # one's part p runs from low to high; other's part is whole - p, so its slice is read from the far end (flip).
     low = [max(0, c - size + 1) for c, size in zip(goal, other.shape, strict=True)]

@@ -12,16 +12,17 @@ from solver.tree import ROOT, Tree
 from solver.tree_dp.single_class_tables import DomainTables
 
 _LARGEST = np.iinfo(np.int64).max
+"""The start of a minimum over words: no word is larger."""
 _FEW = 8
 """The most domains that are tried in all combinations for a bound on the domains of a narrower level inside."""
 
-Score = tuple[int, ...]
+DomainCost = tuple[int, ...]
 """The goals of a domain in their order: the primary components of its vector, the capacity of the domain and of its
 parents, the secondary components.
 """
 
 
-def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, Score]]:
+def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, DomainCost]]:
     """Return the domains of a level (or ROOT) that may hold so many members, each with its bound, the best bound first.
 
     The bound is a lower bound on the beginning of a plan's score there.

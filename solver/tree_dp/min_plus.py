@@ -14,11 +14,19 @@ from numpy.typing import NDArray
 from solver.capacity import Counts
 from solver.deadline import NO_DEADLINE, Deadline
 
-Table = NDArray[np.int64]
+WordTable = NDArray[np.int64]
 """Rows: the words of the vector. Columns: the number of members. A first word from `INFEASIBLE_COST` on: impossible."""
 
 INFEASIBLE_COST = 1 << 60
+"""Costs, or first words of a vector, from this value on mean that a choice is impossible."""
+COST_BITS = 59
+"""The bits of a cost, or of a word of a vector.
+
+A cost is below 2^59, so the sum of two feasible costs stays below `INFEASIBLE_COST`. The sum of two infeasible ones is
+at most 2^61 and stays within 63 bits.
+"""
 _WORST = np.iinfo(np.int64).max
+"""A word for vectors that are out of the comparison: no sum of two words is as large."""
 _NARROW, _AT_ONCE = 512, 32
 """Tables up to this width are merged for several numbers of members at once, because calls of numpy cost more than
 work.
@@ -27,8 +35,6 @@ _FULL, _FEW = 64, 256
 """Products up to the first width are always computed whole. In wider products, a few children, for at most the second
 number of members, are merged column by column.
 """
-_WORD = 59
-"""The bits of a word. The sum of two words, or of a word and `INFEASIBLE_COST`, fits 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -55,29 +61,29 @@ def layout_of(primary: list[tuple[str, int]], secondary: list[tuple[str, int]]) 
     at: dict[str, tuple[int, int]] = {}
     first = _pack(primary, 0, at)
     last = _pack(secondary, first, at)
-    if any(most.bit_length() > _WORD for _, most in primary + secondary):
+    if any(most.bit_length() > COST_BITS for _, most in primary + secondary):
         return None
     return Layout(last, first, at)
 
 
 def _pack(components: list[tuple[str, int]], word: int, at: dict[str, tuple[int, int]]) -> int:
     """Fill words from `word` on, from their upper bits down. Return the number of the next free word."""
-    left = _WORD
+    left = COST_BITS
     for name, most in components:
         bits = most.bit_length()
         if bits > left:
-            word, left = word + 1, _WORD
+            word, left = word + 1, COST_BITS
         left -= bits
         at[name] = word, left
     return word + 1
 
 
-def nothing(words: int) -> Table:
+def nothing(words: int) -> WordTable:
     """Return the table of a domain without capacity: only 0 members."""
     return np.zeros((words, 1), dtype=np.int64)
 
 
-def merged(one: Table, other: Table, most: int) -> Table:
+def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
     """Return the best of two tables together, for up to `most` members.
 
     best[n] = min over i of one[n - i] + other[i], columns compared word by word from the first. It is the (min, +)
@@ -105,7 +111,7 @@ def merged(one: Table, other: Table, most: int) -> Table:
     return best
 
 
-def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table:
+def _best_of_all(one: WordTable, offers: WordTable, counts: Counts, width: int) -> WordTable:
     """Return, by column, the least sum of `one` and one of `offers`: columns of the other table for these counts."""
     pad = int(counts[-1])
     # one becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], impossible where that is negative.
@@ -123,7 +129,7 @@ def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table
     return best
 
 
-def merged_at(one: Table, other: Table, counts: Counts) -> Table:
+def merged_at(one: WordTable, other: WordTable, counts: Counts) -> WordTable:
     """Return the columns of `merged` for these numbers of members only."""
     # one becomes words x counts x other's columns: one[w, k, i] = one[w, counts[k] - i], impossible where it ends.
     places = counts[:, None] - np.arange(other.shape[1])
@@ -138,7 +144,7 @@ def merged_at(one: Table, other: Table, counts: Counts) -> Table:
     return best
 
 
-def _keep_better(best: Table, offer: Table) -> None:
+def _keep_better(best: WordTable, offer: WordTable) -> None:
     """Replace the columns of `best` that are worse than those of `offer`."""
     # From the last word to the first: better in this word, or equal here and better in those after it.
     better = offer[-1] < best[-1]
@@ -154,11 +160,11 @@ class Products:
     words: int
     most: int
     deadline: Deadline = NO_DEADLINE
-    tables: list[Table] = field(default_factory=list)
-    _powers: dict[tuple[int, int], Table] = field(default_factory=dict)
-    _products: dict[tuple[tuple[int, int], ...], Table] = field(default_factory=dict)
+    tables: list[WordTable] = field(default_factory=list)
+    _powers: dict[tuple[int, int], WordTable] = field(default_factory=dict)
+    _products: dict[tuple[tuple[int, int], ...], WordTable] = field(default_factory=dict)
 
-    def power(self, key: int, times: int) -> Table:
+    def power(self, key: int, times: int) -> WordTable:
         """Return the table of `times` children of one key together."""
         if times == 0:
             return nothing(self.words)
@@ -168,27 +174,27 @@ class Products:
         if known is None:
             # By doubling: log2(times) products instead of times, as alike children have one table.
             half = self.power(key, times // 2)
-            self.deadline.look()
+            self.deadline.check()
             known = merged(half, half, self.most)
             if times % 2:
                 known = merged(known, self.tables[key], self.most)
             self._powers[key, times] = known
         return known
 
-    def product(self, groups: tuple[tuple[int, int], ...]) -> Table:
+    def product(self, groups: tuple[tuple[int, int], ...]) -> WordTable:
         """Return the table of children of several keys: pairs of key and number. Known products of trailing pairs are
         reused.
         """
         start = next((place for place in range(len(groups)) if groups[place:] in self._products), len(groups))
         table = self._products[groups[start:]] if start < len(groups) else nothing(self.words)
         for place in range(start - 1, -1, -1):
-            self.deadline.look()
+            self.deadline.check()
             key, times = groups[place]
             table = merged(table, self.power(key, times), self.most) if times else table
             self._products[groups[place:]] = table
         return table
 
-    def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> Table:
+    def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> WordTable:
         """Return the columns of `product` for these numbers of members.
 
         All children of the first key except a few are merged into a whole table, which several numbers of children

@@ -13,13 +13,14 @@ from itertools import chain
 
 import numpy as np
 
-from solver.bounds.domain_cover import Spread
+from solver.bounds.domain_cover import DomainCounts
 from solver.bounds.member_classes import MemberClass, alike, sorted_kinds
 from solver.capacity import Counts
 from solver.instance import Instance
-from solver.objective import Nodes
-from solver.tree import ROOT, Positions
-from solver.tree_dp.class_vectors import BITS, Vector
+from solver.objective import Nodes, ordered
+from solver.tree import Positions
+from solver.tree_dp.class_vectors import Vector
+from solver.tree_dp.min_plus import COST_BITS
 from solver.tree_dp.multi_class_paths import BestPaths
 from solver.tree_dp.multi_class_rules import MultiClassRules
 from solver.tree_dp.multi_class_tables import NOTHING, Costs, TableEffort, Tables, TooMuchError
@@ -30,8 +31,6 @@ _MIXTURES = 2_000
 
 _EFFORT = 2_000_000_000
 """The additions of costs (about half a second) after which counting is abandoned."""
-_AFTER_COMPACTNESS = 2
-"""The digits of a cost after those of compactness: preferences and terminating."""
 _STATES = 100_000
 """The most combinations of a domain and numbers of members that are compared by goals outside the cost."""
 
@@ -44,7 +43,7 @@ class Best:
     bound of the used capacity that terminating pods hold. It is exact if a cost has a digit for it.
     """
 
-    spread: Spread
+    spread: DomainCounts
     preference_score: int
     terminating: int
 
@@ -65,32 +64,27 @@ class Narrowed:
     one: Nodes
 
 
-@dataclass(frozen=True)
-class _Term:
-    """A part of waste, (c) or (d), at a level, or capacity of terminating pods, with its largest value."""
+GoalPart = tuple[str, str]
+"""A goal and its part, as a plan reports them; the part is "" if the goal has one only."""
+_PREFERENCES, _TERMINATING = ("preferences", ""), ("terminating", "")
 
-    goal: str
-    level: int
+
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """A digit of a cost: a part of a goal, with its largest value."""
+
+    part: GoalPart
     most: int
-
-    def part(self, levels: Sequence[str]) -> tuple[str, str]:
-        """Return the goal and the part as the plan reports them."""
-        return (self.goal, "") if self.level == ROOT else ("waste", f"{self.goal}/{levels[self.level]}")
 
 
 @dataclass(frozen=True)
 class _Waste:
-    """Costs up to waste, in two groups: goals that fit a cost, and `later` ones, with the radices of the digits of
-    both.
-
-    `parts`: the goals and parts of the digits after those of compactness.
-    """
+    """Costs up to waste, in two groups: digits that fit a cost, and `later` ones."""
 
     costs: Costs
-    radices: Sequence[int]
+    digits: Sequence[_Digit]
     later: Costs
-    later_radices: Sequence[int]
-    parts: Sequence[tuple[str, str]]
+    later_digits: Sequence[_Digit]
 
 
 def mixtures_of(instance: Instance) -> "Mixtures | None":
@@ -127,19 +121,23 @@ class Mixtures:
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], ways: Sequence[SpreadWay]) -> None:
         self.instance, self.kinds = instance, kinds
         self.full: Vector = tuple(len(kind.ranks) for kind in kinds)
-        depth, members = instance.tree.depth, sum(self.full)
+        members = sum(self.full)
         self._filled = sorted({kind.pod_set for kind in kinds})
-        several = len(self._filled) > 1
         self.rules = MultiClassRules(instance, kinds, self._filled)
-        most = [members] * (2 * depth if several else depth)
-        most.append(int(np.array(self.full) @ self.rules.penalties.max(axis=1)))
-        radices = [each + 1 for each in most]
-        self.counted = math.prod(radices) < 1 << BITS
-        # The last digit is the capacity of terminating pods. Where a cost has no place for it, its radix is 1, and
-        # `narrowed` compares it first.
-        with_terminating = [*radices, self.rules.most_terminating + 1]
-        self._radices = with_terminating if math.prod(with_terminating) < 1 << BITS else [*radices, 1]
-        self._compact = self._costs(_weights(self._radices), (), ())
+        of_level = ("gang", "sets") if len(self._filled) > 1 else ("gang",)
+        spread = [(f"compactness/{name}", part) for name in instance.problem.levels for part in of_level]
+        digits = _in_order(
+            {
+                "compactness": [_Digit(part, members) for part in spread],
+                "preferences": [_Digit(_PREFERENCES, int(np.array(self.full) @ self.rules.penalties.max(axis=1)))],
+                "terminating": [_Digit(_TERMINATING, self.rules.most_terminating)],
+            }
+        )
+        # If a cost has no place for the capacity of terminating pods, `narrowed` compares it before waste.
+        self._digits = digits if _fits(digits) else [digit for digit in digits if digit.part != _TERMINATING]
+        self.counted = _fits(self._digits)
+        self._spread = spread
+        self._compact = self._costs(_weights(self._digits))
         self.effort = TableEffort(_EFFORT, instance.deadline)
         self._tables = [Tables(self.rules, way, self._compact, self.effort) for way in ways]
 
@@ -153,11 +151,12 @@ class Mixtures:
         cost, _ = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
             return None
-        *spread, disliked, waits = _digits(cost, self._radices)
+        reached = _values(cost, self._digits)
+        spread = [reached[part] for part in self._spread]
         step = len(spread) // self.instance.tree.depth
         for wider in range(max(level, 0)):
             spread[wider * step : (wider + 1) * step] = [1, len(self._filled)][:step]
-        return Best(tuple(spread), self.max_preference - disliked, waits)
+        return Best(tuple(spread), self.max_preference - reached[_PREFERENCES], reached.get(_TERMINATING, 0))
 
     def narrowed(self, level: int, domain: int) -> Narrowed:
         """Return the goals of the best plans inside a domain that can hold every member, and the nodes that they can
@@ -166,20 +165,21 @@ class Mixtures:
         cost, compact = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
             raise ValueError("this domain cannot hold everybody")
-        waste = self._waste(level, _digits(cost, self._radices))
+        waste = self._waste(level, _values(cost, self._digits))
         everything = len(self.kinds) == len(self._filled)
         tables = [Tables(self.rules, each.way, waste.costs, self.effort, waste.later, everything) for each in compact]
         wasted, tables = _cheapest(tables, level, domain, self.full)
-        digits = _digits(wasted or 0, waste.radices)
+        reached = {_TERMINATING: 0} | _values(wasted or 0, waste.digits)
+        reached[_PREFERENCES] -= self.max_preference
         try:
             later, best = self._compared([BestPaths(each, _STATES) for each in tables], level, domain)
-            digits += _digits(later, waste.later_radices)
+            reached |= _values(later, waste.later_digits)
         except TooMuchError:
             best = [BestPaths(each, None) for each in tables]
         counts = chain.from_iterable(each.nodes(level, domain, self.full) for each in best)
         return Narrowed(
             self._capacity(counts),
-            self._compactness(digits) | dict(zip(waste.parts, digits[len(self._radices) :], strict=False)),
+            reached,
             self._seated(best[0].one(level, domain, self.full)),
         )
 
@@ -212,14 +212,6 @@ class Mixtures:
                 rows[kind.pod_set][rank] = node
         return tuple(map(tuple, rows))
 
-    def _compactness(self, digits: Sequence[int]) -> dict[tuple[str, str], int]:
-        """Return compactness by level, preferences and terminating: the first digits of a cost."""
-        of_level = ("gang", "sets") if len(self._filled) > 1 else ("gang",)
-        parts = [(f"compactness/{name}", part) for name in self.instance.problem.levels for part in of_level]
-        found = dict(zip(parts, digits, strict=False))
-        disliked, waits = digits[len(parts) :][:2]
-        return found | {("preferences", ""): disliked - self.max_preference, ("terminating", ""): waits}
-
     def _of_no_use(self, nodes: Positions) -> Positions:
         """Return the nodes that no best plan needs because of their names.
 
@@ -235,53 +227,42 @@ class Mixtures:
         last: Positions = nodes[order[members:][(sorted_by[:, members:] == sorted_by[:, :-members]).all(axis=0)]]
         return last
 
-    def _waste(self, level: int, reached: list[int]) -> _Waste:
+    def _waste(self, level: int, reached: Mapping[GoalPart, int]) -> _Waste:
         """Return the costs of all goals up to the capacity left inside a domain.
 
         A goal with a known value needs only a digit that holds this value.
         """
-        instance, depth = self.instance, self.instance.tree.depth
-        step = (len(reached) - _AFTER_COMPACTNESS) // depth
-        inside = range(level + 1, depth)
-        touched = {each: reached[each * step] for each in inside}
-        most = self.rules.most_terminating
-        terms = [_Term("terminating", ROOT, most)] if most and not self._compact.terminating else []
-        terms += [_Term("c", each, sum(sorted(instance.potentials[each + 1])[-touched[each] :])) for each in inside]
-        terms += [_Term("d", each, touched[each]) for each in inside]
-        radices, kept = [each + 1 for each in reached], len(terms)
-        while math.prod([*radices, *(term.most + 1 for term in terms[:kept])]) >= 1 << BITS:
-            kept -= 1
-        later = [term.most + 1 for term in terms[kept:]]
-        radices += [term.most + 1 for term in terms[:kept]]
-        weights = _weights(radices)
-        return _Waste(
-            self._costs(weights[: len(reached)], terms[:kept], weights[len(reached) :]),
-            radices,
-            self._costs([0] * len(reached), terms[kept:], _weights(later)) if later else NOTHING,
-            later,
-            [term.part(instance.problem.levels) for term in terms],
+        instance = self.instance
+        inside = [(each, instance.problem.levels[each]) for each in range(level + 1, instance.tree.depth)]
+        touched = {name: reached[f"compactness/{name}", "gang"] for _, name in inside}
+        known = [_Digit(part, value) for part, value in reached.items()]
+        more = _in_order(
+            {
+                "terminating": [] if _TERMINATING in reached else [_Digit(_TERMINATING, self.rules.most_terminating)],
+                "waste/c": [
+                    _Digit(("waste", f"c/{name}"), sum(sorted(instance.potentials[each + 1])[-touched[name] :]))
+                    for each, name in inside
+                ],
+                "waste/d": [_Digit(("waste", f"d/{name}"), touched[name]) for _, name in inside],
+            }
         )
+        kept = len(more)
+        while not _fits([*known, *more[:kept]]):
+            kept -= 1
+        digits, later = [*known, *more[:kept]], more[kept:]
+        return _Waste(self._costs(_weights(digits)), digits, self._costs(_weights(later)) if later else NOTHING, later)
 
-    def _costs(self, compact: Sequence[int], terms: Sequence[_Term], weights: Sequence[int]) -> Costs:
-        """Return costs with these weights. `compact`: those of compactness by level, then of preferences and
-        terminating.
-        """
-        depth = self.instance.tree.depth
-        step = (len(compact) - _AFTER_COMPACTNESS) // depth
-        *levels, disliked, waits = compact
-        if self._radices[-1] == 1:  # no node has terminating pods, or `terms` count their capacity
-            waits = 0
-        room, left = [0] * depth, [0] * depth
-        for term, weight in zip(terms, weights, strict=True):
-            match term.goal:
-                case "c":
-                    room[term.level] = weight
-                case "d":
-                    left[term.level] = weight
-                case _:
-                    waits = weight
-        sets = levels[1::2] if step > 1 else [0] * depth
-        return Costs(tuple(levels[::step]), tuple(sets), disliked, tuple(room), tuple(left), waits)
+    def _costs(self, weights: Mapping[GoalPart, int]) -> Costs:
+        """Return costs with these weights of digits. Other parts of goals cost nothing."""
+        levels = self.instance.problem.levels
+        return Costs(
+            tuple(weights.get((f"compactness/{name}", "gang"), 0) for name in levels),
+            tuple(weights.get((f"compactness/{name}", "sets"), 0) for name in levels),
+            weights.get(_PREFERENCES, 0),
+            tuple(weights.get(("waste", f"c/{name}"), 0) for name in levels),
+            tuple(weights.get(("waste", f"d/{name}"), 0) for name in levels),
+            weights.get(_TERMINATING, 0) if self.rules.most_terminating else 0,
+        )
 
 
 def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector) -> tuple[int | None, list[Tables]]:
@@ -294,18 +275,28 @@ def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector)
     return best, [each for cost, each in costs if cost == best]
 
 
-def _weights(radices: Sequence[int]) -> list[int]:
-    """Return the weight of one unit of each digit, the most important digit first."""
-    weights = [1]
-    for radix in reversed(radices[1:]):
-        weights.append(weights[-1] * radix)
-    return weights[::-1]
+def _in_order(digits: Mapping[str, Sequence[_Digit]]) -> list[_Digit]:
+    """Return digits, given by term of the goals, in the order of the goals (`solver.objective.ordered`)."""
+    return [*chain(*ordered(digits))]
 
 
-def _digits(number: int, radices: Sequence[int]) -> list[int]:
-    """Return the digits of a number in a mixed radix, the most important first."""
-    found = []
-    for radix in reversed(radices):
-        number, digit = divmod(number, radix)
-        found.append(digit)
-    return found[::-1]
+def _fits(digits: Sequence[_Digit]) -> bool:
+    """Return whether one cost holds all these digits."""
+    return math.prod(digit.most + 1 for digit in digits) < 1 << COST_BITS
+
+
+def _weights(digits: Sequence[_Digit]) -> dict[GoalPart, int]:
+    """Return the weight of one unit of each digit in a mixed radix. `digits`: the most important first."""
+    weights, weight = dict[GoalPart, int](), 1
+    for digit in reversed(digits):
+        weights[digit.part] = weight
+        weight *= digit.most + 1
+    return weights
+
+
+def _values(number: int, digits: Sequence[_Digit]) -> dict[GoalPart, int]:
+    """Return the values of the digits of a number, the most important first."""
+    values = dict[GoalPart, int]()
+    for digit in reversed(digits):
+        number, values[digit.part] = divmod(number, digit.most + 1)
+    return {digit.part: values[digit.part] for digit in digits}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from solver.bounds.member_classes import MemberClass
 from solver.instance import Instance
 from solver.problem import PodSet
-from solver.tree_dp.class_vectors import Table, Vector
+from solver.tree_dp.class_vectors import CostTable, Vector
 
 Allowed = NDArray[np.bool_]
 
@@ -79,19 +79,19 @@ class MultiClassRules:
         return min(int(np.maximum(held, 0).sum()), int(self.used.max()))
 
     @cached_property
-    def present(self) -> Table:
+    def present(self) -> CostTable:
         """1 for numbers with at least one member."""
-        present: Table = np.any(self.in_set > 0, axis=0).astype(np.int64)
+        present: CostTable = np.any(self.in_set > 0, axis=0).astype(np.int64)
         return present
 
     @cached_property
-    def sets_present(self) -> Table:
+    def sets_present(self) -> CostTable:
         """The number of sets with at least one member."""
-        present: Table = np.sum(self.in_set > 0, axis=0, dtype=np.int64)
+        present: CostTable = np.sum(self.in_set > 0, axis=0, dtype=np.int64)
         return present
 
 
-def _allowed_of(pod_set: PodSet, level: int, counts: Table) -> Allowed:
+def _allowed_of(pod_set: PodSet, level: int, counts: CostTable) -> Allowed:
     """Return, by number of its members, whether a set's rules allow them in one domain of a level."""
     fine = np.ones(counts.shape, dtype=np.bool_)
     if pod_set.required == level:

@@ -7,14 +7,14 @@ import numpy as np
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.tree import ROOT
 from solver.tree_dp.class_vectors import (
-    INFEASIBLE_COST,
-    Table,
+    CostTable,
     Vector,
     effort,
     merged,
     nothing,
     reaching,
 )
+from solver.tree_dp.min_plus import INFEASIBLE_COST
 from solver.tree_dp.multi_class_rules import MultiClassRules
 from solver.tree_dp.spread_groups import SpreadWay
 
@@ -37,7 +37,7 @@ class TableEffort:
         """Subtract additions. Raises `TooMuchError` if too few are left, `OutOfTimeError` if the deadline
         has passed.
         """
-        self.deadline.look()
+        self.deadline.check()
         self.left -= additions
         if self.left < 0:
             raise TooMuchError
@@ -73,8 +73,8 @@ class MergeStep:
     place: int
     previous: int
     key: int
-    before: Table
-    after: Table
+    before: CostTable
+    after: CostTable
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class SortOfDomain:
 
     level: int
     number: int
-    table: Table
+    table: CostTable
     steps: tuple[MergeStep, ...] = ()
 
 
@@ -211,7 +211,7 @@ class Tables:
         heeded = self.costs.heeds_potential(level) or self.later.heeds_potential(level)
         return self.rules.instance.domain_potential(level, number) if heeded else 0
 
-    def _with_own(self, level: int, number: int, inside: Table) -> Table:
+    def _with_own(self, level: int, number: int, inside: CostTable) -> CostTable:
         """Add the domain's own cost once a member is in it, and exclude the numbers that its rules forbid."""
         if level == ROOT:
             return inside
@@ -236,6 +236,6 @@ class Tables:
         return own
 
 
-def _weighed(amounts: Table, weight: int) -> Table:
+def _weighed(amounts: CostTable, weight: int) -> CostTable:
     """Return amounts times a weight, at most `INFEASIBLE_COST`. More would not fit 64 bits, and no best plan has it."""
     return np.where(amounts > INFEASIBLE_COST // weight, INFEASIBLE_COST, amounts * weight)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.tree_dp.min_plus import INFEASIBLE_COST, Table, nothing
+from solver.tree_dp.min_plus import INFEASIBLE_COST, WordTable, nothing
 from solver.tree_dp.single_class_tables import Domain, DomainTables
 
 Totals = NDArray[np.bool_]
@@ -27,7 +27,7 @@ class _Open:
 
     domain: Domain
     totals: Totals
-    sum: Table
+    sum: WordTable
     count: int = 0
     waiting: dict[int, tuple[Domain, ...]] = field(default_factory=dict)
 
@@ -133,7 +133,7 @@ class _Seating:
         move = self._into(opened, 0, nothing(self.tables.layout.words), bound)
         return None if move is None else _Move(move.name, 0, ((domain, totals), *move.path))
 
-    def _into(self, around: _Open, count: int, done: Table, bound: int | None) -> _Move | None:
+    def _into(self, around: _Open, count: int, done: WordTable, bound: int | None) -> _Move | None:
         """Return the move to the smallest name in an untouched child; None if it is not below `bound`."""
         best: _Move | None = None
         unusable: list[int] = []
@@ -163,7 +163,7 @@ class _Seating:
                 bound = move.name
                 yield move
 
-    def _usable(self, around: _Open, count: int, done: Table, key: int, kept: list[int]) -> Totals:
+    def _usable(self, around: _Open, count: int, done: WordTable, key: int, kept: list[int]) -> Totals:
         """Return the numbers that one untouched child of a key may end with; none of them: no best plan uses it.
 
         Children with a smaller first name that are not in `kept` are known to be in no best plan.
@@ -185,7 +185,7 @@ class _Seating:
         usable[members[(total == raw[:, ends[end]]).all(axis=0)]] = True
         return usable
 
-    def _may_end(self, around: _Open, count: int, done: Table) -> bool:
+    def _may_end(self, around: _Open, count: int, done: WordTable) -> bool:
         if not around.totals[count] or any(self._must_have(key) for key in around.waiting):
             return False
         return bool((done == self.tables.raw[around.domain.key][:, count : count + 1]).all())
@@ -205,6 +205,6 @@ class _Seating:
         else:
             del around.waiting[child.key]
 
-    def _finished(self, left: _Open, count: int) -> Table:
+    def _finished(self, left: _Open, count: int) -> WordTable:
         """Return what a finished domain adds to its parent's table."""
         return self.tables.table(left.domain)[:, count : count + 1]

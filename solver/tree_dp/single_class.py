@@ -4,12 +4,12 @@ from operator import itemgetter
 
 from solver.bounds.member_classes import MemberClass
 from solver.capacity import needed_members
-from solver.cp_sat.lexicographic import Found
+from solver.cp_sat.lexicographic import SolveStatus
 from solver.cp_sat.solve import Solved
 from solver.instance import Instance
 from solver.objective import Nodes, comparison_key, goals_of
 from solver.tree import ROOT
-from solver.tree_dp.domain_bounds import Score, candidates
+from solver.tree_dp.domain_bounds import DomainCost, candidates
 from solver.tree_dp.reconstruct import first_node, seated
 from solver.tree_dp.single_class_counts import holds, members_of
 from solver.tree_dp.single_class_tables import Domain, DomainTables, domain_tables_of, ways_to_count
@@ -18,7 +18,7 @@ _MANY = 512
 """From this number of members on, full tables are slow. So the primary components are compared first, alone."""
 
 
-def solve_tree_dp(instance: Instance) -> Solved | Found | None:
+def solve_tree_dp(instance: Instance) -> Solved | SolveStatus | None:
     """Return the best plan, or the proof that there is none; None if counting does not describe the
     instance exactly.
     """
@@ -34,7 +34,7 @@ def solve_tree_dp(instance: Instance) -> Solved | Found | None:
         if nodes is not None:
             plans.append(nodes)
     if not plans and needed_members(instance.problem) > 0:
-        return Found.INFEASIBLE
+        return SolveStatus.INFEASIBLE
     plans = plans or [_rows(instance, ways[0][0], [])]
     best = plans[0] if len(plans) == 1 else min(plans, key=lambda nodes: _key(instance, nodes))
     return Solved(best, (), (), proven=True)
@@ -75,8 +75,8 @@ def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domai
     The rules around a domain allow all candidates. So a result for one domain holds for domains that are alike inside.
     """
     best: list[Domain] = []
-    best_score: Score | None = None
-    known: dict[tuple[int, Score], Score | None] = {}
+    best_score: DomainCost | None = None
+    known: dict[tuple[int, DomainCost], DomainCost | None] = {}
     possible = candidates(tables, level, members)
     if members >= _MANY:
         possible = _best_heads(tables, level, possible, members)
@@ -97,15 +97,15 @@ def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domai
 
 
 def _best_heads(
-    tables: DomainTables, level: int, possible: list[tuple[int, Score]], members: int
-) -> list[tuple[int, Score]]:
+    tables: DomainTables, level: int, possible: list[tuple[int, DomainCost]], members: int
+) -> list[tuple[int, DomainCost]]:
     """Return the candidates with the best primary components of all.
 
     Their bounds then contain the exact primary components.
     """
     heads, words = tables.primary, tables.layout.primary
-    kept: list[tuple[int, Score]] = []
-    best: Score | None = None
+    kept: list[tuple[int, DomainCost]] = []
+    best: DomainCost | None = None
     for number, bound in possible:
         if best is not None and bound[:words] > best:
             break
@@ -132,9 +132,9 @@ def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) ->
     return chosen
 
 
-def _score(tables: DomainTables, domain: Domain, members: int) -> Score:
+def _score(tables: DomainTables, domain: Domain, members: int) -> DomainCost:
     """Return the whole vector of goals: sums inside the domain, and between them the capacity of the domain and its
-    parents.
+    parents. These are the parts (a) and (b) of waste, which `around_split` leaves out of the tables.
     """
     instance, primary = tables.instance, tables.layout.primary
     words = tables.table(domain)[:, members].tolist()

@@ -16,12 +16,17 @@ from numpy.typing import NDArray
 from solver.bounds.member_classes import MemberClass, alike
 from solver.capacity import Counts, needed_members
 from solver.instance import Instance
+from solver.objective import ordered, precedes
 from solver.problem import Spread
 from solver.tree import ROOT
-from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, Table, layout_of
+from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, WordTable, layout_of
 from solver.tree_dp.spread_groups import MOST_WAYS, binds_nobody, level_of_groups, possible_emptiest
 
 _LARGE = 1 << 62
+"""A limit of members for domains without one: more members than any table has."""
+
+Sums = list[tuple[str, int]]
+"""Sums over a domain that a table holds: the name of each with its largest value."""
 
 
 @dataclass(frozen=True)
@@ -182,12 +187,24 @@ def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupL
 
 def domain_tables_of(instance: Instance, kind: MemberClass, rules: CountingRules) -> "DomainTables | None":
     """Return the tables of a gang; None if amounts are too large to be packed."""
-    layout = layout_of(*components(instance, kind))
+    layout = layout_of(*around_split(sums_of(instance, kind)))
     return None if layout is None else DomainTables(instance, kind, rules, layout)
 
 
-def components(instance: Instance, kind: MemberClass) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """Return the sums compared before the capacity around a domain, and those after it, each with its largest value.
+def around_split(sums: Mapping[str, Sums]) -> tuple[Sums, Sums]:
+    """Return sums in the order of the goals: those before the waste of a domain and its parents, and those after it.
+
+    `sums`: by term, named as in `solver.objective.ordered`. That waste, (a) and (b), is known without a table, so the
+    tables leave it out.
+    """
+    before = {term for term in sums if precedes(term, "waste/a")}
+    primary = ordered({term: sums[term] for term in before})
+    secondary = ordered({term: sums[term] for term in sums.keys() - before})
+    return [*itertools.chain(*primary)], [*itertools.chain(*secondary)]
+
+
+def sums_of(instance: Instance, kind: MemberClass) -> dict[str, Sums]:
+    """Return the sums in the table of a domain, by term of the goals, named as in `solver.objective.ordered`.
 
     A node's `terminating` sum is at most what terminating pods hold there, because members never use more than `free`.
     """
@@ -195,15 +212,16 @@ def components(instance: Instance, kind: MemberClass) -> tuple[list[tuple[str, i
     shape = instance.problem.shapes[kind.shape]
     weights = _weights(instance, kind)
     spread = int(weights.max(initial=0) - weights.min(initial=0))
-    primary = [(f"touched {level}", members) for level in range(depth)]
-    primary.append(("preferences", members * spread))
     usable = instance.capacity[kind.shape] > 0
     leaving = int(np.maximum(instance.problem.nodes.terminating[usable, instance.scarce], 0).sum())
-    primary.append(("terminating", min(leaving, members * shape.requests[instance.scarce])))
     total = sum(instance.potential)
-    secondary = [(f"room {level}", total) for level in range(depth)]
-    secondary += [(f"left {level}", members) for level in range(depth)]
-    return primary, secondary
+    return {
+        "compactness": [(f"touched {level}", members) for level in range(depth)],
+        "preferences": [("preferences", members * spread)],
+        "terminating": [("terminating", min(leaving, members * shape.requests[instance.scarce]))],
+        "waste/c": [(f"room {level}", total) for level in range(depth)],
+        "waste/d": [(f"left {level}", members) for level in range(depth)],
+    }
 
 
 def _weights(instance: Instance, kind: MemberClass) -> Counts:
@@ -228,7 +246,7 @@ class DomainTables:
         self.instance, self.kind, self.rules, self.layout = instance, kind, rules, layout
         self.members = len(kind.ranks)
         self.products = Products(layout.words, self.members, instance.deadline)
-        self.raw: dict[int, Table] = {}
+        self.raw: dict[int, WordTable] = {}
         self._shape = instance.problem.shapes[kind.shape]
         self._request = self._shape.requests[instance.scarce]
         self._capacity = instance.capacity[kind.shape].tolist()
@@ -249,7 +267,7 @@ class DomainTables:
         """
         return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 
-    def table(self, domain: Domain) -> Table:
+    def table(self, domain: Domain) -> WordTable:
         """Return the best vectors of a domain by number of members."""
         return self.products.tables[domain.key]
 
@@ -266,7 +284,7 @@ class DomainTables:
 
     def _written(self, level: int, number: int) -> Domain | None:
         """Compute a domain and its table; None if it has no capacity. Raises `OutOfTimeError`."""
-        self.instance.deadline.look()
+        self.instance.deadline.check()
         if level == self.instance.tree.depth - 1:
             most = self._capacity[number]
             return (
@@ -307,7 +325,7 @@ class DomainTables:
             self.products.tables.append(self._with_own(level, potential, limits, alone))
         return key
 
-    def _with_own(self, level: int, potential: int, limits: tuple[int, int], inside: Table) -> Table:
+    def _with_own(self, level: int, potential: int, limits: tuple[int, int], inside: WordTable) -> WordTable:
         """Return the table with the domain's own part once a member is in it, without the numbers that its rules
         forbid.
 
@@ -330,7 +348,7 @@ class DomainTables:
         table[:, table[0] >= INFEASIBLE_COST] = INFEASIBLE_COST
         return table
 
-    def _add(self, table: Table, component: str, amounts: Table) -> None:
+    def _add(self, table: WordTable, component: str, amounts: WordTable) -> None:
         if component in self.layout.at:
             word, shift = self.layout.at[component]
             table[word] += amounts << shift

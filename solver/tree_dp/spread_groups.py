@@ -16,7 +16,7 @@ from solver.bounds.member_classes import MemberClass
 from solver.instance import Instance
 from solver.problem import Spread
 from solver.tree import Tree
-from solver.tree_dp.class_vectors import Table, Vector
+from solver.tree_dp.class_vectors import CostTable, Vector
 from solver.tree_dp.multi_class_rules import Allowed
 
 MOST_WAYS = 16
@@ -34,8 +34,8 @@ class SpreadGroups:
 
     level: int
     held: Mapping[int, int]
-    counting: Table
-    bound: Table
+    counting: CostTable
+    bound: CostTable
     skew: int
     emptiest: range
 

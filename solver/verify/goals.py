@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.nodes import NodeLayout, Path
+from solver.plan import GoalParts
 from solver.problem import Member
 from solver.verify.plan_view import PlanView
 
-Parts = dict[str, int]
 _Positions = NDArray[np.int64]
 
 
@@ -26,7 +26,7 @@ class Count(NamedTuple):
 
     name: str
     value: int
-    parts: Parts
+    parts: GoalParts
     more_is_better: bool = False
 
 
@@ -135,7 +135,7 @@ class Recount:
                 barred |= {node for node, name in enumerate(spread.group) if name in crowded}
         return usable[~np.isin(usable, list(barred))] if barred else usable
 
-    def _victims(self) -> Parts:
+    def _victims(self) -> GoalParts:
         priorities = sorted((victim.priority for victim in self.picture.evicted), reverse=True)
         return {f"priority {priority}": priorities.count(priority) for priority in dict.fromkeys(priorities)}
 
@@ -151,7 +151,7 @@ class Recount:
             for position, gang in enumerate(self.problem.victim_gangs)
         )
 
-    def _spread(self, level: int) -> Parts:
+    def _spread(self, level: int) -> GoalParts:
         spread = {"gang": len(self.picture.domains(level, self.picture.placed))}
         if len(self.sets) > 1:
             spread["sets"] = sum(len(self.picture.domains(level, members)) for members in self.sets)
@@ -161,7 +161,7 @@ class Recount:
         shapes = self.problem.shapes
         return sum(shapes[each.member.shape].preferences.get(each.node, 0) for each in self.picture.placed if each.new)
 
-    def _waste(self) -> Parts:
+    def _waste(self) -> GoalParts:
         levels, depth = self.problem.levels, len(self.problem.levels)
         narrowest = -1
         while narrowest + 1 < depth and len(self.picture.domains(narrowest + 1, self.picture.placed)) <= 1:

@@ -9,7 +9,7 @@ from random_problems import random_problem
 from thorough import chunks, has_rare_cases
 
 from solver.branch_and_bound.by_domain import solve_by_domains
-from solver.cp_sat.lexicographic import Found
+from solver.cp_sat.lexicographic import SolveStatus
 from solver.cp_sat.solve import Solved
 from solver.instance import Instance, instance_of
 from solver.nodes import Node, nodes_of
@@ -27,7 +27,7 @@ def test_the_best_of_the_domains_is_the_best_of_all_plans(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)
         solved = solve_by_domains(instance_of(problem, evicting=False), Limits(), worthwhile=0)
-        if solved is Found.INFEASIBLE:
+        if solved is SolveStatus.INFEASIBLE:
             expected = best(problem)
             assert expected is None or expected.victims, f"seed {seed}: none where there is a plan"
         if not isinstance(solved, Solved):

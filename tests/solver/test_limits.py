@@ -12,7 +12,7 @@ from ortools.sat.python.cp_model import CpModel
 from random_problems import random_problem
 from thorough import chunks
 
-from solver.cp_sat.lexicographic import Found, Search, TimeBudget, Wall
+from solver.cp_sat.lexicographic import Search, SolveStatus, TimeBudget, Wall
 from solver.deadline import Deadline
 from solver.plan import Answer, NoPlan, Proof
 from solver.problem import Limits, Problem
@@ -75,4 +75,4 @@ def test_time_that_ends_between_two_looks_at_the_clock_is_no_fault() -> None:
     cp = CpModel()
     cp.new_int_var(0, 5, "")
     budget = TimeBudget(1.0, Wall(10.0, Deadline(lambda: next(looks, -0.5))))
-    assert Search(cp, budget).any_solution() is Found.UNKNOWN
+    assert Search(cp, budget).any_solution() is SolveStatus.UNKNOWN

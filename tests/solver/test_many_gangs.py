@@ -15,7 +15,7 @@ from solver.cp_sat.lexicographic import time_budget_of
 from solver.deadline import Deadline
 from solver.multi_gang.column_generation.generation import ColumnGeneration
 from solver.multi_gang.column_generation.pricing import (
-    INFEASIBLE_COST,
+    INFEASIBLE_COLUMN,
     GangDemand,
     PriceTables,
     PricingProblem,
@@ -275,7 +275,7 @@ def test_many_members_on_many_levels_do_not_make_a_place_too_dear(level: int) ->
     prices = generation.pricing.prices(weights, np.zeros_like(generation.own), generation.own)
     least = prices.least(generation.demands[0])
     assert weights[level] == max(weights[level:])
-    assert least < INFEASIBLE_COST // 2
+    assert least < INFEASIBLE_COLUMN // 2
     uses = generation.pricing.best(prices, generation.demands[0])
     assert generation.pricing.spread(generation.demands[0], uses[0]) == (1, 2, 4, 8, 16, 32)
 

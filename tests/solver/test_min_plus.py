@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from solver.tree_dp.min_plus import INFEASIBLE_COST, Products, Table, merged, merged_at
+from solver.tree_dp.min_plus import INFEASIBLE_COST, Products, WordTable, merged, merged_at
 
 
-def table(rng: random.Random, words: int, width: int) -> Table:
+def table(rng: random.Random, words: int, width: int) -> WordTable:
     """Small costs, so that many are equal in their first words; some numbers of members are impossible."""
     rows = [[rng.randint(0, 3) for _ in range(width)] for _ in range(words)]
     found = np.array(rows, dtype=np.int64)
@@ -46,7 +46,7 @@ def test_children_that_are_taken_one_by_one_leave_what_the_rest_would_be_of_itse
         _same(products.columns(groups, counts), whole[:, counts])
 
 
-def _same(found: Table, wanted: Table) -> None:
+def _same(found: WordTable, wanted: WordTable) -> None:
     """Check that two tables are equal in all feasible columns. An infeasible column has any cost from a bound on."""
     possible = wanted[0] < INFEASIBLE_COST
     assert ((found[0] < INFEASIBLE_COST) == possible).all()

@@ -16,7 +16,7 @@ import pytest
 from ortools.sat.python.cp_model import INFEASIBLE, OPTIMAL, CpModel, IntVar
 from thorough import chunks
 
-from solver.cp_sat.lexicographic import Found, Search, Stage, time_budget_of
+from solver.cp_sat.lexicographic import Search, SolveStatus, Stage, time_budget_of
 from solver.cp_sat.linear import Sum, total
 from solver.problem import Limits
 
@@ -74,7 +74,7 @@ def test_goal_after_goal_gives_the_best_of_all_solutions(seeds: range) -> None:
         solutions = [values for values in product(*(range(each + 1) for each in most)) if holds(values, rows)]
         cp, numbers = stated(most, rows)
         search = Search(cp, time_budget_of(Limits()))
-        if search.any_solution() is Found.INFEASIBLE:
+        if search.any_solution() is SolveStatus.INFEASIBLE:
             continue
         goals = [total(Sum(((1, each),)) for each in numbers), *(Sum(((-1, each),)) for each in numbers)]
         least = [0, *(-each for each in most)]

@@ -8,7 +8,7 @@ import pytest
 
 from solver.capacity import Counts
 from solver.multi_gang.column_generation.pricing import (
-    INFEASIBLE_COST,
+    INFEASIBLE_COLUMN,
     GangDemand,
     PriceTables,
     PricingProblem,
@@ -109,7 +109,7 @@ def test_tables_know_the_best_of_all_ways_to_divide_a_gang(seed: int) -> None:
         assert [sum(use.values()) for use in uses] == [demand.members] * len(costs)
         assert len({instance.home(demand.level, use) for use in uses}) == len(costs)
         assert all(count <= instance.limit[demand.shape, each] for use in uses for each, count in use.items())
-        assert prices.least(demand) == costs[0] if costs else prices.least(demand) >= INFEASIBLE_COST
+        assert prices.least(demand) == costs[0] if costs else prices.least(demand) >= INFEASIBLE_COLUMN
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 from random_problems import random_problem
 
-from solver.cp_sat.lexicographic import Found, Search
+from solver.cp_sat.lexicographic import Search, SolveStatus
 from solver.cp_sat.solve import Solved, solve_model
 from solver.heuristics.greedy import greedy_plans
 from solver.instance import Instance, instance_of
@@ -14,11 +14,11 @@ from solver.problem import Limits
 PATIENT = Limits(seconds=600.0)
 
 
-def solved_from(instance: Instance, start: Plan | None) -> tuple[Solved | Found, int]:
+def solved_from(instance: Instance, start: Plan | None) -> tuple[Solved | SolveStatus, int]:
     """The answer, and how often a first solution was looked for."""
     looks, any_solution = [], Search.any_solution
 
-    def counted(search: Search) -> Found:
+    def counted(search: Search) -> SolveStatus:
         looks.append(search)
         return any_solution(search)
 

@@ -8,7 +8,7 @@ from brute_force import best
 from thorough import chunks, has_rare_cases
 
 from solver.branch_and_bound.by_domain import solve_by_domains
-from solver.cp_sat.lexicographic import Found
+from solver.cp_sat.lexicographic import SolveStatus
 from solver.cp_sat.solve import Solved
 from solver.instance import instance_of
 from solver.nodes import Node, nodes_of
@@ -101,7 +101,7 @@ def test_plans_of_few_members_are_those_of_brute_force(seeds: range) -> None:
         if isinstance(answer, Solved):
             assert expected is not None, f"seed {seed}"
             assert ((answer.nodes, answer.victims), answer.proven) == (expected, True), f"seed {seed}"
-        elif answer is Found.INFEASIBLE:
+        elif answer is SolveStatus.INFEASIBLE:
             assert expected is None, f"seed {seed}"
         else:
             assert mixtures_of(instance) is None, f"seed {seed}"
@@ -122,7 +122,7 @@ def test_plans_by_counting_are_those_of_the_model(seeds: range) -> None:
             assert isinstance(modelled, Plan), f"seed {seed}"
             assert (counted.nodes, counted.proven) == (modelled.nodes, True), f"seed {seed}"
         else:
-            assert (counted, modelled.proof) == (Found.INFEASIBLE, Proof.INFEASIBLE), f"seed {seed}"
+            assert (counted, modelled.proof) == (SolveStatus.INFEASIBLE, Proof.INFEASIBLE), f"seed {seed}"
 
 
 @pytest.mark.parametrize("states", [100_000, pytest.param(20, marks=pytest.mark.long)])
@@ -136,7 +136,7 @@ def test_goals_that_a_cost_has_no_place_for_are_compared_all_the_same(
         instance = instance_of(problem, evicting=False)
         whole = solve_by_domains(instance, Limits(), worthwhile=0)
         with monkeypatch.context() as patched:
-            patched.setattr("solver.tree_dp.multi_class.BITS", 30)
+            patched.setattr("solver.tree_dp.multi_class.COST_BITS", 30)
             patched.setattr("solver.tree_dp.multi_class._STATES", states)
             mixtures = mixtures_of(instance)
             if mixtures is None or not isinstance(whole, Solved):

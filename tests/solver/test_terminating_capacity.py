@@ -99,7 +99,7 @@ def test_a_cost_that_has_no_place_for_it_gives_the_same_plan(monkeypatch: pytest
     assert expected is not None
     bounds = set[int]()
     for bits in (14, 59):
-        monkeypatch.setattr("solver.tree_dp.multi_class.BITS", bits)
+        monkeypatch.setattr("solver.tree_dp.multi_class.COST_BITS", bits)
         mixtures = mixtures_of(instance)
         assert mixtures is not None
         solved = solve_by_domains(instance, PATIENT, worthwhile=0)

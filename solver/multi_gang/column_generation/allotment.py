@@ -29,7 +29,7 @@ _CELLS = 1_200
 _SHARE = 0.1
 """The share of the remaining time that one choice may take."""
 
-Parts = Sequence[Mapping[int, int]]
+MembersByDomain = Sequence[Mapping[int, int]]
 """By gang, its members by domain of one level."""
 
 
@@ -39,7 +39,7 @@ class Allotment:
     fixed.
     """
 
-    parts: Parts
+    parts: MembersByDomain
     bound: int
 
 
@@ -65,7 +65,7 @@ class AllottingProblem:
         return self._tree.around(self._tree.depth - 2, level)[self._inner]
 
     def least(
-        self, level: int, held: Sequence[int], budget: TimeBudget, least: int = 0, known: Parts | None = None
+        self, level: int, held: Sequence[int], budget: TimeBudget, least: int = 0, known: MembersByDomain | None = None
     ) -> Allotment | None:
         """Return the choice with the fewest domains of a level that was found; None if none was found.
 

@@ -18,9 +18,9 @@ from solver.capacity import Counts
 from solver.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, LinearExpr
 from solver.cp_sat.lexicographic import TimeBudget, single_worker
 from solver.deadline import DeadlineCheck, no_deadline_check
-from solver.multi_gang.column_generation.allotment import AllottingProblem, Parts
+from solver.multi_gang.column_generation.allotment import AllottingProblem, MembersByDomain
 from solver.multi_gang.column_generation.diving import dived
-from solver.multi_gang.column_generation.pricing import INFEASIBLE_COST, GangDemand, PricingProblem, Use
+from solver.multi_gang.column_generation.pricing import INFEASIBLE_COLUMN, GangDemand, PricingProblem, Use
 from solver.multi_gang.column_generation.restricted_master import Column, GenerationEffort, LpSolution, RestrictedMaster
 from solver.tree import ROOT
 
@@ -149,7 +149,7 @@ class ColumnGeneration:
         work = len(self.demands) * self.pricing.work(1)
         if not self.effort.affords(work):
             return None
-        self.effort.look(work)
+        self.effort.spend_on_tables(work)
         left, weights = self.offered.copy(), self.weights(level)
         chosen: dict[int, Column] = {}
         size = self.displaced.sum(axis=1)
@@ -166,7 +166,7 @@ class ColumnGeneration:
     def _first_allotted(self, budget: TimeBudget) -> list[Column] | None:
         """Return a choice that divides the gangs as the narrowest wide level allows; None if none is found."""
         held: list[int] = []
-        parts: Parts = []
+        parts: MembersByDomain = []
         for level in range(self.depth):
             allotment = self.allotting.least(level, held, budget) if self.allotting.is_wide(level) else None
             if allotment is None:
@@ -191,7 +191,7 @@ class ColumnGeneration:
         found = self._in_parts(allotment.parts, level) if fewer else None
         return found or chosen, max(bound, allotment.bound)
 
-    def _in_parts(self, parts: Parts, level: int) -> list[Column] | None:
+    def _in_parts(self, parts: MembersByDomain, level: int) -> list[Column] | None:
         """Place each gang's members in the domains of a level as `parts` divides them, the largest members first.
 
         Within a domain they are as compact as possible. None if they do not fit, or if the remaining effort is too
@@ -200,7 +200,7 @@ class ColumnGeneration:
         work = sum(map(len, parts)) * self.pricing.work(1)
         if not self.effort.affords(work):
             return None
-        self.effort.look(work)
+        self.effort.spend_on_tables(work)
         left, domain = self.offered.copy(), self.allotting.domain(level)
         size = self.displaced.sum(axis=1)
         uses: list[dict[int, int]] = [{} for _ in self.demands]
@@ -248,7 +248,7 @@ class ColumnGeneration:
                 _SCALE * base ** (level - each) if each <= level else _SCALE // 16 ** (each - level)
                 for each in range(self.depth)
             ]
-            if base == 1 or 2 * sum(map(mul, weights, touched)) < INFEASIBLE_COST:
+            if base == 1 or 2 * sum(map(mul, weights, touched)) < INFEASIBLE_COLUMN:
                 return weights
             base = (base + 1) // 2
 
@@ -308,7 +308,7 @@ class ColumnGeneration:
 
         `limit`: the most members by shape and class.
         """
-        self.effort.look(self.pricing.work(len(limit)))
+        self.effort.spend_on_tables(self.pricing.work(len(limit)))
         prices = self.pricing.prices(duals.weights, duals.unit, limit, within=duals.within)
         cost = 0
         for gang in gangs:

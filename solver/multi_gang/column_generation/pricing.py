@@ -18,8 +18,8 @@ import numpy as np
 from solver.capacity import Counts
 from solver.tree import ROOT, Tree
 
-INFEASIBLE_COST = 1 << 50
-"""The cost of an impossible plan."""
+INFEASIBLE_COLUMN = 1 << 50
+"""The cost of an impossible plan of one gang, a column. `_merged` caps sums at it, so that tables never overflow."""
 
 _OVERHEAD = 64
 """The overhead of one row of additions, in additions."""
@@ -140,7 +140,7 @@ class PricingProblem:
         touched = self._touched if shape is None else self._touched[:, shape : shape + 1]
         table = unit * self._members
         table += touched * weights[-1]
-        table[self._members > limit] = INFEASIBLE_COST
+        table[self._members > limit] = INFEASIBLE_COLUMN
         tables, at = [table], dict[int, int]()
         for step in self._steps:
             if isinstance(step, _Round):
@@ -161,7 +161,8 @@ class PricingProblem:
         """
         costs = prices.after[prices.at[demand.level]][demand.members, demand.shape]
         order = np.argsort(costs, kind="stable")[:most]
-        return [self._use(prices, demand, position) for position in order.tolist() if costs[position] < INFEASIBLE_COST]
+        feasible = (position for position in order.tolist() if costs[position] < INFEASIBLE_COLUMN)
+        return [self._use(prices, demand, position) for position in feasible]
 
     def spread(self, demand: GangDemand, use: Use) -> tuple[int, ...]:
         """Return the number of domains that a plan touches, by level."""
@@ -219,7 +220,7 @@ def _merged(table: Counts, step: _Round) -> Counts:
     for count in range(1, len(table)):
         np.add(one[:-count], other[count], out=offer[count:])
         np.minimum(best[count:], offer[count:], out=best[count:])
-    merged[:, :, pairs] = np.minimum(best, INFEASIBLE_COST)
+    merged[:, :, pairs] = np.minimum(best, INFEASIBLE_COLUMN)
     return merged
 
 

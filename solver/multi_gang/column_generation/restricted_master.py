@@ -50,11 +50,11 @@ class GenerationEffort:
         """Whether no effort or time is left."""
         return self.left < 0 or self.over()
 
-    def solve(self, columns: int) -> None:
+    def spend_on_solve(self, columns: int) -> None:
         """Subtract the effort of a solve."""
         self.left -= columns
 
-    def look(self, cells: int) -> None:
+    def spend_on_tables(self, cells: int) -> None:
         """Subtract the effort of additions in tables."""
         self.left -= -(-cells // _CELLS)
 
@@ -178,7 +178,7 @@ class RestrictedMaster:
             for column in self._columns:
                 self._lp.price(self._variable[id(column)], column.spread[level])
         while True:
-            self.effort.solve(len(self._columns))
+            self.effort.spend_on_solve(len(self._columns))
             solution = self._lp.solved()
             if solution is None:
                 return None
