@@ -27,9 +27,9 @@ from controller.pace import IDLE_SECONDS, Due, Pace
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.schedule_timeout import expired
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.postponed_steps import Handover, postpone_displaced
 from controller.scheduling.promised_evictions import drop_unlawful
-from controller.scheduling.scheduling_queue import Planner
 from controller.status.described_kinds import DescribedKinds
 from controller.status.fair_turns import Turn, turn_of
 from controller.status.invalid_gangs import InvalidGangReporter
@@ -103,7 +103,7 @@ class Controller:
         *,
         cache: ClusterCache,
         writer: Writer,
-        planner: Planner,
+        planning_queue: PlanningQueue,
         executor: PlanExecutor,
         reporter: Reporter,
         reclaimer: Reclaimer,
@@ -124,7 +124,7 @@ class Controller:
         self._clock = clock
         self._cache = cache
         self._writer = writer
-        self._planner = planner
+        self._planning_queue = planning_queue
         self._executor = executor
         self._reporter = reporter
         self._reclaimer = reclaimer
@@ -159,7 +159,7 @@ class Controller:
 
         :param journal: records the changes of the cache from now on.
         """
-        self._planner.forget_others(())
+        self._planning_queue.forget_others(())
         return LoopState(
             Looker(self._cache, journal),
             GangRounds(self._writer, self._mishaps, placeholders=self._placeholders, clock=self._clock),
@@ -179,7 +179,7 @@ class Controller:
         return Round(outcome, self._writer.done - done, self._pace(known).due(known.due))
 
     def _pace(self, known: LoopState) -> Pace:
-        return Pace(self._cache, known.looker.journal, known.urgencies, self._planner.answered, self._clock)
+        return Pace(self._cache, known.looker.journal, known.urgencies, self._planning_queue.answered, self._clock)
 
     def _round_safely(self, known: LoopState) -> Outcome:
         if self._writer.echo.late(self._cache):
@@ -202,13 +202,13 @@ class Controller:
         gang_rounds = known.gang_rounds.look(picture)
         picture = replace(picture, made_again=known.gang_rounds.made_again)
         if known.fresh:
-            self._planner.forget_others(known.gang_rounds.keys())
+            self._planning_queue.forget_others(known.gang_rounds.keys())
         gone = known.gang_rounds.gone()
-        self._planner.forget(gone)
+        self._planning_queue.forget(gone)
         known.fresh = False
         picture = self._decide(gang_rounds, picture)
         postpone_displaced(gang_rounds, picture.snapshot)
-        known.handover.postpone(gang_rounds, self._planner.unanswered)
+        known.handover.postpone(gang_rounds, self._planning_queue.unanswered)
         changed = [gang_round for gang_round in gang_rounds if not gang_round.unchanged]
         self._executor.execute(changed, picture, known.gang_rounds.keys())
         self._reclaimer.reclaim(changed, picture)
@@ -233,10 +233,10 @@ class Controller:
             for each in self._observers:
                 each.stand(changed, invalid, gone)
         telling = (self._invalid_gangs, self._status_sync, self._strays, self._described)
-        going_on = self._planner.pausing() or known.gang_rounds.unfinished
+        going_on = self._planning_queue.pausing() or known.gang_rounds.unfinished
         known.due.unfinished = going_on or any(each.unfinished for each in telling)
         status_due = float("inf") if known.due.unfinished else self._status_sync.due
-        known.due.at = min(self._planner.due, status_due, self._departure_due())
+        known.due.at = min(self._planning_queue.due, status_due, self._departure_due())
 
     def _departure_due(self) -> float:
         """Return when a terminating pod begins to count differently although no object changes.
@@ -264,10 +264,10 @@ class Controller:
             for gang_round in gang_rounds
             if isinstance(gang_round.step, NeedPlan) and gang_round.decision is None and not gang_round.failed
         }
-        answers = self._planner.decide([_in_line(gang_round) for gang_round in needy.values()], picture)
+        answers = self._planning_queue.decide([_in_line(gang_round) for gang_round in needy.values()], picture)
         for key, gang_round in needy.items():
             gang_round.decision = decision = answers[key]
-            gang_round.deferred = decision is None and (self._planner.quiet(key) or holds_meanwhile(gang_round))
+            gang_round.deferred = decision is None and (self._planning_queue.quiet(key) or holds_meanwhile(gang_round))
             if gang_round.deferred:
                 continue
             record = record_of(decision) if decision and decision.outcome is Verdict.PLACED else None
@@ -286,7 +286,7 @@ class Controller:
             None,
         )
         gang_round.timed_out, gang_round.expired_now = True, True
-        gang_round.decision = self._planner.hold_off(gang_round.gang, message, picture)
+        gang_round.decision = self._planning_queue.hold_off(gang_round.gang, message, picture)
 
 
 def holds_meanwhile(gang_round: GangRound) -> bool:

@@ -26,8 +26,8 @@ from controller.leadership.lease import timing_of
 from controller.loop import Controller
 from controller.mishaps import Mishaps
 from controller.scheduling.lanes import Lanes, ThreadLane
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
-from controller.scheduling.scheduling_queue import Planner
 from controller.status.described_kinds import DescribedKinds
 from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
@@ -130,12 +130,12 @@ class Server:
 class Planners:
     """The parts that plan in the background of reconciles. They live longer than one term."""
 
-    planner: Planner
+    planning_queue: PlanningQueue
     restart_checks: RestartChecks
 
     def close(self) -> None:
         """Stop planning."""
-        self.planner.close()
+        self.planning_queue.close()
         self.restart_checks.close()
 
 
@@ -151,13 +151,13 @@ def controller_of(
 ) -> Controller:
     """Return the assembled controller for one term."""
     mishaps = Mishaps(writer, metrics, clock=clock)
-    reporter, planner = Reporter(writer, recorder, metrics, mishaps, clock=clock), planners.planner
+    reporter, planning_queue = Reporter(writer, recorder, metrics, mishaps, clock=clock), planners.planning_queue
     withdrawer = Withdrawer(writer, reporter, mishaps, seconds=settings.partly_seconds, clock=clock)
     return Controller(
         cache=cache,
         writer=writer,
-        planner=planner,
-        executor=PlanExecutor(writer, reporter, planner, Probes(writer), mishaps, clock=clock),
+        planning_queue=planning_queue,
+        executor=PlanExecutor(writer, reporter, planning_queue, Probes(writer), mishaps, clock=clock),
         reporter=reporter,
         reclaimer=Reclaimer(writer, reporter, metrics, mishaps, seconds=settings.untried_seconds, clock=clock),
         marker=WholenessMarker(writer, mishaps),
@@ -185,7 +185,8 @@ def _lead(
     lanes = Lanes(ThreadLane("plan-promptly"), ThreadLane("plan-patiently"))
     limits = Limits(seconds=settings.solve_seconds)
     planners = Planners(
-        Planner(limits, metrics, lanes, cache.wake), RestartChecks(ThreadLane("plan-restarts"), limits, cache.wake)
+        PlanningQueue(limits, metrics, lanes, cache.wake),
+        RestartChecks(ThreadLane("plan-restarts"), limits, cache.wake),
     )
     election = Election(transport, identity=settings.identity, timing=timing_of(settings.lease_seconds))
 

@@ -25,7 +25,7 @@ from controller.release.next_step import (
 from controller.release.patches import in_order, release_patch
 from controller.release.pinning import solved_domain
 from controller.release.records import PlannedVictim, PlanRecord, record_from
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.writes.writer import Result, Writer, Written
@@ -45,7 +45,7 @@ class PlanExecutor:
         self,
         writer: Writer,
         reporter: Reporter,
-        planner: Planner,
+        planning_queue: PlanningQueue,
         probes: Probes,
         mishaps: Mishaps,
         *,
@@ -54,7 +54,7 @@ class PlanExecutor:
         self._writer = writer
         self._clock = clock
         self._reporter = reporter
-        self._planner = planner
+        self._planning_queue = planning_queue
         self._mishaps = mishaps
         self._probes = probes
 
@@ -120,7 +120,7 @@ class PlanExecutor:
         self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
         free(self._writer, filter(is_placeholder, stale))
         if gang_round.decision is not None:
-            self._set_free(self._planner.held_back(gang_round.decision), gang_round)
+            self._set_free(self._planning_queue.held_back(gang_round.decision), gang_round)
 
     def _spare(self, gang_round: GangRound, picture: ClusterView) -> None:
         """Write to the victims of an invalidated plan that still run and that the new plan does not evict.
@@ -235,7 +235,7 @@ class PlanExecutor:
         gang_round.record = None
         gang_round.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
         self._reporter.invalidated(gang_round, gang_round.step)
-        gang_round.decision = self._planner.hold_off(gang_round.gang, refusal, picture)
+        gang_round.decision = self._planning_queue.hold_off(gang_round.gang, refusal, picture)
 
     def _release(self, gang_round: GangRound, members: Sequence[Planned], picture: ClusterView) -> None:
         if gang_round.record is None or not self._probes.seen(gang_round.record.plan_id):

@@ -19,8 +19,8 @@ from cluster.caches.cache import ClusterCache
 from controller.acting.probe import PROBE
 from controller.leadership.certificates import Keeping
 from controller.leadership.election import Term
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
-from controller.scheduling.scheduling_queue import Planner
 from controller.serving import Planners, Settings, controller_of
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
@@ -187,7 +187,7 @@ class Leader:
         self.writer, self.metrics = Writer(transport.within(self._term.allowance)), Metrics()
         limits = Limits(seconds=settings.solve_seconds)
         planners = Planners(
-            Planner(limits, self.metrics, inline(), self._cache.wake),
+            PlanningQueue(limits, self.metrics, inline(), self._cache.wake),
             RestartChecks(InlineLane(), limits, self._cache.wake),
         )
         controller = controller_of(

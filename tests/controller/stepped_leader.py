@@ -18,8 +18,8 @@ from manual_clock import START, ManualClock
 from cluster.caches.cache import ClusterCache
 from controller.loop import Controller, LoopState, Outcome
 from controller.scheduling.lanes import Lanes
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
-from controller.scheduling.scheduling_queue import Planner
 from controller.serving import Planners, Settings, controller_of
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
@@ -87,8 +87,8 @@ def stepped(scene: Scene, folder: Path, *, ahead: float = 0.0, settings: Setting
     cache = ClusterCache(transport, all_kinds(), protecting=protection)
     writer, metrics, recorder = Writer(transport, clock=clock), Metrics(), Recorder(transport, instance="test")
     limits, prompt = Limits(seconds=settings.solve_seconds), HeldLane()
-    planner = Planner(limits, metrics, Lanes(prompt, InlineLane()), clock=clock)
-    planners = Planners(planner, RestartChecks(InlineLane(), limits, lambda: None, clock=clock))
+    queue = PlanningQueue(limits, metrics, Lanes(prompt, InlineLane()), clock=clock)
+    planners = Planners(queue, RestartChecks(InlineLane(), limits, lambda: None, clock=clock))
     controller = controller_of(cache, writer, planners, recorder, metrics=metrics, settings=settings, clock=clock)
     cache.start()
     try:

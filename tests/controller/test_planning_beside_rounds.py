@@ -13,7 +13,7 @@ from planning_bench import FULL, Bench, Slow, members, named, picture, slowed
 from protocol_scenes import RACK, pod
 
 from controller.scheduling import kept_noes
-from controller.scheduling import scheduling_queue as deciding
+from controller.scheduling import planning_queue as deciding
 from gangs.quota_model import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
 from kube.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from planning.decision import Decision, Outcome
@@ -47,10 +47,10 @@ def test_a_round_does_not_wait_and_a_later_one_takes_the_plan_up_once(bench: Ben
 def test_nothing_is_said_of_a_gang_that_is_planned_since_a_moment_ago(bench: Bench) -> None:
     pair = named("pair", *members("p", 2))
     bench.round(pair)
-    assert bench.planner.quiet(pair.key)
+    assert bench.queue.quiet(pair.key)
     bench.clock.now += deciding.QUIET_SECONDS
     bench.round(pair)
-    assert not bench.planner.quiet(pair.key)
+    assert not bench.queue.quiet(pair.key)
 
 
 def test_what_needs_no_solver_is_said_at_once(bench: Bench) -> None:
@@ -321,7 +321,7 @@ def test_a_gang_that_is_gone_or_held_off_keeps_no_room(bench: Bench) -> None:
     first, second = named("first", *members("f", 2)), named("second", *members("s", 2))
     bench.round(first)
     bench.prompt.run()
-    bench.planner.hold_off(first, "its time is over", picture())
+    bench.queue.hold_off(first, "its time is over", picture())
     bench.round(second)
     bench.prompt.run()
     assert bench.round(second) == {"second": Outcome.PLACED}

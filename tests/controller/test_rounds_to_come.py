@@ -9,12 +9,12 @@ from msgspec import structs
 from planning_bench import FULL, Bench, members, named, picture
 from protocol_scenes import pod
 
-from controller.scheduling import scheduling_queue
+from controller.scheduling import planning_queue
 from controller.scheduling.counting import Room
 from controller.scheduling.kept_noes import HOLD_SECONDS
 from controller.scheduling.lanes import Lanes
 from controller.scheduling.needs import Least
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling.planning_queue import PlanningQueue
 from kube.objects import Container, ResourceRequirements
 from planning.decision import Outcome
 
@@ -47,14 +47,14 @@ def test_rounds_do_not_chase_each_other_while_the_lane_is_busy(bench: Bench) -> 
     """A gang that fits nowhere waits for the lane, in which another gang is planned."""
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
-    assert bench.planner.due > bench.clock.now
-    assert bench.planner.pausing(), "it is looked again in half a second"
+    assert bench.queue.due > bench.clock.now
+    assert bench.queue.pausing(), "it is looked again in half a second"
 
 
 def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
     """Capacity has become free for a rejected gang. The round finds the lane busy, and reads the end of its work."""
     bench, lane = Bench(), EndingLane()
-    bench.planner = Planner(FULL, bench.metrics, Lanes(lane, bench.patient))
+    bench.queue = PlanningQueue(FULL, bench.metrics, Lanes(lane, bench.patient))
     old, young = named("old", *members("o", 2)), named("young", *members("y", 1), created=LATE)
     bench.round(old, on=picture(*ALL))
     lane.run()
@@ -66,7 +66,7 @@ def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
     assert told["young"] is Outcome.PLACED
     assert told["old"] is Outcome.UNPLACEABLE, "as before: it has not been asked"
     assert lane.idle
-    assert bench.planner.pausing()
+    assert bench.queue.pausing()
 
 
 def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,11 +75,11 @@ def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.M
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(scheduling_queue, "waiting", fail)
+    monkeypatch.setattr(planning_queue, "waiting", fail)
     pair = named("pair", *members("p", 2))
     for _ in range(3):
         assert bench.round(pair)["pair"] is Outcome.UNPLACEABLE
-        assert bench.planner.pausing()
+        assert bench.queue.pausing()
         bench.clock.now += HOLD_SECONDS
 
 

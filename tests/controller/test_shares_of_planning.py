@@ -41,7 +41,7 @@ def enormous(number: int, namespace: str = "greedy", count: int = 1_200) -> list
 
 def asked(bench: Bench) -> set[str]:
     """The gangs that are being planned."""
-    return {key.name for key in bench.planner._asked}  # noqa: SLF001 -- what is asked is not told
+    return {key.name for key in bench.queue._asked}  # noqa: SLF001 -- what is asked is not told
 
 
 def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Bench) -> None:
@@ -171,7 +171,7 @@ def test_who_is_overdue_for_being_told_why_it_fits_nowhere_goes_before_the_patie
         told += [name for name in ("crowd-0", "crowd-1") if outcomes[name] is Outcome.UNPLACEABLE]
         bench.patient.run()
     assert {"crowd-0", "crowd-1"} <= set(told)
-    assert bench.planner._slow  # noqa: SLF001 -- who waits for the lane is not told
+    assert bench.queue._slow  # noqa: SLF001 -- who waits for the lane is not told
 
 
 def test_what_waits_for_pods_is_told_so_whether_it_would_fit_or_not(bench: Bench) -> None:
@@ -233,13 +233,13 @@ def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: B
 def test_a_round_comes_when_the_next_one_is_due(bench: Bench) -> None:
     crowd = enormous(3)
     bench.round(*crowd)
-    assert bench.planner.due == float("inf"), "its answer brings the next round"
+    assert bench.queue.due == float("inf"), "its answer brings the next round"
     bench.clock.now += 1.0
     bench.prompt.run()
     began = bench.clock.now
     bench.round(*crowd)
-    assert began < bench.planner.due <= began + 3
-    bench.clock.now = bench.planner.due
+    assert began < bench.queue.due <= began + 3
+    bench.clock.now = bench.queue.due
     bench.round(*crowd)
     assert asked(bench) == {"greedy-1"}
 
@@ -357,12 +357,12 @@ def test_a_gang_that_is_read_again_and_asks_for_the_same_is_not_compared_in_ever
     """
     (crowd,) = enormous(1, count=2_048)
     bench.round(crowd)
-    known = bench.planner._requests[crowd.key]  # noqa: SLF001 -- what is remembered is not told
+    known = bench.queue._requests[crowd.key]  # noqa: SLF001 -- what is remembered is not told
     first, *others = crowd.members
     said = msgspec.structs.replace(first.pod, status=PodStatus(phase="Pending", nominated_node_name=""))
     again = replace(crowd, members=(replace(first, pod=said), *others))
     bench.round(again)
-    gang, request, least = bench.planner._requests[crowd.key]  # noqa: SLF001
+    gang, request, least = bench.queue._requests[crowd.key]  # noqa: SLF001
     assert gang is again
     assert request is known[1]
     assert least is known[2]

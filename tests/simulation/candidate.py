@@ -16,8 +16,8 @@ from controller.leadership.lease import Lease, timing_of
 from controller.loop import Controller, LoopState, Outcome
 from controller.pace import AT_ONCE_SECONDS, GATHER, SETTLE
 from controller.scheduling.lanes import Lanes, Work
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
-from controller.scheduling.scheduling_queue import Planner
 from controller.serving import Planners, Settings, controller_of
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
@@ -150,7 +150,7 @@ class Candidate:
         )
         self.lanes = prompt, patient, restarts
         return Planners(
-            Planner(limits, self._metrics, Lanes(prompt, patient), clock=self.clock),
+            PlanningQueue(limits, self._metrics, Lanes(prompt, patient), clock=self.clock),
             RestartChecks(restarts, limits, clock=self.clock),
         )
 
@@ -310,7 +310,7 @@ class Candidate:
             return
         if outcome.due < float("inf"):
             self._schedule(self._engine.now + max(pause, outcome.due - self.clock.monotonic(), 0.0))
-        if self._planners.planner.answered() and not self._state.due.late:
+        if self._planners.planning_queue.answered() and not self._state.due.late:
             self._schedule(self._engine.now + pause)
         if self.cache.version() != self._state.due.version and not pause:
             self._changed()

@@ -92,7 +92,7 @@ MUTATIONS = (
     Mutation(
         "a new leader releases before it has planned gangs of higher priority",
         _LOOP,
-        "        known.handover.postpone(gang_rounds, self._planner.unanswered)\n",
+        "        known.handover.postpone(gang_rounds, self._planning_queue.unanswered)\n",
         "",
     ),
     Mutation(

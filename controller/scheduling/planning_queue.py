@@ -57,8 +57,8 @@ class _Found:
     due: float
 
 
-class Planner:
-    """The scheduling queue: sends gangs that need a plan to the lanes, by priority. Use an object from one thread only.
+class PlanningQueue:
+    """The planning queue: sends gangs that need a plan to the lanes, by priority. Use an object from one thread only.
 
     :param limits: the limits of planning one gang in the slow lane.
     :param wake: called, in a lane's thread, when there is an answer.
