@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.scheduling.aside import Aside
 from controller.scheduling.counting import Room
+from controller.scheduling.infeasible_queue import InfeasibleQueue
 from controller.scheduling.kept_noes import HOLD_SECONDS, PROMPT_SECONDS, KeptNo, fresh_seconds, next_pause
 from controller.scheduling.lanes import Lane, Lanes
 from controller.scheduling.needs import Least, request_of
@@ -96,8 +96,8 @@ class PlanningQueue:
         self._pausing = False
         self.unanswered: frozenset[GangKey] = frozenset()
         """Gangs of the last reconcile that have no answer and are not above the capacity bound."""
-        self._aside = Aside()
-        self._aside_due = float("inf")
+        self._infeasible_queue = InfeasibleQueue()
+        self._infeasible_due = float("inf")
         self._room = Room()
         self._patience = Shares()
 
@@ -118,7 +118,7 @@ class PlanningQueue:
         }
         self._metrics.planning(len(self._asked))
         self._look_ahead(now)
-        self.unanswered = frozenset(now.gangs.keys() - now.known.keys() - now.aside)
+        self.unanswered = frozenset(now.gangs.keys() - now.known.keys() - now.infeasible)
         return {key: now.known.get(key) or self._former(key) for key in now.gangs}
 
     def answered(self) -> bool:
@@ -134,8 +134,8 @@ class PlanningQueue:
 
     @property
     def due(self) -> float:
-        """The time, in monotonic seconds, at which a deferred gang is to be planned, if no event comes before."""
-        return self._aside_due
+        """The time, in monotonic seconds, at which an infeasible gang is to be planned, if no event comes before."""
+        return self._infeasible_due
 
     def quiet(self, key: GangKey) -> bool:
         """Return whether the gang has been waiting for its answer for less than `QUIET_SECONDS`."""
@@ -151,7 +151,7 @@ class PlanningQueue:
         for key in keys:
             for memory in (self._asked, self._found, self._refusals, self._since, self._requests):
                 memory.pop(key, None)
-            self._aside.forget(key)
+            self._infeasible_queue.forget(key)
         self._slow.difference_update(keys)
         self._overtaken.difference_update(keys)
 
@@ -233,14 +233,14 @@ class PlanningQueue:
     def _ask(self, now: PlanningRound, prompt: bool, patient: bool) -> bool:  # noqa: FBT001 - which lanes are idle
         """Send gangs without an answer to the idle lanes. Return whether there may be new answers."""
         for key, (question, request) in list(self._asked.items()):
-            if request != now.requests.get(key) or (self._aside.holds(question) and self._may_fit(key, now)):
+            if request != now.requests.get(key) or (self._infeasible_queue.holds(question) and self._may_fit(key, now)):
                 self._drop(key)
         new = [key for key in now.gangs if key not in now.known and key not in self._asked and key not in self._found]
         self._slow.difference_update(new)
-        able, aside = self._counted(new, now)
+        able, infeasible = self._counted(new, now)
         able = [key for key in able if not self._waits(key, now)]
-        aside = [key for key in aside if not (self._may_wait(key, now) and self._waits(key, now))]
-        now.aside = frozenset(aside)
+        infeasible = [key for key in infeasible if not (self._may_wait(key, now) and self._waits(key, now))]
+        now.infeasible = frozenset(infeasible)
         slow = [key for key in now.gangs if key in self._slow and key not in self._asked]
         asked = False
         if able and prompt:
@@ -249,7 +249,8 @@ class PlanningQueue:
             self._send(self._lanes.prompt, able, now, replace(self._limits, seconds=min(self._limits.seconds, seconds)))
             asked, prompt = True, False
         free = self._lanes.prompt if prompt else self._lanes.patient if patient else None
-        asked = self._ask_aside(aside, now, free) or asked  # in the slow lane only if overdue, then before `slow`
+        # Infeasible gangs use the slow lane only if they are overdue. Then they go before the gangs in `slow`.
+        asked = self._ask_infeasible(infeasible, now, free) or asked
         if slow and patient and self._lanes.patient.idle:
             first = self._patience.next_ones(now.highest(slow), _one_turn, 1)
             self._slow.difference_update(first)
@@ -264,23 +265,25 @@ class PlanningQueue:
         """
         met = now.known.keys() | self._asked.keys() | self._found.keys()
         left = now.gangs.keys() - met | (self._slow & now.gangs.keys()) - self._asked.keys()
-        aside = left & now.aside
-        due = self._aside.next_due(aside, self._refusals, self._clock.monotonic()) if aside else float("inf")
-        self._aside_due = due if self._lanes.prompt.idle else float("inf")
-        self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - aside)
+        infeasible = left & now.infeasible
+        due = float("inf")
+        if infeasible and self._lanes.prompt.idle:
+            due = self._infeasible_queue.next_due(infeasible, self._refusals, self._clock.monotonic())
+        self._infeasible_due = due
+        self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - infeasible)
 
-    def _ask_aside(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
-        """Send deferred gangs to the lane if they are due. Return whether any was sent or has a new decision."""
+    def _ask_infeasible(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
+        """Send infeasible gangs to the lane if they are due. Return whether any was sent or has a new decision."""
         at = self._clock.monotonic()
-        ready, promptly = self._aside.ready(keys, self._refusals, at), lane is self._lanes.prompt
-        if not ready or lane is None or not (promptly or self._aside.overdue(at)):
+        ready, promptly = self._infeasible_queue.ready(keys, self._refusals, at), lane is self._lanes.prompt
+        if not ready or lane is None or not (promptly or self._infeasible_queue.overdue(at)):
             return False
-        first = self._aside.next_ones(ready, self._cost, promptly=promptly)
+        first = self._infeasible_queue.next_ones(ready, self._cost, promptly=promptly)
         first = [key for key in first if not self._waits(key, now)]
         limits = replace(self._limits, seconds=min(self._limits.seconds, PROMPT_SECONDS))
         if first:
             renewing = any(key in self._refusals for key in first)
-            self._aside.sent(self._send(lane, first, now, limits), at, renewing=renewing)
+            self._infeasible_queue.sent(self._send(lane, first, now, limits), at, renewing=renewing)
         return True
 
     def _counted(self, keys: Sequence[GangKey], now: PlanningRound) -> tuple[Sequence[GangKey], Sequence[GangKey]]:
@@ -305,7 +308,7 @@ class PlanningQueue:
         """
         kept = self._refusals.get(key)
         waited = kept is not None and kept.decision.outcome is Outcome.WAITING
-        return self._aside.is_new(key, now.requests[key]) or waited
+        return self._infeasible_queue.is_new(key, now.requests[key]) or waited
 
     def _cost(self, key: GangKey) -> int:
         return _EACH + self._requests[key][2].members
@@ -362,12 +365,12 @@ class PlanningQueue:
             question, answer, at = self._inbox.popleft()
             if answer is None:
                 self._give_up(question)
-                self._aside.ended(question, at)
+                self._infeasible_queue.ended(question, at)
                 continue
             asked, request = self._asked.get(answer.decision.key, (None, None))
             if asked is question:
                 del self._asked[answer.decision.key]
-                self._aside.planned([answer.decision.key], self._clock.monotonic())
+                self._infeasible_queue.planned([answer.decision.key], self._clock.monotonic())
                 new += [answer.decision] if answer.final else []
                 self._remember(answer, question, request)
         self._metrics.decided(new)

@@ -33,7 +33,7 @@ class PlanningRound:
         self.taking = Taking(picture)
         self.room = room
         self.known: dict[GangKey, Decision] = {}
-        self.aside = frozenset[GangKey]()
+        self.infeasible = frozenset[GangKey]()
         self.pausing = False
 
     def highest(self, keys: Iterable[GangKey]) -> list[GangKey]:

@@ -71,10 +71,10 @@ def answers(question: Question, clock: Clock) -> Iterator[Answer]:
     except Exception:
         LOG.exception("planning failed; looking for the gang on which it does")
         rest = replace(question, gangs=tuple(left.values()), standing=(*question.standing, *found))
-        yield from _set_aside(rest, clock)
+        yield from _planned_apart(rest, clock)
 
 
-def _set_aside(question: Question, clock: Clock) -> Iterator[Answer]:
+def _planned_apart(question: Question, clock: Clock) -> Iterator[Answer]:
     faulty = [gang for gang in question.gangs if not _plans(gang, question)]
     for gang in faulty:
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, FAULTY, proof=Proof.UNPROVEN.value)

@@ -11,8 +11,8 @@ import pytest
 from planning_bench import Bench, members, named, picture, slowed
 from protocol_scenes import pod
 
-from controller.scheduling.aside import OVERDUE_SECONDS
 from controller.scheduling.counting import Room
+from controller.scheduling.infeasible_queue import OVERDUE_SECONDS
 from controller.scheduling.needs import Least
 from controller.scheduling.shares import MOST_AWAY, Shares
 from gangs.model import Gang, GangKey, PodSet
@@ -82,7 +82,7 @@ def test_when_room_comes_free_the_oldest_is_first_again(bench: Bench) -> None:
     assert told["late"] is Outcome.UNPLACEABLE
 
 
-def test_who_was_set_aside_and_may_fit_now_is_asked_anew_at_once(bench: Bench) -> None:
+def test_an_infeasible_gang_that_may_fit_now_is_planned_at_once(bench: Bench) -> None:
     """The gang is planned without its earlier answer. Otherwise a younger gang could get the capacity meanwhile."""
     full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
     old = named("old", *members("o", 2), namespace="first")

@@ -1,4 +1,7 @@
-"""The deferred queue: gangs above the capacity bound. They are planned in idle lanes, to explain their rejection."""
+"""The infeasible queue: gangs above the capacity bound. They are planned in idle lanes, to explain their rejection.
+
+kube-scheduler's counterpart is the queue of unschedulable pods.
+"""
 
 from collections.abc import Callable, Collection, Container, Iterable
 
@@ -14,11 +17,11 @@ It admits one gang of the maximum size, or some twenty small gangs. In the fast 
 because a gang that may fit can arrive at any time.
 """
 OVERDUE_SECONDS = 5.0
-"""If the lanes are never idle, deferred gangs are planned in the slow lane after waiting this long beyond their due
+"""If the lanes are never idle, infeasible gangs are planned in the slow lane after waiting this long beyond their due
 time.
 """
 _REST = DutyCycle(rest=2)
-"""The pause after a request of the deferred queue, as a multiple of the time it took. It limits the processor time."""
+"""The pause after a request of the infeasible queue, as a multiple of its planning time. It limits processor time."""
 _REST_BEFORE_RENEWAL = DutyCycle(rest=19)
 """The pause before a gang that has a cached rejection is replanned, as a multiple of the time the last replanning took.
 
@@ -26,8 +29,8 @@ Replanning only renews the figures in the rejection, so it may use a twentieth o
 """
 
 
-class Aside:
-    """The deferred queue: which of its gangs are planned next, by round-robin share of the namespaces, and when."""
+class InfeasibleQueue:
+    """The infeasible queue: which of its gangs are planned next, by round-robin share of the namespaces, and when."""
 
     def __init__(self) -> None:
         self._shares = Shares()
@@ -98,11 +101,11 @@ class Aside:
         self.planned((gang.key for gang in question.gangs), at)
 
     def holds(self, question: Question) -> bool:
-        """Return whether this is the request of the deferred queue that is being planned."""
+        """Return whether this is the request of the infeasible queue that is being planned."""
         return question is self._question
 
     def ended(self, question: Question, at: float) -> None:
-        """Start the pause after a request of the deferred queue. A request of another queue is ignored."""
+        """Start the pause after a request of the infeasible queue. A request of another queue is ignored."""
         if question is self._question:
             took = at - self._since
             self._question, self._again = None, at + _REST.pause(took)
