@@ -18,15 +18,21 @@ from typing import TypeVar
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
+from controller.scheduling.cached_rejections import (
+    HOLD_SECONDS,
+    PROMPT_SECONDS,
+    CachedRejection,
+    fresh_seconds,
+    next_pause,
+)
 from controller.scheduling.counting import Room
 from controller.scheduling.infeasible_queue import InfeasibleQueue
-from controller.scheduling.kept_noes import HOLD_SECONDS, PROMPT_SECONDS, KeptNo, fresh_seconds, next_pause
 from controller.scheduling.lanes import Lane, Lanes
 from controller.scheduling.needs import Least, request_of
 from controller.scheduling.planning_round import PlanningRound
 from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.shares import Shares
-from controller.scheduling.taking import premises_of
+from controller.scheduling.taking import inputs_of
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
@@ -82,7 +88,7 @@ class PlanningQueue:
         """The answers of the lanes with their times. None marks the end of a planning request."""
         self._asked: dict[GangKey, tuple[Question, object]] = {}
         self._found: dict[GangKey, _Found] = {}
-        self._refusals: dict[GangKey, KeptNo] = {}
+        self._rejections: dict[GangKey, CachedRejection] = {}
         self._slow: set[GangKey] = set()
         """Gangs that had too little time in the fast lane and wait for the slow lane."""
         self._overtaken: set[GangKey] = set()
@@ -143,13 +149,13 @@ class PlanningQueue:
 
     def forget_others(self, keys: Collection[GangKey]) -> None:
         """Forget all gangs that are not in `keys`."""
-        known = set[GangKey]().union(self._asked, self._found, self._refusals, self._since, self._requests)
+        known = set[GangKey]().union(self._asked, self._found, self._rejections, self._since, self._requests)
         self.forget((known | self._slow | self._overtaken).difference(keys))
 
     def forget(self, keys: Collection[GangKey]) -> None:
         """Forget these gangs, which no longer exist."""
         for key in keys:
-            for memory in (self._asked, self._found, self._refusals, self._since, self._requests):
+            for memory in (self._asked, self._found, self._rejections, self._since, self._requests):
                 memory.pop(key, None)
             self._infeasible_queue.forget(key)
         self._slow.difference_update(keys)
@@ -159,9 +165,9 @@ class PlanningQueue:
         """Reject this gang for `HOLD_SECONDS`: its last plan could not be carried out, or its planning failed."""
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
         self._drop(gang.key)
-        self._refusals[gang.key] = KeptNo(
+        self._rejections[gang.key] = CachedRejection(
             request_of(gang),
-            premises_of(picture),
+            inputs_of(picture),
             decision,
             self._clock.monotonic() + HOLD_SECONDS,
             HOLD_SECONDS,
@@ -171,8 +177,8 @@ class PlanningQueue:
 
     def held_back(self, decision: Decision) -> tuple[Pod, ...]:
         """Return the members that can be recreated at no cost and whose old pin alone keeps their gang from a plan."""
-        kept = self._refusals.get(decision.key)
-        return kept.tied if kept is not None and kept.decision is decision else ()
+        rejection = self._rejections.get(decision.key)
+        return rejection.tied if rejection is not None and rejection.decision is decision else ()
 
     def close(self) -> None:
         """Stop planning."""
@@ -195,12 +201,13 @@ class PlanningQueue:
             if decision is not None:
                 now.known[key] = decision
         for key in now.gangs.keys() - now.known.keys():
-            kept = self._refusals.get(key)
-            if kept is not None and kept.holds(now.requests[key], now.premises, now.fuller, self._clock.monotonic()):
-                now.known[key] = kept.decision
-                now.pausing = now.pausing or kept.paused
+            rejection = self._rejections.get(key)
+            at = self._clock.monotonic()
+            if rejection is not None and rejection.holds(now.requests[key], now.inputs, now.monotonicity, at):
+                now.known[key] = rejection.decision
+                now.pausing = now.pausing or rejection.paused
         left = now.gangs.keys() - now.known.keys() - self._asked.keys() - self._found.keys()
-        self._metrics.decided(now.answer_alike(left, self._refusals, self._requests, self._clock.monotonic()))
+        self._metrics.decided(now.reuse_rejections(left, self._rejections, self._requests, self._clock.monotonic()))
 
     def _taken(self, key: GangKey, now: PlanningRound) -> Decision | None:
         """Return the gang's plan if it is due and not stale. A stale plan is dropped, so the gang is replanned."""
@@ -268,21 +275,21 @@ class PlanningQueue:
         infeasible = left & now.infeasible
         due = float("inf")
         if infeasible and self._lanes.prompt.idle:
-            due = self._infeasible_queue.next_due(infeasible, self._refusals, self._clock.monotonic())
+            due = self._infeasible_queue.next_due(infeasible, self._rejections, self._clock.monotonic())
         self._infeasible_due = due
         self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - infeasible)
 
     def _ask_infeasible(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
         """Send infeasible gangs to the lane if they are due. Return whether any was sent or has a new decision."""
         at = self._clock.monotonic()
-        ready, promptly = self._infeasible_queue.ready(keys, self._refusals, at), lane is self._lanes.prompt
+        ready, promptly = self._infeasible_queue.ready(keys, self._rejections, at), lane is self._lanes.prompt
         if not ready or lane is None or not (promptly or self._infeasible_queue.overdue(at)):
             return False
         first = self._infeasible_queue.next_ones(ready, self._cost, promptly=promptly)
         first = [key for key in first if not self._waits(key, now)]
         limits = replace(self._limits, seconds=min(self._limits.seconds, PROMPT_SECONDS))
         if first:
-            renewing = any(key in self._refusals for key in first)
+            renewing = any(key in self._rejections for key in first)
             self._infeasible_queue.sent(self._send(lane, first, now, limits), at, renewing=renewing)
         return True
 
@@ -292,7 +299,7 @@ class PlanningQueue:
         The bound is computed in each reconcile, so that no gang is missed that fits now. A single new gang is not
         checked, because it delays no other gang.
         """
-        if len(keys) == 1 and keys[0] not in self._refusals:
+        if len(keys) == 1 and keys[0] not in self._rejections:
             return keys, ()
         able = {key for key in keys if self._may_fit(key, now)}
         return [key for key in keys if key in able], [key for key in keys if key not in able]
@@ -306,8 +313,8 @@ class PlanningQueue:
         That is so if it waited before, or if its request is new. With thousands of members the check takes a while, so
         it does not run in each reconcile.
         """
-        kept = self._refusals.get(key)
-        waited = kept is not None and kept.decision.outcome is Outcome.WAITING
+        rejection = self._rejections.get(key)
+        waited = rejection is not None and rejection.decision.outcome is Outcome.WAITING
         return self._infeasible_queue.is_new(key, now.requests[key]) or waited
 
     def _cost(self, key: GangKey) -> int:
@@ -319,7 +326,7 @@ class PlanningQueue:
         if decision is None:
             return key in now.known
         self._metrics.decided([decision])
-        self._refuse(Answer(decision, final=True, seconds=0.0), now.requests[key], now.premises)
+        self._reject(Answer(decision, final=True, seconds=0.0), now.requests[key], now.inputs)
         now.known[key] = decision
         return True
 
@@ -391,18 +398,18 @@ class PlanningQueue:
             plans = ((answer.decision, question), *(before.plans if before is not None else ()))
             due = float("-inf") if answer.final else self._clock.monotonic() + self._limits.seconds
             self._found[key] = _Found(request, plans, due)
-            self._refusals.pop(key, None)
+            self._rejections.pop(key, None)
         elif before is not None:
             before.due = float("-inf")  # no better plan was found, so the earlier plan is accepted now
         else:
-            self._refuse(answer, request, premises_of(question.picture))
+            self._reject(answer, request, inputs_of(question.picture))
 
-    def _refuse(self, answer: Answer, request: object, premises: object) -> None:
+    def _reject(self, answer: Answer, request: object, inputs: object) -> None:
         decision = answer.decision
-        pause = next_pause(answer, self._refusals.get(decision.key))
-        self._refusals[decision.key] = KeptNo(
+        pause = next_pause(answer, self._rejections.get(decision.key))
+        self._rejections[decision.key] = CachedRejection(
             request,
-            premises,
+            inputs,
             decision,
             self._clock.monotonic() + pause,
             pause,
@@ -415,8 +422,10 @@ class PlanningQueue:
 
     def _former(self, key: GangKey) -> Decision | None:
         """Return the gang's last rejection, which is reported until replanning has an answer; None if there is none."""
-        kept = self._refusals.get(key)
-        return kept.decision if kept is not None and kept.decision.outcome is Outcome.UNPLACEABLE else None
+        rejection = self._rejections.get(key)
+        if rejection is None or rejection.decision.outcome is not Outcome.UNPLACEABLE:
+            return None
+        return rejection.decision
 
 
 def _one_turn(_key: GangKey) -> int:

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 
 from controller.cluster_view import ClusterView
-from controller.scheduling.alike_noes import AlikeNoes, renamed
+from controller.scheduling.cached_rejections import CachedRejection, fresh_seconds
 from controller.scheduling.counting import Room
-from controller.scheduling.kept_noes import KeptNo, fresh_seconds
+from controller.scheduling.monotonicity_check import MonotonicityCheck
 from controller.scheduling.needs import Least
-from controller.scheduling.standing_noes import Fuller
-from controller.scheduling.taking import Taking, premises_of
+from controller.scheduling.rejections_by_demand_class import RejectionByDemandClass, renamed
+from controller.scheduling.taking import Taking, inputs_of
 from gangs.model import Gang, GangKey
 from planning.decision import Decision
 from planning.framing.priorities import with_priorities
@@ -28,8 +28,8 @@ class PlanningRound:
         self.gangs = {gang.key: gang for gang in gangs}
         self.requests = requests
         self.picture = picture
-        self.premises = premises_of(picture)
-        self.fuller = Fuller(picture.snapshot, picture.topologies)
+        self.inputs = inputs_of(picture)
+        self.monotonicity = MonotonicityCheck(picture.snapshot, picture.topologies)
         self.taking = Taking(picture)
         self.room = room
         self.known: dict[GangKey, Decision] = {}
@@ -41,10 +41,10 @@ class PlanningRound:
         ordered = in_order(with_priorities(self.gangs[key], self.picture.snapshot) for key in keys)
         return [each.key for each in ordered if each.priority == ordered[0].priority]
 
-    def answer_alike(
+    def reuse_rejections(
         self,
         left: Collection[GangKey],
-        noes: MutableMapping[GangKey, KeptNo],
+        rejections: MutableMapping[GangKey, CachedRejection],
         needs: Mapping[GangKey, tuple[Gang, object, Least]],
         at: float,
     ) -> list[Decision]:
@@ -52,22 +52,26 @@ class PlanningRound:
 
         Return the decisions that are new.
 
-        :param noes: cached rejections by gang, to which the new ones are added.
+        :param rejections: cached rejections by gang, to which the new ones are added.
         :param at: the present time, in monotonic seconds.
         """
         if not left:
             return []
-        holding = ((needs[key][2].alike, noes[key]) for key in self.known if key in noes and self._holds(noes[key]))
-        alike, new = AlikeNoes(holding, self.picture.snapshot), list[Decision]()
+        holding = (
+            (needs[key][2].alike, rejections[key])
+            for key in self.known
+            if key in rejections and self._holds(rejections[key])
+        )
+        by_class, new = RejectionByDemandClass(holding, self.picture.snapshot), list[Decision]()
         for key in left:
             _, request, least = needs[key]
-            kept = alike.of(self.gangs[key], least.alike) if least.needs else None
-            if kept is not None:
-                noes[key] = renamed(kept, self.gangs[key], request, at + fresh_seconds(key))
-                self.known[key] = noes[key].decision
-                new.append(noes[key].decision)
+            rejection = by_class.of(self.gangs[key], least.alike) if least.needs else None
+            if rejection is not None:
+                rejections[key] = renamed(rejection, self.gangs[key], request, at + fresh_seconds(key))
+                self.known[key] = rejections[key].decision
+                new.append(rejections[key].decision)
         return new
 
-    def _holds(self, kept: KeptNo) -> bool:
+    def _holds(self, rejection: CachedRejection) -> bool:
         """Return whether this reconcile uses the rejection and its inputs have not changed."""
-        return self.known.get(kept.decision.key) is kept.decision and not kept.paused
+        return self.known.get(rejection.decision.key) is rejection.decision and not rejection.paused

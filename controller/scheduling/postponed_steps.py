@@ -25,7 +25,9 @@ from kube.requests import pod_requests
 from timing.clock import SYSTEM_CLOCK, Clock
 
 HANDOVER_SECONDS = 3.0
-"""The most seconds for which a new leader postpones releases. The fast lane answers a gang within it (`kept_noes`)."""
+"""The most seconds for which a new leader postpones releases. The fast lane answers a gang within this time
+(`cached_rejections.PROMPT_SECONDS`).
+"""
 
 
 @dataclass(frozen=True, slots=True)

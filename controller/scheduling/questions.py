@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from controller.cluster_view import ClusterView
-from controller.scheduling.standing_noes import Basis, may_stand
+from controller.scheduling.monotonicity_check import Basis, is_monotone
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.after_plan import after_all
@@ -98,7 +98,7 @@ def _in_turn(question: Question, clock: Clock) -> Iterator[Answer]:
                 final=_is_final(decision, tier, seconds, question),
                 seconds=seconds,
                 tied=tied,
-                basis=basis if may_stand(decision) and not tied else None,
+                basis=basis if is_monotone(decision) and not tied else None,
             )
         started = clock.monotonic()
 

@@ -44,7 +44,7 @@ class Taking:
         :param gang: the present state of the gang. Its request is the one that was planned.
         :param question: the planning request of the plan. Plans of one request were made beside each other.
         """
-        if self._questions <= {question} and premises_of(question.picture) == premises_of(self._picture):
+        if self._questions <= {question} and inputs_of(question.picture) == inputs_of(self._picture):
             return ""
         gang = settled(gang, decision.flavors)
         return (
@@ -106,7 +106,7 @@ class Taking:
         return self._usage
 
 
-def premises_of(picture: ClusterView) -> object:
+def inputs_of(picture: ClusterView) -> object:
     """Return the inputs of planning besides the request. They are equal as long as none of them has changed."""
     return picture.snapshot.version, picture.snapshot.leaving, tuple(picture.topologies)
 

@@ -14,7 +14,7 @@ from manual_clock import ManualClock
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
 from controller.cluster_view import ClusterView
-from controller.scheduling import kept_noes
+from controller.scheduling import cached_rejections
 from controller.scheduling import questions as solving
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.telemetry.metrics import Metrics
@@ -77,7 +77,7 @@ def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock:
     queue, wide = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
     first = answer(queue, wide, picture(pod("gone", bound="n3")))
     assert answer(queue, wide, picture(version="2")) is first
-    clock.now += kept_noes.PROVEN_RETRIES.first
+    clock.now += cached_rejections.PROVEN_RETRIES.first
     assert answer(queue, wide, picture(version="2")) is not first
 
 
@@ -93,7 +93,7 @@ def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: ManualCl
     queue, small = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("small", *pair("s"))
     queue.hold_off(small, "a budget said no", picture())
     assert answer(queue, small, picture()).message == "a budget said no"
-    clock.now += kept_noes.HOLD_SECONDS
+    clock.now += cached_rejections.HOLD_SECONDS
     assert answer(queue, small, picture()).outcome is Outcome.PLACED
 
 

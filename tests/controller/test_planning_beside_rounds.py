@@ -12,7 +12,7 @@ import pytest
 from planning_bench import FULL, Bench, Slow, members, named, picture, slowed
 from protocol_scenes import RACK, pod
 
-from controller.scheduling import kept_noes
+from controller.scheduling import cached_rejections
 from controller.scheduling import planning_queue as deciding
 from gangs.quota_model import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
 from kube.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
@@ -125,7 +125,7 @@ def test_a_proven_no_stands_while_the_cluster_only_becomes_fuller(
     bench.round(wide, on=picture(*before))
     bench.prompt.run()
     bench.round(wide, on=picture(*before))
-    bench.clock.now += kept_noes.PROVEN_RETRIES.longest
+    bench.clock.now += cached_rejections.PROVEN_RETRIES.longest
     bench.round(wide, on=picture(*after, version="2"))
     assert bench.prompt.idle != again, what
 
@@ -142,7 +142,7 @@ def test_a_no_that_more_pods_may_turn_is_asked_again(bench: Bench, sensitive: st
     bench.round(wide)
     bench.prompt.run()
     bench.round(wide)
-    bench.clock.now += kept_noes.UNPROVEN_RETRIES.longest
+    bench.clock.now += cached_rejections.UNPROVEN_RETRIES.longest
     bench.round(wide, on=picture(MORE, version="2"))
     assert not bench.prompt.idle or bench.last[wide.key].outcome is Outcome.WAITING
 
@@ -156,7 +156,7 @@ def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
     bench.round(pair, late)
     bench.prompt.run()
     assert bench.round(pair, late) == {"pair": Outcome.PLACED, "late": Outcome.UNPLACEABLE}
-    bench.clock.now += kept_noes.PROVEN_RETRIES.longest
+    bench.clock.now += cached_rejections.PROVEN_RETRIES.longest
     carried_out = [pod(f"p-{index}", bound=f"n{index + 1}", priority=20) for index in range(2)]
     bench.round(late, on=picture(*carried_out, MORE, version="2"))
     assert bench.prompt.idle
@@ -169,7 +169,7 @@ def test_a_no_that_stands_is_given_anew_after_a_while(bench: Bench) -> None:
     bench.round(wide)
     bench.prompt.run()
     bench.round(wide)
-    bench.clock.now += 2 * kept_noes.FRESH_SECONDS
+    bench.clock.now += 2 * cached_rejections.FRESH_SECONDS
     bench.round(wide, on=picture(MORE, version="2"))
     assert not bench.prompt.idle
 
@@ -187,9 +187,11 @@ def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_ch
         bench.patient.run()
         bench.clock.now += 1
     pauses = [int(after - before) for before, after in pairwise(asked)]
-    assert pauses[0] >= 4 * kept_noes.PROMPT_SECONDS
+    assert pauses[0] >= 4 * cached_rejections.PROMPT_SECONDS
     assert pauses == sorted(pauses)
-    assert pauses[-1] <= kept_noes.UNPROVEN_RETRIES.longest + FULL.seconds + kept_noes.PROMPT_SECONDS + 2
+    assert (
+        pauses[-1] <= cached_rejections.UNPROVEN_RETRIES.longest + FULL.seconds + cached_rejections.PROMPT_SECONDS + 2
+    )
 
 
 def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> None:
@@ -198,14 +200,14 @@ def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> Non
     slow("hog", 1000.0)
     bench.round(hog)
     bench.prompt.run()
-    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS
+    assert bench.clock.now == 100 + cached_rejections.PROMPT_SECONDS
     bench.round(hog, pair)
     assert not bench.patient.idle
     bench.prompt.run()
     assert bench.round(hog, pair) == {"hog": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
     bench.patient.run()
     bench.round(hog)
-    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS + FULL.seconds
+    assert bench.clock.now == 100 + cached_rejections.PROMPT_SECONDS + FULL.seconds
 
 
 def test_more_time_is_given_once_and_brings_the_better_plan(bench: Bench, slow: Slow) -> None:
@@ -268,7 +270,7 @@ def test_nobody_is_overtaken_twice_in_a_row(bench: Bench, slow: Slow) -> None:
     assert bench.round(hard, on=taken) == {"hard": None}
     assert bench.stale() == 1
     bench.prompt.run()
-    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS + 20 + 20, "with all its time, in the prompt lane"
+    assert bench.clock.now == 100 + cached_rejections.PROMPT_SECONDS + 20 + 20, "with all its time, in the prompt lane"
 
 
 @pytest.mark.parametrize(
@@ -353,6 +355,6 @@ def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
     bench.prompt.works.clear()
     assert bench.round(pair) == {"pair": Outcome.UNPLACEABLE}
     assert bench.prompt.idle
-    bench.clock.now += kept_noes.HOLD_SECONDS
+    bench.clock.now += cached_rejections.HOLD_SECONDS
     bench.round(pair)
     assert not bench.prompt.idle

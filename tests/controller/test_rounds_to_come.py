@@ -10,8 +10,8 @@ from planning_bench import FULL, Bench, members, named, picture
 from protocol_scenes import pod
 
 from controller.scheduling import planning_queue
+from controller.scheduling.cached_rejections import HOLD_SECONDS
 from controller.scheduling.counting import Room
-from controller.scheduling.kept_noes import HOLD_SECONDS
 from controller.scheduling.lanes import Lanes
 from controller.scheduling.needs import Least
 from controller.scheduling.planning_queue import PlanningQueue

@@ -98,7 +98,7 @@ def test_an_infeasible_gang_that_may_fit_now_is_planned_at_once(bench: Bench) ->
     assert bench.round(old, *crowd, late, on=picture(version="2"))["old"] is Outcome.PLACED
 
 
-def test_the_processor_is_left_to_others_between_two_certain_noes(bench: Bench) -> None:
+def test_two_proven_rejections_leave_the_processor_to_other_work_between_them(bench: Bench) -> None:
     crowd = enormous(4)
     bench.round(*crowd)
     bench.clock.now += 2.0  # so long it takes

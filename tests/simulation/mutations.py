@@ -187,8 +187,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a rejection holds although the cluster has changed",
-        "controller/scheduling/kept_noes.py",
-        "        if self.lasting and self.premises == premises:",
+        "controller/scheduling/cached_rejections.py",
+        "        if self.lasting and self.inputs == inputs:",
         "        if self.lasting:",
     ),
 )
