@@ -6,7 +6,7 @@ from functools import cached_property
 from weakref import WeakValueDictionary
 
 from cluster.node_state import Amounts
-from controller.scheduling.node_choice import Chooser, choosers_of
+from controller.scheduling.eligibility_cache import EligibilityClass, eligibility_classes_of
 from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node
 from gangs.model import Fault, Gang, Member
@@ -28,13 +28,14 @@ def request_of(gang: Gang) -> object:
 class Need:
     """A number of pods that must run in one domain of a level; in any domains if `level` is None.
 
-    Each pod requests at least the amounts `each`. Each pod may run only on nodes that one of `choosers` allows.
+    Each pod requests at least the amounts `each`. Each pod may run only on nodes that at least one of
+    `eligibility_classes` allows.
     """
 
     pods: int
     each: Requests
     level: str | None
-    choosers: tuple[Chooser, ...]
+    eligibility_classes: tuple[EligibilityClass, ...]
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class Least:
     @staticmethod
     def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:
         each = _least(member.pod for member in members)
-        return Need(pods, tuple(sorted(each.items())), level, choosers_of(member.pod for member in members))
+        return Need(pods, tuple(sorted(each.items())), level, eligibility_classes_of(member.pod for member in members))
 
     @cached_property
     def _needed(self) -> int:

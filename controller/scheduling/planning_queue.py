@@ -25,7 +25,7 @@ from controller.scheduling.cached_rejections import (
     fresh_seconds,
     next_pause,
 )
-from controller.scheduling.counting import Room
+from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.infeasible_queue import InfeasibleQueue
 from controller.scheduling.lanes import Lane, Lanes
 from controller.scheduling.needs import Least, request_of
@@ -104,7 +104,7 @@ class PlanningQueue:
         """Gangs of the last reconcile that have no answer and are not above the capacity bound."""
         self._infeasible_queue = InfeasibleQueue()
         self._infeasible_due = float("inf")
-        self._room = Room()
+        self._capacity_bound = CapacityBound()
         self._patience = Shares()
 
     def decide(self, gangs: Sequence[Gang], picture: ClusterView) -> Mapping[GangKey, Decision | None]:
@@ -112,8 +112,8 @@ class PlanningQueue:
 
         When gangs compete, each is planned with the capacity that the gangs before it leave.
         """
-        self._room.look(picture.snapshot, picture.topologies)
-        now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._room)
+        self._capacity_bound.update(picture.snapshot, picture.topologies)
+        now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._capacity_bound)
         now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot, partial(self._in_line, now))}
         idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before the inbox is read: all its answers are there
         self._look_up(now)
@@ -305,7 +305,7 @@ class PlanningQueue:
         return [key for key in keys if key in able], [key for key in keys if key not in able]
 
     def _may_fit(self, key: GangKey, now: PlanningRound) -> bool:
-        return self._tried(key, now, partial(now.room.may_hold, self._requests[key][2])) is not False
+        return self._tried(key, now, partial(now.capacity_bound.may_hold, self._requests[key][2])) is not False
 
     def _may_wait(self, key: GangKey, now: PlanningRound) -> bool:
         """Return whether to check if a gang above the capacity bound waits for something else.

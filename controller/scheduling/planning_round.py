@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 
 from controller.cluster_view import ClusterView
 from controller.scheduling.cached_rejections import CachedRejection, fresh_seconds
-from controller.scheduling.counting import Room
+from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.monotonicity_check import MonotonicityCheck
 from controller.scheduling.needs import Least
 from controller.scheduling.rejections_by_demand_class import RejectionByDemandClass, renamed
@@ -23,7 +23,11 @@ class PlanningRound:
     """
 
     def __init__(
-        self, gangs: Sequence[Gang], picture: ClusterView, requests: Mapping[GangKey, object], room: Room
+        self,
+        gangs: Sequence[Gang],
+        picture: ClusterView,
+        requests: Mapping[GangKey, object],
+        capacity_bound: CapacityBound,
     ) -> None:
         self.gangs = {gang.key: gang for gang in gangs}
         self.requests = requests
@@ -31,7 +35,7 @@ class PlanningRound:
         self.inputs = inputs_of(picture)
         self.monotonicity = MonotonicityCheck(picture.snapshot, picture.topologies)
         self.taking = Taking(picture)
-        self.room = room
+        self.capacity_bound = capacity_bound
         self.known: dict[GangKey, Decision] = {}
         self.infeasible = frozenset[GangKey]()
         self.pausing = False

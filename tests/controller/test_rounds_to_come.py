@@ -11,7 +11,7 @@ from protocol_scenes import pod
 
 from controller.scheduling import planning_queue
 from controller.scheduling.cached_rejections import HOLD_SECONDS
-from controller.scheduling.counting import Room
+from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.lanes import Lanes
 from controller.scheduling.needs import Least
 from controller.scheduling.planning_queue import PlanningQueue
@@ -84,14 +84,14 @@ def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.M
 
 
 def test_an_error_in_counting_stops_no_other_gang(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Room.may_hold
+    counted = CapacityBound.may_hold
 
-    def fail(room: Room, least: Least) -> bool:
+    def fail(bound: CapacityBound, least: Least) -> bool:
         if least.gang.key.name == "odd":
             raise OverflowError
-        return counted(room, least)
+        return counted(bound, least)
 
-    monkeypatch.setattr(Room, "may_hold", fail)
+    monkeypatch.setattr(CapacityBound, "may_hold", fail)
     odd, pair = named("odd", *members("o", 1)), named("pair", *members("p", 2), created=LATE)
     assert bench.round(odd, pair)["odd"] is Outcome.UNPLACEABLE
     bench.prompt.run()
@@ -100,10 +100,10 @@ def test_an_error_in_counting_stops_no_other_gang(bench: Bench, monkeypatch: pyt
 
 def test_resources_that_no_node_has_are_not_looked_for_on_each_of_them() -> None:
     """Users can invent resource names: with 5,000 nodes each one would take a millisecond in every round."""
-    room = Room().look(picture().snapshot, ())
+    bound = CapacityBound().update(picture().snapshot, ())
     for number in range(3):
         asking = Container(name="c", resources=ResourceRequirements(requests={f"example.com/{number}": "1"}))
         odd = pod("odd", priority=0)
         odd = structs.replace(odd, spec=structs.replace(odd.spec, containers=(asking,)))
-        assert not room.may_hold(Least(named("odd", odd)))
-    assert room._at(0)._columns.keys() <= {"cpu", "memory", "pods"}  # noqa: SLF001 -- what it costs is not told
+        assert not bound.may_hold(Least(named("odd", odd)))
+    assert bound._at(0)._columns.keys() <= {"cpu", "memory", "pods"}  # noqa: SLF001 -- what it costs is not told

@@ -11,7 +11,7 @@ import pytest
 from planning_bench import Bench, members, named, picture, slowed
 from protocol_scenes import pod
 
-from controller.scheduling.counting import Room
+from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.infeasible_queue import OVERDUE_SECONDS
 from controller.scheduling.needs import Least
 from controller.scheduling.shares import MOST_AWAY, Shares
@@ -271,15 +271,15 @@ COUNTED = [
 def test_what_counting_leaves_open(what: str, pods: list[object], there: list[object], *, may: bool) -> None:
     gang = named("g", *pods)  # type: ignore[arg-type]
     snapshot = replace(picture(*there).snapshot, leaving=frozenset({"default/leaving"}))  # type: ignore[arg-type]
-    assert Room().look(snapshot, ()).may_hold(Least(gang)) is may, what
+    assert CapacityBound().update(snapshot, ()).may_hold(Least(gang)) is may, what
 
 
 def test_counting_minds_what_must_start_together_and_nothing_else() -> None:
-    room, gang = Room().look(picture().snapshot, ()), named("g", *members("g", 9))
-    assert room.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 2),))))
-    assert not room.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 4),))))
-    assert room.may_hold(Least(replace(gang, min_member=9, succeeded=6)))
-    assert room.may_hold(Least(replace(gang, queue="team"))), "a queue has an order of its own"
+    bound, gang = CapacityBound().update(picture().snapshot, ()), named("g", *members("g", 9))
+    assert bound.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 2),))))
+    assert not bound.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 4),))))
+    assert bound.may_hold(Least(replace(gang, min_member=9, succeeded=6)))
+    assert bound.may_hold(Least(replace(gang, queue="team"))), "a queue has an order of its own"
 
 
 def keys(*names: str) -> list[GangKey]:
