@@ -12,8 +12,8 @@ import numpy as np
 from cluster.node_state import Amounts, NodeState
 from cluster.snapshot import Snapshot
 from cluster.topology.tree import DomainTree, domains
+from controller.scheduling.demand import DemandClass, MinimumDemand, Need, Requests
 from controller.scheduling.eligibility_cache import EligibilityCache, Integers
-from controller.scheduling.needs import Alike, Least, Need, Requests
 from kube.topology import Topology
 
 MOST_COUNTED = 256
@@ -23,8 +23,9 @@ _HUGE = 2**62
 _MANY = 2**31
 """More pods than any node holds. The kubelet's default limit is 110."""
 _ROUNDING = 1e-6
-"""The allowance for rounding, as a share of a floating-point sum. The error of adding n numbers is at most n * 2**-53 of
-the sum, so this covers any number of nodes that a cluster can have.
+"""The allowance for rounding, as a share of a floating-point sum.
+
+Adding n numbers has an error of at most n * 2**-53 of the sum, so the allowance covers any number of nodes.
 """
 
 
@@ -45,7 +46,7 @@ class CapacityBound:
         """The most pods that one domain of this snapshot holds: by requests, priority, topology and level."""
         self._chosen: dict[tuple[Need, int, Topology | None], bool] = {}
         """Whether a domain of this snapshot holds the needed pods, counting only nodes that the pods may use."""
-        self._verdicts: dict[tuple[Alike, int], bool] = {}
+        self._verdicts: dict[tuple[DemandClass, int], bool] = {}
         """The result in this snapshot by need and `id` of the topology. Hundreds of gangs may have the same need."""
         self._numbers: dict[tuple[Topology, str | None], tuple[DomainTree, Integers]] = {}
 
@@ -70,26 +71,26 @@ class CapacityBound:
             self._numbers = {}
         return self
 
-    def may_hold(self, least: Least) -> bool:
+    def may_hold(self, demand: MinimumDemand) -> bool:
         """Return whether the gang may have a place. False proves that it has none."""
-        if not least.needs:
+        if not demand.needs:
             return True
-        topology = least.topology(self._topologies) if self._topologies else None
+        topology = demand.topology(self._topologies) if self._topologies else None
         within = topology if isinstance(topology, Topology) else None
-        mark = least.alike, id(within)
+        mark = demand.demand_class, id(within)
         if mark not in self._verdicts:
-            self._verdicts[mark] = self._may_hold(least.alike, within)
+            self._verdicts[mark] = self._may_hold(demand.demand_class, within)
         return self._verdicts[mark]
 
-    def _may_hold(self, alike: Alike, within: Topology | None) -> bool:
-        bound = self._at(alike.priority)
-        if any(bound.total(name) < amount for name, amount in alike.amounts):
+    def _may_hold(self, demand_class: DemandClass, within: Topology | None) -> bool:
+        bound = self._at(demand_class.priority)
+        if any(bound.total(name) < amount for name, amount in demand_class.amounts):
             return False
-        return all(self._may_fit(each, alike.priority, within) for each in alike.needs)
+        return all(self._may_fit(each, demand_class.priority, within) for each in demand_class.needs)
 
     def _may_fit(self, need: Need, priority: int, topology: Topology | None) -> bool:
         """Return whether some domain has nodes for the needed pods, if each pod had the smallest requests of all."""
-        counted, chosen = (need.each, priority, topology, need.level), (need, priority, topology)
+        counted, chosen = (need.requests, priority, topology, need.level), (need, priority, topology)
         if counted not in self._most and len(self._most) < MOST_COUNTED:
             fit, domain = self._fitting(need, priority, topology)
             self._most[counted] = int(np.bincount(domain[domain >= 0], weights=fit[domain >= 0], minlength=1).max())
@@ -108,7 +109,7 @@ class CapacityBound:
 
         The domain is -1 for a node outside the topology, and for a node that could hold none of the pods.
         """
-        fit = self._at(priority).fitting(need.each)
+        fit = self._at(priority).fitting(need.requests)
         return fit, np.where(fit > 0, self._domains(topology, need.level), -1)
 
     def _domains(self, topology: Topology | None, level: str | None) -> Integers:
@@ -175,10 +176,10 @@ class _PriorityBound:
             self._totals[name] = float(self._column(name).sum(dtype=np.float64)) * (1 + _ROUNDING)
         return self._totals[name]
 
-    def fitting(self, each: Requests) -> Integers:
+    def fitting(self, requests: Requests) -> Integers:
         """Return how many pods with these requests each node could hold, at most `_MANY`."""
         fit = np.full(len(self._by_node), _MANY, dtype=np.int64)
-        for name, amount in each:
+        for name, amount in requests:
             np.minimum(fit, self._column(name) // min(amount, _HUGE), out=fit)
         return fit
 

@@ -43,7 +43,7 @@ def eligibility_classes_of(pods: Iterable[Pod]) -> tuple[EligibilityClass, ...]:
 
 
 class EligibilityCache:
-    """A cache of the nodes that each eligibility class allows. The results of a node are dropped when the node changes."""
+    """A cache of the nodes that each eligibility class allows. A changed node loses its results."""
 
     def __init__(self) -> None:
         self._nodes: tuple[Node, ...] = ()

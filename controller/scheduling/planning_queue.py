@@ -26,9 +26,9 @@ from controller.scheduling.cached_rejections import (
     next_pause,
 )
 from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand, request_of
 from controller.scheduling.infeasible_queue import InfeasibleQueue
 from controller.scheduling.lanes import Lane, Lanes
-from controller.scheduling.needs import Least, request_of
 from controller.scheduling.planning_round import PlanningRound
 from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.shares import Shares
@@ -93,7 +93,7 @@ class PlanningQueue:
         """Gangs that had too little time in the fast lane and wait for the slow lane."""
         self._overtaken: set[GangKey] = set()
         """Gangs whose plan from the slow lane was stale. Once, the fast lane gives them the full time limit."""
-        self._requests: dict[GangKey, tuple[Gang, object, Least]] = {}
+        self._requests: dict[GangKey, tuple[Gang, object, MinimumDemand]] = {}
         """The request and needs of each gang, with the gang object they are from. Most objects do not change between
         reconciles.
         """
@@ -187,7 +187,7 @@ class PlanningQueue:
     def _request_of(self, gang: Gang) -> object:
         if (known := self._requests.get(gang.key)) is None or known[0] is not gang:
             request = request_of(gang)  # compared by value once; after that, the same object is found by identity
-            same = known[1:] if known is not None and known[1] == request else (request, Least(gang))
+            same = known[1:] if known is not None and known[1] == request else (request, MinimumDemand(gang))
             known = self._requests[gang.key] = gang, *same
         return known[1]
 

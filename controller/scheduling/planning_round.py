@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from controller.cluster_view import ClusterView
 from controller.scheduling.cached_rejections import CachedRejection, fresh_seconds
 from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand
 from controller.scheduling.monotonicity_check import MonotonicityCheck
-from controller.scheduling.needs import Least
 from controller.scheduling.rejections_by_demand_class import RejectionByDemandClass, renamed
 from controller.scheduling.taking import Taking, inputs_of
 from gangs.model import Gang, GangKey
@@ -49,7 +49,7 @@ class PlanningRound:
         self,
         left: Collection[GangKey],
         rejections: MutableMapping[GangKey, CachedRejection],
-        needs: Mapping[GangKey, tuple[Gang, object, Least]],
+        needs: Mapping[GangKey, tuple[Gang, object, MinimumDemand]],
         at: float,
     ) -> list[Decision]:
         """Reuse rejections that hold in this reconcile for the gangs `left` that have identical requests.
@@ -62,14 +62,14 @@ class PlanningRound:
         if not left:
             return []
         holding = (
-            (needs[key][2].alike, rejections[key])
+            (needs[key][2].demand_class, rejections[key])
             for key in self.known
             if key in rejections and self._holds(rejections[key])
         )
         by_class, new = RejectionByDemandClass(holding, self.picture.snapshot), list[Decision]()
         for key in left:
-            _, request, least = needs[key]
-            rejection = by_class.of(self.gangs[key], least.alike) if least.needs else None
+            _, request, demand = needs[key]
+            rejection = by_class.of(self.gangs[key], demand.demand_class) if demand.needs else None
             if rejection is not None:
                 rejections[key] = renamed(rejection, self.gangs[key], request, at + fresh_seconds(key))
                 self.known[key] = rejections[key].decision

@@ -12,8 +12,8 @@ import msgspec
 
 from cluster.snapshot import Snapshot
 from controller.scheduling.cached_rejections import CachedRejection
+from controller.scheduling.demand import DemandClass
 from controller.scheduling.monotonicity_check import is_monotone
-from controller.scheduling.needs import Alike
 from gangs.model import Gang, GangKey, Member, ObjectRef
 from kube.keys import PINNED_DOMAIN, PINNED_IN
 from kube.objects import Pod, PodSpec
@@ -37,27 +37,27 @@ class _Entry:
 
 
 class RejectionByDemandClass:
-    """The cached rejections that hold in one reconcile, indexed by the needs of their gangs."""
+    """The cached rejections that hold in one reconcile, indexed by the demand classes of their gangs."""
 
-    def __init__(self, rejections: Iterable[tuple[Alike, CachedRejection]], snapshot: Snapshot) -> None:
+    def __init__(self, rejections: Iterable[tuple[DemandClass, CachedRejection]], snapshot: Snapshot) -> None:
         """Index the rejections that may be reused for other gangs.
 
         :param snapshot: the snapshot of this reconcile.
         """
         self._labels_count = bool(snapshot.keeping_off)
         self._left = MOST_MEMBERS
-        self._entries: defaultdict[Alike, list[_Entry]] = defaultdict(list)
-        for alike, rejection in rejections:
+        self._entries: defaultdict[DemandClass, list[_Entry]] = defaultdict(list)
+        for demand_class, rejection in rejections:
             gang = rejection.decision.gang
-            if gang is not None and len(self._entries[alike]) < _MOST_REJECTIONS and _is_reusable(rejection):
-                self._entries[alike].append(_Entry(rejection, gang))
+            if gang is not None and len(self._entries[demand_class]) < _MOST_REJECTIONS and _is_reusable(rejection):
+                self._entries[demand_class].append(_Entry(rejection, gang))
 
-    def of(self, gang: Gang, alike: Alike) -> CachedRejection | None:
+    def of(self, gang: Gang, demand_class: DemandClass) -> CachedRejection | None:
         """Return the rejection of a gang with the same request.
 
         None if there is none, or if the comparison has used up `MOST_MEMBERS`.
         """
-        for entry in self._entries.get(alike, ()):
+        for entry in self._entries.get(demand_class, ()):
             self._left -= len(gang.members)
             if self._left < 0:
                 return None

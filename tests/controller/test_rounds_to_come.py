@@ -12,8 +12,8 @@ from protocol_scenes import pod
 from controller.scheduling import planning_queue
 from controller.scheduling.cached_rejections import HOLD_SECONDS
 from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand
 from controller.scheduling.lanes import Lanes
-from controller.scheduling.needs import Least
 from controller.scheduling.planning_queue import PlanningQueue
 from kube.objects import Container, ResourceRequirements
 from planning.decision import Outcome
@@ -86,10 +86,10 @@ def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.M
 def test_an_error_in_counting_stops_no_other_gang(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = CapacityBound.may_hold
 
-    def fail(bound: CapacityBound, least: Least) -> bool:
-        if least.gang.key.name == "odd":
+    def fail(bound: CapacityBound, demand: MinimumDemand) -> bool:
+        if demand.gang.key.name == "odd":
             raise OverflowError
-        return counted(bound, least)
+        return counted(bound, demand)
 
     monkeypatch.setattr(CapacityBound, "may_hold", fail)
     odd, pair = named("odd", *members("o", 1)), named("pair", *members("p", 2), created=LATE)
@@ -105,5 +105,5 @@ def test_resources_that_no_node_has_are_not_looked_for_on_each_of_them() -> None
         asking = Container(name="c", resources=ResourceRequirements(requests={f"example.com/{number}": "1"}))
         odd = pod("odd", priority=0)
         odd = structs.replace(odd, spec=structs.replace(odd.spec, containers=(asking,)))
-        assert not bound.may_hold(Least(named("odd", odd)))
+        assert not bound.may_hold(MinimumDemand(named("odd", odd)))
     assert bound._at(0)._columns.keys() <= {"cpu", "memory", "pods"}  # noqa: SLF001 -- what it costs is not told

@@ -12,8 +12,8 @@ from planning_bench import Bench, members, named, picture, slowed
 from protocol_scenes import pod
 
 from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand
 from controller.scheduling.infeasible_queue import OVERDUE_SECONDS
-from controller.scheduling.needs import Least
 from controller.scheduling.shares import MOST_AWAY, Shares
 from gangs.model import Gang, GangKey, PodSet
 from kube.objects import PodStatus
@@ -271,15 +271,15 @@ COUNTED = [
 def test_what_counting_leaves_open(what: str, pods: list[object], there: list[object], *, may: bool) -> None:
     gang = named("g", *pods)  # type: ignore[arg-type]
     snapshot = replace(picture(*there).snapshot, leaving=frozenset({"default/leaving"}))  # type: ignore[arg-type]
-    assert CapacityBound().update(snapshot, ()).may_hold(Least(gang)) is may, what
+    assert CapacityBound().update(snapshot, ()).may_hold(MinimumDemand(gang)) is may, what
 
 
 def test_counting_minds_what_must_start_together_and_nothing_else() -> None:
     bound, gang = CapacityBound().update(picture().snapshot, ()), named("g", *members("g", 9))
-    assert bound.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 2),))))
-    assert not bound.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 4),))))
-    assert bound.may_hold(Least(replace(gang, min_member=9, succeeded=6)))
-    assert bound.may_hold(Least(replace(gang, queue="team"))), "a queue has an order of its own"
+    assert bound.may_hold(MinimumDemand(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 2),))))
+    assert not bound.may_hold(MinimumDemand(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 4),))))
+    assert bound.may_hold(MinimumDemand(replace(gang, min_member=9, succeeded=6)))
+    assert bound.may_hold(MinimumDemand(replace(gang, queue="team"))), "a queue has an order of its own"
 
 
 def keys(*names: str) -> list[GangKey]:
@@ -362,7 +362,7 @@ def test_a_gang_that_is_read_again_and_asks_for_the_same_is_not_compared_in_ever
     said = msgspec.structs.replace(first.pod, status=PodStatus(phase="Pending", nominated_node_name=""))
     again = replace(crowd, members=(replace(first, pod=said), *others))
     bench.round(again)
-    gang, request, least = bench.queue._requests[crowd.key]  # noqa: SLF001
+    gang, request, demand = bench.queue._requests[crowd.key]  # noqa: SLF001
     assert gang is again
     assert request is known[1]
-    assert least is known[2]
+    assert demand is known[2]
