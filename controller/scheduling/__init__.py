@@ -2,6 +2,6 @@
 
 The input is the gangs and a cluster view. The output is a decision for each gang, or None while the gang is planned.
 Start with `planning_queue`. `questions` holds the planning requests, and `lanes` the threads that answer them.
-`taking` checks whether a plan is stale before a reconcile accepts it.
+`plan_revalidation` checks whether a plan is stale before a reconcile accepts it.
 `capacity_bound` and `infeasible_queue` keep gangs that fit nowhere from delaying other gangs.
 """

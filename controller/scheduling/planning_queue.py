@@ -29,10 +29,10 @@ from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.demand import MinimumDemand, request_of
 from controller.scheduling.infeasible_queue import InfeasibleQueue
 from controller.scheduling.lanes import Lane, Lanes
+from controller.scheduling.plan_revalidation import inputs_of
 from controller.scheduling.planning_round import PlanningRound
 from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.shares import Shares
-from controller.scheduling.taking import inputs_of
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
@@ -219,11 +219,11 @@ class PlanningQueue:
             return None
         self._drop(key)
         for decision, question in found.plans:
-            why = self._tried(key, now, partial(now.taking.fault, decision, now.gangs[key], question))
+            why = self._tried(key, now, partial(now.revalidation.fault, decision, now.gangs[key], question))
             if why is None:
                 return None
             if not why:
-                now.taking.take(decision, question)
+                now.revalidation.accept(decision, question)
                 return decision
             LOG.info("gang %s: a plan does not stand any more, and is made again: %s", key, why)
             self._metrics.stale()
@@ -349,7 +349,7 @@ class PlanningQueue:
 
     def _send(self, lane: Lane, keys: Sequence[GangKey], now: PlanningRound, limits: Limits) -> Question:
         unseen = [found.plans[0][0] for key, found in self._found.items() if key not in keys]
-        standing = (*now.taking.taken, *unseen)
+        standing = (*now.revalidation.accepted, *unseen)
         question = Question(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
         self._asked |= {key: (question, now.requests[key]) for key in keys}
         lane.do(partial(self._answer, question))

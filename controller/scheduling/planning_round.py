@@ -7,8 +7,8 @@ from controller.scheduling.cached_rejections import CachedRejection, fresh_secon
 from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.demand import MinimumDemand
 from controller.scheduling.monotonicity_check import MonotonicityCheck
+from controller.scheduling.plan_revalidation import PlanRevalidation, inputs_of
 from controller.scheduling.rejections_by_demand_class import RejectionByDemandClass, renamed
-from controller.scheduling.taking import Taking, inputs_of
 from gangs.model import Gang, GangKey
 from planning.decision import Decision
 from planning.framing.priorities import with_priorities
@@ -34,7 +34,7 @@ class PlanningRound:
         self.picture = picture
         self.inputs = inputs_of(picture)
         self.monotonicity = MonotonicityCheck(picture.snapshot, picture.topologies)
-        self.taking = Taking(picture)
+        self.revalidation = PlanRevalidation(picture)
         self.capacity_bound = capacity_bound
         self.known: dict[GangKey, Decision] = {}
         self.infeasible = frozenset[GangKey]()

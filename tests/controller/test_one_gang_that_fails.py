@@ -24,8 +24,8 @@ from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.leadership.election import LeadershipLostError
 from controller.mishaps import FAILED, Doing, Mishaps
+from controller.scheduling.plan_revalidation import PlanRevalidation
 from controller.scheduling.questions import FAULTY
-from controller.scheduling.taking import Taking
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
@@ -93,7 +93,7 @@ def test_a_plan_that_nobody_can_look_through_is_not_taken_up(bench: Bench, monke
     first, second = named("first", *members("p", 1)), named("second", *members("q", 1))
     bench.round(first, second)
     bench.prompt.run()
-    monkeypatch.setattr(Taking, "fault", failing_at("first", Taking.fault))
+    monkeypatch.setattr(PlanRevalidation, "fault", failing_at("first", PlanRevalidation.fault))
     assert bench.round(first, second) == {"first": Outcome.UNPLACEABLE, "second": Outcome.PLACED}
 
 
@@ -209,9 +209,9 @@ def raising(real: Callable[..., Any], of: Callable[..., object], at: object = "o
 def failing_at(name: str, real: Callable[..., str]) -> Callable[..., str]:
     """Return `real` with an internal error for the gang of this name."""
 
-    def fault(taking: Taking, decision: Any, gang: Gang, question: Any) -> str:
+    def fault(revalidation: PlanRevalidation, decision: Any, gang: Gang, question: Any) -> str:
         if gang.key.name == name:
             raise KeyError("an error of ours")
-        return real(taking, decision, gang, question)
+        return real(revalidation, decision, gang, question)
 
     return fault
