@@ -25,9 +25,9 @@ from controller.leadership.election import Election, Term
 from controller.leadership.lease import timing_of
 from controller.loop import Controller
 from controller.mishaps import Mishaps
-from controller.scheduling.lanes import Lanes, ThreadLane
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
+from controller.scheduling.single_slot_executor import Lanes, ThreadExecutor
 from controller.status.described_kinds import DescribedKinds
 from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
@@ -182,11 +182,11 @@ def _lead(
     settings: Settings, transport: Transport, cache: ClusterCache, metrics: Metrics, stop: threading.Event
 ) -> None:
     recorder = Recorder(transport, instance=settings.identity)
-    lanes = Lanes(ThreadLane("plan-promptly"), ThreadLane("plan-patiently"))
+    lanes = Lanes(ThreadExecutor("plan-promptly"), ThreadExecutor("plan-patiently"))
     limits = Limits(seconds=settings.solve_seconds)
     planners = Planners(
         PlanningQueue(limits, metrics, lanes, cache.wake),
-        RestartChecks(ThreadLane("plan-restarts"), limits, cache.wake),
+        RestartChecks(ThreadExecutor("plan-restarts"), limits, cache.wake),
     )
     election = Election(transport, identity=settings.identity, timing=timing_of(settings.lease_seconds))
 

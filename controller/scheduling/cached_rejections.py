@@ -12,7 +12,7 @@ from solver.plan import Proof
 from timing.backoff import Backoff
 from timing.duty_cycle import DutyCycle
 
-PROMPT_SECONDS = 3.0
+FAST_LANE_SECONDS = 3.0
 """The most seconds in the fast lane for one gang, or for the competing gangs of one priority."""
 PROVEN_RETRIES = Backoff(first=0.1, longest=2.0)
 """The back-off, in seconds, of a gang with a proven rejection whose inputs keep changing."""
@@ -81,5 +81,5 @@ def next_pause(answer: Answer, before: CachedRejection | None) -> float:
     last = before.pause if before is not None and before.final else 0.0
     if answer.decision.proof != Proof.UNPROVEN.value:
         return PROVEN_RETRIES.after(last)
-    spent = min(answer.seconds, PROMPT_SECONDS)  # the time for which other gangs waited
+    spent = min(answer.seconds, FAST_LANE_SECONDS)  # the time for which other gangs waited
     return max(UNPROVEN_RETRIES.after(last), _REST.pause(spent))

@@ -83,14 +83,16 @@ class InfeasibleQueue:
             self._again = at
         return self._again
 
-    def next_ones(self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], *, promptly: bool) -> list[GangKey]:
+    def next_ones(
+        self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], *, in_fast_lane: bool
+    ) -> list[GangKey]:
         """Return the gangs to plan next, by round-robin share of the namespaces.
 
         Within a namespace, gangs that were never planned come first, then the gang that was planned longest ago.
 
-        :param promptly: return one gang only. Otherwise return gangs up to a total cost of `BATCH`.
+        :param in_fast_lane: return one gang only. Otherwise return gangs up to a total cost of `BATCH`.
         """
-        return self._shares.next_ones(sorted(keys, key=self._last_planned), cost, 1 if promptly else BATCH)
+        return self._shares.next_ones(sorted(keys, key=self._last_planned), cost, 1 if in_fast_lane else BATCH)
 
     def _last_planned(self, key: GangKey) -> float:
         return self._planned.get(key, float("-inf"))

@@ -1,8 +1,8 @@
 """Which gangs are planned when, and which results are cached. A reconcile never waits for planning.
 
-Planning runs in the background of reconciles, in two lanes (docs/decisions/0008). In the fast lane (`prompt`) every
+Planning runs in the background of reconciles, in two lanes (docs/decisions/0008). In the fast lane (`fast`) every
 gang that needs a plan gets an answer within seconds. A gang that the fast lane could not place, or not prove optimal,
-is planned again in the slow lane (`patient`). There it gets the full time limit and delays no other gang's answer.
+is planned again in the slow lane (`slow`). There it gets the full time limit and delays no other gang's answer.
 A reconcile accepts the plans that were found since the last one, unless they are stale.
 
 Nothing here is durable state. A rejection is dropped when the free capacity of the cluster or the request changes, and
@@ -19,8 +19,8 @@ from typing import TypeVar
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.scheduling.cached_rejections import (
+    FAST_LANE_SECONDS,
     HOLD_SECONDS,
-    PROMPT_SECONDS,
     CachedRejection,
     fresh_seconds,
     next_pause,
@@ -28,11 +28,11 @@ from controller.scheduling.cached_rejections import (
 from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.demand import MinimumDemand, request_of
 from controller.scheduling.infeasible_queue import InfeasibleQueue
-from controller.scheduling.lanes import Lane, Lanes
 from controller.scheduling.plan_revalidation import inputs_of
 from controller.scheduling.planning_round import PlanningRound
 from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.shares import Shares
+from controller.scheduling.single_slot_executor import Lanes, SingleSlotExecutor
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
@@ -67,7 +67,7 @@ class PlanningQueue:
     """The planning queue: sends gangs that need a plan to the lanes, by priority. Use an object from one thread only.
 
     :param limits: the limits of planning one gang in the slow lane.
-    :param wake: called, in a lane's thread, when there is an answer.
+    :param wake: called in the thread of a lane's executor when there is an answer.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class PlanningQueue:
         self._infeasible_queue = InfeasibleQueue()
         self._infeasible_due = float("inf")
         self._capacity_bound = CapacityBound()
-        self._patience = Shares()
+        self._slow_shares = Shares()
 
     def decide(self, gangs: Sequence[Gang], picture: ClusterView) -> Mapping[GangKey, Decision | None]:
         """Return the decision for every gang, or None while the gang is planned. A plan is returned only once.
@@ -115,7 +115,7 @@ class PlanningQueue:
         self._capacity_bound.update(picture.snapshot, picture.topologies)
         now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._capacity_bound)
         now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot, partial(self._in_line, now))}
-        idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before the inbox is read: all its answers are there
+        idle = self._lanes.fast.idle, self._lanes.slow.idle  # before the inbox is read: all its answers are there
         self._look_up(now)
         if self._ask(now, *idle):
             self._look_up(now)
@@ -227,7 +227,7 @@ class PlanningQueue:
                 return decision
             LOG.info("gang %s: a plan does not stand any more, and is made again: %s", key, why)
             self._metrics.stale()
-        if any(question.limits.seconds > PROMPT_SECONDS for _, question in found.plans):
+        if any(question.limits.seconds > FAST_LANE_SECONDS for _, question in found.plans):
             self._overtaken.add(key)
         return None
 
@@ -237,7 +237,7 @@ class PlanningQueue:
         self._asked.pop(key, None)
         self._slow.discard(key)
 
-    def _ask(self, now: PlanningRound, prompt: bool, patient: bool) -> bool:  # noqa: FBT001 - which lanes are idle
+    def _ask(self, now: PlanningRound, fast_idle: bool, slow_idle: bool) -> bool:  # noqa: FBT001 - which lanes are idle
         """Send gangs without an answer to the idle lanes. Return whether there may be new answers."""
         for key, (question, request) in list(self._asked.items()):
             if request != now.requests.get(key) or (self._infeasible_queue.holds(question) and self._may_fit(key, now)):
@@ -250,18 +250,18 @@ class PlanningQueue:
         now.infeasible = frozenset(infeasible)
         slow = [key for key in now.gangs if key in self._slow and key not in self._asked]
         asked = False
-        if able and prompt:
-            seconds = self._limits.seconds if self._overtaken & set(able) else PROMPT_SECONDS
+        if able and fast_idle:
+            seconds = self._limits.seconds if self._overtaken & set(able) else FAST_LANE_SECONDS
             self._overtaken.difference_update(able)
-            self._send(self._lanes.prompt, able, now, replace(self._limits, seconds=min(self._limits.seconds, seconds)))
-            asked, prompt = True, False
-        free = self._lanes.prompt if prompt else self._lanes.patient if patient else None
+            self._send(self._lanes.fast, able, now, replace(self._limits, seconds=min(self._limits.seconds, seconds)))
+            asked, fast_idle = True, False
+        free = self._lanes.fast if fast_idle else self._lanes.slow if slow_idle else None
         # Infeasible gangs use the slow lane only if they are overdue. Then they go before the gangs in `slow`.
         asked = self._ask_infeasible(infeasible, now, free) or asked
-        if slow and patient and self._lanes.patient.idle:
-            first = self._patience.next_ones(now.highest(slow), _one_turn, 1)
+        if slow and slow_idle and self._lanes.slow.idle:
+            first = self._slow_shares.next_ones(now.highest(slow), _one_turn, 1)
             self._slow.difference_update(first)
-            self._send(self._lanes.patient, first, now, self._limits)
+            self._send(self._lanes.slow, first, now, self._limits)
             asked = True
         return asked
 
@@ -274,23 +274,23 @@ class PlanningQueue:
         left = now.gangs.keys() - met | (self._slow & now.gangs.keys()) - self._asked.keys()
         infeasible = left & now.infeasible
         due = float("inf")
-        if infeasible and self._lanes.prompt.idle:
+        if infeasible and self._lanes.fast.idle:
             due = self._infeasible_queue.next_due(infeasible, self._rejections, self._clock.monotonic())
         self._infeasible_due = due
-        self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - infeasible)
+        self._pausing = now.pausing or bool(left if not self._lanes.fast.idle else left - infeasible)
 
-    def _ask_infeasible(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
+    def _ask_infeasible(self, keys: Sequence[GangKey], now: PlanningRound, executor: SingleSlotExecutor | None) -> bool:
         """Send infeasible gangs to the lane if they are due. Return whether any was sent or has a new decision."""
         at = self._clock.monotonic()
-        ready, promptly = self._infeasible_queue.ready(keys, self._rejections, at), lane is self._lanes.prompt
-        if not ready or lane is None or not (promptly or self._infeasible_queue.overdue(at)):
+        ready, in_fast_lane = self._infeasible_queue.ready(keys, self._rejections, at), executor is self._lanes.fast
+        if not ready or executor is None or not (in_fast_lane or self._infeasible_queue.overdue(at)):
             return False
-        first = self._infeasible_queue.next_ones(ready, self._cost, promptly=promptly)
+        first = self._infeasible_queue.next_ones(ready, self._cost, in_fast_lane=in_fast_lane)
         first = [key for key in first if not self._waits(key, now)]
-        limits = replace(self._limits, seconds=min(self._limits.seconds, PROMPT_SECONDS))
+        limits = replace(self._limits, seconds=min(self._limits.seconds, FAST_LANE_SECONDS))
         if first:
             renewing = any(key in self._rejections for key in first)
-            self._infeasible_queue.sent(self._send(lane, first, now, limits), at, renewing=renewing)
+            self._infeasible_queue.sent(self._send(executor, first, now, limits), at, renewing=renewing)
         return True
 
     def _counted(self, keys: Sequence[GangKey], now: PlanningRound) -> tuple[Sequence[GangKey], Sequence[GangKey]]:
@@ -347,16 +347,18 @@ class PlanningQueue:
             now.known[key], now.pausing = self.hold_off(now.gangs[key], FAULTY, now.picture), True
             return None
 
-    def _send(self, lane: Lane, keys: Sequence[GangKey], now: PlanningRound, limits: Limits) -> Question:
+    def _send(
+        self, executor: SingleSlotExecutor, keys: Sequence[GangKey], now: PlanningRound, limits: Limits
+    ) -> Question:
         unseen = [found.plans[0][0] for key, found in self._found.items() if key not in keys]
         standing = (*now.revalidation.accepted, *unseen)
         question = Question(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
         self._asked |= {key: (question, now.requests[key]) for key in keys}
-        lane.do(partial(self._answer, question))
+        executor.submit(partial(self._answer, question))
         return question
 
     def _answer(self, question: Question) -> None:
-        """Answer a planning request. Runs in a lane's thread."""
+        """Answer a planning request. Runs in the thread of a lane's executor."""
         try:
             for answer in answers(question, self._clock):
                 self._inbox.append((question, answer, self._clock.monotonic()))

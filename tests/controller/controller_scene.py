@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from inline_lanes import InlineLane, inline
+from inline_executors import InlineExecutor, inline
 from local_api.server import LocalApi, local_api
 from local_api.store import Object, RefusedError
 from node_manifests import node_manifest
@@ -188,7 +188,7 @@ class Leader:
         limits = Limits(seconds=settings.solve_seconds)
         planners = Planners(
             PlanningQueue(limits, self.metrics, inline(), self._cache.wake),
-            RestartChecks(InlineLane(), limits, self._cache.wake),
+            RestartChecks(InlineExecutor(), limits, self._cache.wake),
         )
         controller = controller_of(
             self._cache, self.writer, planners, self.recorder, metrics=self.metrics, settings=settings

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from inline_lanes import inline
+from inline_executors import inline
 from manual_clock import ManualClock
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 

@@ -69,7 +69,7 @@ def test_whoever_can_be_planned_is(bench: Bench, caplog: pytest.LogCaptureFixtur
     assert told is not None
     assert told.message == FAULTY
     assert bench.metrics.registry.get_sample_value("phalanx_gang_errors_total", {"doing": "planning"}) == 1
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(odd(), pair, on=with_quota()) == {"odd": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
 
 
@@ -85,14 +85,14 @@ def test_in_a_strict_queue_the_others_do_not_stand_behind_it(bench: Bench) -> No
     late = replace(named("late", *members("l", 1)), account=account, created="2026-01-01T00:00:01Z")
     told = bench.round(odd(account=account), late, on=with_quota())
     assert told == {"odd": Outcome.UNPLACEABLE, "late": None}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(late, on=with_quota()) == {"late": Outcome.PLACED}
 
 
 def test_a_plan_that_nobody_can_look_through_is_not_taken_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = named("first", *members("p", 1)), named("second", *members("q", 1))
     bench.round(first, second)
-    bench.prompt.run()
+    bench.fast.run()
     monkeypatch.setattr(PlanRevalidation, "fault", failing_at("first", PlanRevalidation.fault))
     assert bench.round(first, second) == {"first": Outcome.UNPLACEABLE, "second": Outcome.PLACED}
 

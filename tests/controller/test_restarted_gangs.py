@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from inline_lanes import HeldLane, InlineLane
+from inline_executors import HeldExecutor, InlineExecutor
 from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, record, snapshot
 
 from cluster.snapshot import Snapshot
@@ -271,7 +271,7 @@ TAKEN = pod("other", bound="n3", priority=100)
     ids=["r2 is free", "r2 is full", "r2 is free once somebody is evicted"],
 )
 def test_whether_a_gang_has_a_place_as_a_whole(others: tuple[Pod, ...], placed: bool) -> None:  # noqa: FBT001
-    of, checks = asked(A, B), RestartChecks(InlineLane(), Limits())
+    of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
     verdict = checks.look([of], picture(snapshot(A, B, *others)))[of.key]
     assert verdict.placed is placed
     assert verdict.fresh(of, verdict.at) is placed
@@ -304,7 +304,7 @@ CORDONED = replace(
     ],
 )
 def test_a_yes_is_forgotten_once_its_place_is_another_ones(later: Snapshot, known: bool) -> None:  # noqa: FBT001
-    of, lane = asked(A, B), HeldLane()
+    of, lane = asked(A, B), HeldExecutor()
     checks = RestartChecks(lane, Limits())
     checks.look([of], picture(snapshot(A, B, *OTHERS)))
     lane.run()
@@ -328,7 +328,7 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
     restarted: bool,  # noqa: FBT001 -- one word in a table
 ) -> None:
     """A cluster view shows nothing of a plan before its gang is nominated."""
-    of, lane, told, there = asked(A, B), HeldLane(), Told(), picture(snapshot(A, B, *OTHERS))
+    of, lane, told, there = asked(A, B), HeldExecutor(), Told(), picture(snapshot(A, B, *OTHERS))
     checks = RestartChecks(lane, Limits())
     restarter = Restarter(cast("Withdrawer", told), checks, Mishaps(cast("Writer", None), Metrics()), seconds=-1.0)
     no = Decision(of, of.key, Outcome.UNPLACEABLE, "?", proof=Proof.INFEASIBLE.value)
@@ -342,13 +342,13 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
 
 
 def test_a_gang_that_can_be_mended_by_now_is_not_restarted() -> None:
-    of, checks = asked(A, B), RestartChecks(InlineLane(), Limits())
+    of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
     verdict = checks.look([of], picture(snapshot(A, B, OTHERS[0])))[of.key]
     assert (verdict.placed, verdict.why) == (False, "")
 
 
 def test_what_is_in_the_way_is_looked_at_in_the_lane_on_the_same_picture() -> None:
-    of, checks = asked(OF_A_JOB, B), RestartChecks(InlineLane(), Limits())
+    of, checks = asked(OF_A_JOB, B), RestartChecks(InlineExecutor(), Limits())
     verdict = checks.look([of], picture(snapshot(OF_A_JOB, B, *OTHERS)))[of.key]
     assert (verdict.placed, verdict.why) == (False, "Job default/w is not there")
 
@@ -366,7 +366,7 @@ def test_nobody_is_restarted_where_it_is_not_proven_anew_that_there_is_no_place(
         return [[Decision(each, each.key, Outcome.UNPLACEABLE, "?", proof=Proof.UNPROVEN.value) for each in gangs]]
 
     monkeypatch.setattr(questions, "plan_in_turn", unsure)
-    of, checks = asked(A, B), RestartChecks(InlineLane(), Limits())
+    of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
     verdict = checks.look([of], picture(snapshot(A, B, *OTHERS)))[of.key]
     assert (verdict.placed, verdict.why) == (False, "")
 
@@ -382,7 +382,7 @@ def test_a_yes_is_of_use_for_a_moment_and_a_no_for_longer() -> None:
 def test_gangs_are_looked_at_one_at_a_time_in_turns_of_their_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten gangs of one namespace came first: the one of another is second."""
     monkeypatch.setattr(restart_checks, "_REST", DutyCycle(rest=0))
-    lane = HeldLane()
+    lane = HeldExecutor()
     checks = RestartChecks(lane, Limits())
     many = [replace(asked(A, B), key=GangKey("phalanx", "a", f"g{number}")) for number in range(10)]
     all_of_them = [*many, replace(asked(A, B), key=GangKey("phalanx", "b", "g"))]

@@ -4,7 +4,7 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
 import pytest
-from inline_lanes import HeldLane
+from inline_executors import HeldExecutor
 from msgspec import structs
 from planning_bench import FULL, Bench, members, named, picture
 from protocol_scenes import pod
@@ -13,8 +13,8 @@ from controller.scheduling import planning_queue
 from controller.scheduling.cached_rejections import HOLD_SECONDS
 from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.demand import MinimumDemand
-from controller.scheduling.lanes import Lanes
 from controller.scheduling.planning_queue import PlanningQueue
+from controller.scheduling.single_slot_executor import Lanes
 from kube.objects import Container, ResourceRequirements
 from planning.decision import Outcome
 
@@ -28,7 +28,7 @@ def bench() -> Bench:
     return Bench()
 
 
-class EndingLane(HeldLane):
+class EndingExecutor(HeldExecutor):
     """Its work ends right after it was seen busy, if so told."""
 
     ends = False
@@ -53,8 +53,8 @@ def test_rounds_do_not_chase_each_other_while_the_lane_is_busy(bench: Bench) -> 
 
 def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
     """Capacity has become free for a rejected gang. The round finds the lane busy, and reads the end of its work."""
-    bench, lane = Bench(), EndingLane()
-    bench.queue = PlanningQueue(FULL, bench.metrics, Lanes(lane, bench.patient))
+    bench, lane = Bench(), EndingExecutor()
+    bench.queue = PlanningQueue(FULL, bench.metrics, Lanes(lane, bench.slow))
     old, young = named("old", *members("o", 2)), named("young", *members("y", 1), created=LATE)
     bench.round(old, on=picture(*ALL))
     lane.run()
@@ -94,7 +94,7 @@ def test_an_error_in_counting_stops_no_other_gang(bench: Bench, monkeypatch: pyt
     monkeypatch.setattr(CapacityBound, "may_hold", fail)
     odd, pair = named("odd", *members("o", 1)), named("pair", *members("p", 2), created=LATE)
     assert bench.round(odd, pair)["odd"] is Outcome.UNPLACEABLE
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(odd, pair)["pair"] is Outcome.PLACED
 
 

@@ -49,7 +49,7 @@ def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Ben
     crowd, small = enormous(4), named("small", *members("s", 2), namespace="modest", created=LATE)
     bench.round(*crowd, small)
     assert asked(bench) == {"small"}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(*crowd, small)["small"] is Outcome.PLACED
 
 
@@ -60,8 +60,8 @@ def test_those_that_fit_nowhere_get_their_answers_namespace_by_namespace(bench: 
     for _ in range(30):
         answers = bench.round(*crowd)
         told += [name for name, outcome in answers.items() if outcome is Outcome.UNPLACEABLE and name not in told]
-        bench.prompt.run()
-        bench.patient.run()
+        bench.fast.run()
+        bench.slow.run()
         bench.clock.now += 1
     assert len(told) == len(crowd)
     assert {each.partition("-")[0] for each in told[:4]} == {"greedy", "other"}
@@ -74,9 +74,9 @@ def test_when_room_comes_free_the_oldest_is_first_again(bench: Bench) -> None:
     crowd, old = enormous(3), named("old", *members("o", 2), namespace="greedy")
     late = named("late", *members("l", 2), namespace="modest", created=LATE)
     bench.round(*crowd, old, on=picture(*full))
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(*crowd, old, late, on=picture(version="2"))
-    bench.prompt.run()
+    bench.fast.run()
     told = bench.round(*crowd, old, late, on=picture(version="2"))
     assert told["old"] is Outcome.PLACED
     assert told["late"] is Outcome.UNPLACEABLE
@@ -89,12 +89,12 @@ def test_an_infeasible_gang_that_may_fit_now_is_planned_at_once(bench: Bench) ->
     crowd = enormous(2, count=2_148)
     bench.round(old, *crowd, on=picture(*full))
     assert "old" in asked(bench)
-    bench.prompt.works, stuck = [], bench.prompt.works
+    bench.fast.works, stuck = [], bench.fast.works
     late = named("late", *members("l", 2), namespace="modest", created=LATE)
     bench.round(old, *crowd, late, on=picture(version="2"))
     assert {"old", "late"} <= asked(bench)
-    bench.prompt.works += stuck
-    bench.prompt.run()
+    bench.fast.works += stuck
+    bench.fast.run()
     assert bench.round(old, *crowd, late, on=picture(version="2"))["old"] is Outcome.PLACED
 
 
@@ -102,24 +102,24 @@ def test_two_proven_rejections_leave_the_processor_to_other_work_between_them(be
     crowd = enormous(4)
     bench.round(*crowd)
     bench.clock.now += 2.0  # so long it takes
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(*crowd)
-    assert not bench.prompt.works
-    assert not bench.patient.works
+    assert not bench.fast.works
+    assert not bench.slow.works
     bench.clock.now += 2 * 2.0
     bench.round(*crowd)
-    assert bench.prompt.works
+    assert bench.fast.works
 
 
 def test_those_that_fit_nowhere_are_planned_even_if_others_are_all_the_time(bench: Bench) -> None:
-    """The prompt lane is never idle; once in a while they are planned beside it."""
+    """The fast lane is never idle; once in a while they are planned beside it."""
     crowd, small = enormous(4), named("small", *members("s", 2), namespace="modest")
     bench.round(*crowd, small)
     assert asked(bench) == {"small"}
     bench.clock.now += OVERDUE_SECONDS
     bench.round(*crowd, small)
     assert asked(bench) == {"small", "greedy-0", "greedy-1"}
-    bench.patient.run()
+    bench.slow.run()
     assert Outcome.UNPLACEABLE in bench.round(*crowd, small).values()
 
 
@@ -131,7 +131,7 @@ def test_all_of_one_namespace_are_told_before_one_is_told_again(bench: Bench) ->
         bench.round(*crowd, on=picture(version=str(version)))
         turns.append(" ".join(sorted(asked(bench))))
         bench.clock.now += 1
-        bench.prompt.run()
+        bench.fast.run()
         bench.round(*crowd, on=picture(version=str(version)))
         bench.clock.now += 1000
     assert turns == ["greedy-0", "greedy-1", "greedy-2", *turns[:2]]
@@ -147,7 +147,7 @@ def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_be
         crowd[:2] = [replace(each, min_member=1_199 - version) for each in crowd[:2]]
         bench.round(*crowd, on=here)
         bench.clock.now += 1
-        bench.prompt.run()
+        bench.fast.run()
         bench.round(*crowd, on=here)
         bench.clock.now += 1000
     assert turns == ["greedy-0", "greedy-1", "greedy-2"]
@@ -163,13 +163,13 @@ def test_who_is_overdue_for_being_told_why_it_fits_nowhere_goes_before_the_patie
     for each in hard:
         slow(each.key.name, 1000.0)
     bench.round(*hard)
-    bench.prompt.run()
+    bench.fast.run()
     small = named("small", *members("s", 1))
     told: list[str] = []
     for _ in range(4):
         outcomes = bench.round(small, *hard, *crowd)
         told += [name for name in ("crowd-0", "crowd-1") if outcomes[name] is Outcome.UNPLACEABLE]
-        bench.patient.run()
+        bench.slow.run()
     assert {"crowd-0", "crowd-1"} <= set(told)
     assert bench.queue._slow  # noqa: SLF001 -- who waits for the lane is not told
 
@@ -192,7 +192,7 @@ def test_nobody_is_planned_together_with_one_that_fits_nowhere(bench: Bench) -> 
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
     assert asked(bench) == {"pair"}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(wide, pair)["pair"] is Outcome.PLACED
     assert asked(bench) == {"wide"}
 
@@ -207,7 +207,7 @@ def test_who_comes_waits_for_one_certain_no_at_most(bench: Bench) -> None:
     crowd, late = enormous(9), named("late", *members("l", 2), created=LATE)
     bench.round(*crowd)
     assert asked(bench) == {"greedy-0"}
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(*crowd, late)
     assert asked(bench) == {"late"}
 
@@ -220,10 +220,10 @@ def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: B
         bench.clock.now += 1.0
         there = [pod("comes-and-goes", bound="n3")] if number % 2 else []
         bench.round(*crowd, on=picture(*there, version=str(number)))
-        if bench.prompt.works:
+        if bench.fast.works:
             told.append(bench.clock.now)
             bench.clock.now += 1.0
-            bench.prompt.run()
+            bench.fast.run()
     pauses = [after - before - 1 for before, after in pairwise(told)]
     assert max(pauses[:2]) < 4, pauses
     assert len(pauses) > 4
@@ -235,7 +235,7 @@ def test_a_round_comes_when_the_next_one_is_due(bench: Bench) -> None:
     bench.round(*crowd)
     assert bench.queue.due == float("inf"), "its answer brings the next round"
     bench.clock.now += 1.0
-    bench.prompt.run()
+    bench.fast.run()
     began = bench.clock.now
     bench.round(*crowd)
     assert began < bench.queue.due <= began + 3
