@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from controller.cluster_view import ClusterView
 from controller.defaults import MADE_AGAIN_SECONDS
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_round import GangRound
 from controller.gang_status import Phase, status_patch
 from controller.lost_members import LostMembers
-from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import AllBound, NeedPlan, Situation, next_step
 from controller.release.records import record_from
 from controller.release.schedule_timeout import timed_out
@@ -47,7 +47,7 @@ class GangRounds:
     """The `GangRound`s of all gangs, with the states that have been reported."""
 
     def __init__(
-        self, writer: Writer, mishaps: Mishaps, *, placeholders: bool = True, clock: Clock = SYSTEM_CLOCK
+        self, writer: Writer, error_backoff: ErrorBackoff, *, placeholders: bool = True, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         """Start with no gangs.
 
@@ -59,7 +59,7 @@ class GangRounds:
         self._looked: dict[GangKey, Gang | None] = {}
         """Gangs as they are planned in this reconcile, cached by key; None for a gang that does not exist."""
         self._writer = writer
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._cases: dict[GangKey, GangRound] = {}
         self._open: dict[GangKey, None] = {}
         """Gangs for which a step may be due: all except those that run and rest. A dict keeps their order."""
@@ -119,7 +119,7 @@ class GangRounds:
             if gang_round.resting and isinstance(gang_round.step, AllBound) and not gang_round.watched:
                 self._open.pop(key, None)
             if not gang_round.failed:
-                self._mishaps.carried(key)
+                self._error_backoff.succeeded(key)
 
     @property
     def moved(self) -> bool:
@@ -146,7 +146,7 @@ class GangRounds:
     @property
     def hurried(self) -> bool:
         """Whether the writes of this reconcile make another step due, or there was too little time."""
-        tried = {key for key in self._again if key in self._refusals or self._mishaps.any_at(key)}
+        tried = {key for key in self._again if key in self._refusals or self._error_backoff.any_at(key)}
         return self._again != tried or any(
             gang_round.moved or gang_round.behind for gang_round in map(self._cases.__getitem__, self._open)
         )
@@ -172,7 +172,7 @@ class GangRounds:
                 if key not in left:
                     self._made.pop(key, None)
                 self._refusals.pop(key, None)
-                self._mishaps.forget(key)
+                self._error_backoff.forget(key)
                 self._roomless.pop(key, None)
                 self._drop(key)
             elif callable(found := self._object_of(gang, existing, picture.ending)):
@@ -188,7 +188,7 @@ class GangRounds:
                 del writes[key]
         for key in writes:
             self._put(self._gang(key, picture), None, picture)
-        self._mishaps.say(Doing.LOOKING, self._mute.items(), turn.batch)
+        self._error_backoff.report(Activity.LOOKING, self._mute.items(), turn.batch)
         self._mute.clear()
 
     def _gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
@@ -255,14 +255,14 @@ class GangRounds:
             self._again.add(gang.key)
             return
         made, key = partial(_case, gang, manifest, picture), gang.key
-        pausing = self._mishaps.pausing(key, Doing.LOOKING)
-        gang_round = None if pausing else self._mishaps.looked(key, Doing.LOOKING, made)
+        pausing = self._error_backoff.message(key, Activity.LOOKING)
+        gang_round = None if pausing else self._error_backoff.run(key, Activity.LOOKING, made)
         if gang_round is None:  # its reserved capacity stays until its step can be computed
             self._drop(key)
             self._again.add(key)
             self._mute[key] = manifest
             return
-        gang_round.failed = self._mishaps.pausing(key, Doing.ACTING)
+        gang_round.failed = self._error_backoff.message(key, Activity.ACTING)
         self._cases[key] = gang_round
         self._open[key] = None
 

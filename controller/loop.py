@@ -19,10 +19,10 @@ from controller.acting.wholeness_marks import WholenessMarker
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView, Looker
 from controller.coexistence import CoexistenceReporter
+from controller.error_backoff import ErrorBackoff
 from controller.gang_round import GangRound
 from controller.gang_rounds import GangRounds
 from controller.leadership.election import LeadershipLostError
-from controller.mishaps import Mishaps
 from controller.pace import IDLE_SECONDS, Due, Pace
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
@@ -115,7 +115,7 @@ class Controller:
         coexistence: CoexistenceReporter,
         strays: Strays,
         described: DescribedKinds,
-        mishaps: Mishaps,
+        error_backoff: ErrorBackoff,
         metrics: Metrics,
         observers: Sequence[Observer] = (),
         placeholders: bool = True,
@@ -136,7 +136,7 @@ class Controller:
         self._coexistence = coexistence
         self._strays = strays
         self._described = described
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._metrics = metrics
         self._observers = (metrics, *observers)
         self._placeholders = placeholders
@@ -162,7 +162,7 @@ class Controller:
         self._planning_queue.forget_others(())
         return LoopState(
             Looker(self._cache, journal),
-            GangRounds(self._writer, self._mishaps, placeholders=self._placeholders, clock=self._clock),
+            GangRounds(self._writer, self._error_backoff, placeholders=self._placeholders, clock=self._clock),
             Urgencies(self._cache, self._writer.echo),
             handover=Handover(self._clock),
         )

@@ -20,11 +20,11 @@ from controller.acting.wholeness_marks import WholenessMarker
 from controller.acting.withdrawing import Withdrawer
 from controller.coexistence import CoexistenceReporter
 from controller.defaults import RESTART_SECONDS, UNTRIED_SECONDS, WRITES
+from controller.error_backoff import ErrorBackoff
 from controller.leadership.certificates import Keeping, keep_certificate
 from controller.leadership.election import Election, Term
 from controller.leadership.lease import timing_of
 from controller.loop import Controller
-from controller.mishaps import Mishaps
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
 from controller.scheduling.single_slot_executor import Lanes, ThreadExecutor
@@ -150,27 +150,27 @@ def controller_of(
     clock: Clock = SYSTEM_CLOCK,
 ) -> Controller:
     """Return the assembled controller for one term."""
-    mishaps = Mishaps(writer, metrics, clock=clock)
-    reporter, planning_queue = Reporter(writer, recorder, metrics, mishaps, clock=clock), planners.planning_queue
-    withdrawer = Withdrawer(writer, reporter, mishaps, seconds=settings.partly_seconds, clock=clock)
+    error_backoff = ErrorBackoff(writer, metrics, clock=clock)
+    reporter, planning_queue = Reporter(writer, recorder, metrics, error_backoff, clock=clock), planners.planning_queue
+    withdrawer = Withdrawer(writer, reporter, error_backoff, seconds=settings.partly_seconds, clock=clock)
     return Controller(
         cache=cache,
         writer=writer,
         planning_queue=planning_queue,
-        executor=PlanExecutor(writer, reporter, planning_queue, Probes(writer), mishaps, clock=clock),
+        executor=PlanExecutor(writer, reporter, planning_queue, Probes(writer), error_backoff, clock=clock),
         reporter=reporter,
-        reclaimer=Reclaimer(writer, reporter, metrics, mishaps, seconds=settings.untried_seconds, clock=clock),
-        marker=WholenessMarker(writer, mishaps),
+        reclaimer=Reclaimer(writer, reporter, metrics, error_backoff, seconds=settings.untried_seconds, clock=clock),
+        marker=WholenessMarker(writer, error_backoff),
         withdrawer=withdrawer,
         restarter=Restarter(
-            withdrawer, planners.restart_checks, mishaps, seconds=settings.restart_seconds, clock=clock
+            withdrawer, planners.restart_checks, error_backoff, seconds=settings.restart_seconds, clock=clock
         ),
         invalid_gangs=InvalidGangReporter(writer, recorder, clock=clock),
         status_sync=StatusSync(writer, settings.topology_seconds, clock=clock),
         coexistence=CoexistenceReporter(recorder),
         strays=Strays(cache, recorder, clock=clock),
         described=DescribedKinds(writer, cache, clock=clock),
-        mishaps=mishaps,
+        error_backoff=error_backoff,
         metrics=metrics,
         observers=settings.observers,
         placeholders=settings.placeholders,

@@ -7,8 +7,8 @@ from cluster.snapshot import Snapshot
 from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.cluster_view import ClusterView
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import (
     AwaitVictims,
     Cause,
@@ -47,7 +47,7 @@ class PlanExecutor:
         reporter: Reporter,
         planning_queue: PlanningQueue,
         probes: Probes,
-        mishaps: Mishaps,
+        error_backoff: ErrorBackoff,
         *,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -55,7 +55,7 @@ class PlanExecutor:
         self._clock = clock
         self._reporter = reporter
         self._planning_queue = planning_queue
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._probes = probes
 
     def execute(self, gang_rounds: Sequence[GangRound], picture: ClusterView, known: Collection[GangKey]) -> None:
@@ -68,7 +68,7 @@ class PlanExecutor:
         for gang_round in gang_rounds:
             sent, done = self._writer.sent, self._writer.done
             if not gang_round.failed:
-                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._act, gang_round, picture))
+                self._error_backoff.run_step(gang_round, Activity.ACTING, partial(self._act, gang_round, picture))
             gang_round.writing = self._writer.sent != sent
             gang_round.moved = self._writer.done != done and not gang_round.settled
         self._probes.keep({gang_round.record.plan_id for gang_round in gang_rounds if gang_round.record is not None})

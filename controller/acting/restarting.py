@@ -12,8 +12,8 @@ from functools import partial
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
 from controller.defaults import RESTART_SECONDS
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
 from controller.release.wholeness import Withdrawal, WithdrawalReason, bound_when_whole, was_whole
 from controller.scheduling.restart_checks import Planned, RestartChecks
 from gangs.model import GangKey
@@ -37,14 +37,14 @@ class Restarter:
         self,
         withdrawer: Withdrawer,
         checks: RestartChecks,
-        mishaps: Mishaps,
+        error_backoff: ErrorBackoff,
         *,
         seconds: float = RESTART_SECONDS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
         self._withdrawer = withdrawer
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._checks = checks
         self._seconds = seconds
         self._since: dict[GangKey, float] = {}
@@ -58,7 +58,7 @@ class Restarter:
             gang_round.stays, gang_round.restarts = "", 0
             if gang_round.failed:
                 continue
-            if self._mishaps.tried(gang_round, Doing.ACTING, partial(self._is_due, gang_round)):
+            if self._error_backoff.run_step(gang_round, Activity.ACTING, partial(self._is_due, gang_round)):
                 able.append(gang_round)
         self._since = {key: since for key, since in self._since.items() if picture.kept.gang(key) is not None}
         self._begin(able, picture, _planned(gang_rounds) if able else {})
@@ -98,7 +98,7 @@ class Restarter:
             elif other := self._other(gang.key):
                 gang_round.stays = f"is not restarted as a whole while gang {other} is"
             else:
-                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._restart, gang_round))
+                self._error_backoff.run_step(gang_round, Activity.ACTING, partial(self._restart, gang_round))
 
     def _restart(self, gang_round: GangRound) -> None:
         gang = gang_round.gang

@@ -15,8 +15,8 @@ from functools import partial
 
 from controller.cluster_view import ClusterView
 from controller.defaults import UNTRIED_SECONDS
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
@@ -63,13 +63,13 @@ class Reclaimer:
         writer: Writer,
         reporter: Reporter,
         metrics: Metrics,
-        mishaps: Mishaps,
+        error_backoff: ErrorBackoff,
         *,
         seconds: float = UNTRIED_SECONDS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._writer = writer
         self._reporter = reporter
         self._metrics = metrics
@@ -85,7 +85,7 @@ class Reclaimer:
             gang_round.untried, gang_round.watched = "", bool(free or held)
             if gang_round.watched and not gang_round.failed:
                 look = partial(self._look_after, free, held, gang_round, picture.sources)
-                total += self._mishaps.tried(gang_round, Doing.ACTING, look) or 0
+                total += self._error_backoff.run_step(gang_round, Activity.ACTING, look) or 0
         self._metrics.untried.set(total)
 
     def _look_after(self, free: Sequence[Pod], held: Sequence[Pod], gang_round: GangRound, sources: Sources) -> int:

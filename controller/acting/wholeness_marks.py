@@ -7,8 +7,8 @@ as long as the pods (docs/decisions/0015).
 from collections.abc import Sequence
 from functools import partial
 
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
 from controller.release.wholeness import mark_of, to_mark
 from controller.writes.writer import Result, Writer
 from gangs.model import Member
@@ -18,9 +18,9 @@ from kube.keys import WHOLE_MARK
 class WholenessMarker:
     """Marks members of gangs that are or were whole."""
 
-    def __init__(self, writer: Writer, mishaps: Mishaps) -> None:
+    def __init__(self, writer: Writer, error_backoff: ErrorBackoff) -> None:
         self._writer = writer
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
 
     def mark(self, gang_rounds: Sequence[GangRound]) -> None:
         """Write the missing marks of all gangs, in parallel.
@@ -31,8 +31,8 @@ class WholenessMarker:
         missing: list[tuple[GangRound, Member]] = []
         for gang_round in gang_rounds:
             if not gang_round.failed:
-                found = self._mishaps.tried(
-                    gang_round, Doing.ACTING, partial(to_mark, gang_round.gang, gang_round.status)
+                found = self._error_backoff.run_step(
+                    gang_round, Activity.ACTING, partial(to_mark, gang_round.gang, gang_round.status)
                 )
                 missing += [(gang_round, member) for member in found or ()]
         answers = self._writer.all(

@@ -15,8 +15,8 @@ from functools import partial
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import NeedPlan
 from controller.release.wholeness import (
     Withdrawal,
@@ -57,12 +57,18 @@ class Withdrawer:
     """
 
     def __init__(
-        self, writer: Writer, reporter: Reporter, mishaps: Mishaps, *, seconds: float, clock: Clock = SYSTEM_CLOCK
+        self,
+        writer: Writer,
+        reporter: Reporter,
+        error_backoff: ErrorBackoff,
+        *,
+        seconds: float,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._reporter = reporter
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._seconds = seconds
         self._seen: dict[GangKey, float] = {}
         """The time at which a gang was first seen unable to become whole, in monotonic seconds."""
@@ -76,7 +82,7 @@ class Withdrawer:
         for gang_round in gang_rounds:
             gang_round.withdrawal = None
             if not gang_round.failed:
-                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._look_at, gang_round, picture))
+                self._error_backoff.run_step(gang_round, Activity.ACTING, partial(self._look_at, gang_round, picture))
         self._seen = self._now_seen
 
     def _look_at(self, gang_round: GangRound, picture: ClusterView) -> None:

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from controller.cluster_view import ClusterView
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_round import GangRound
 from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch
-from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import (
     AllBound,
     AwaitBinding,
@@ -127,13 +127,19 @@ class Reporter:
     """Writes statuses, conditions and events of gangs, for people and programs."""
 
     def __init__(
-        self, writer: Writer, recorder: Recorder, metrics: Metrics, mishaps: Mishaps, *, clock: Clock = SYSTEM_CLOCK
+        self,
+        writer: Writer,
+        recorder: Recorder,
+        metrics: Metrics,
+        error_backoff: ErrorBackoff,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._recorder = recorder
         self._metrics = metrics
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
 
     def ref(self, gang_round: GangRound) -> ObjectRef:
         """Return a reference to the gang's Gang object, for events."""
@@ -158,8 +164,8 @@ class Reporter:
 
     def _report(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
         for gang_round in gang_rounds:
-            gang_round.failed = gang_round.failed or self._mishaps.pausing(gang_round.gang.key, Doing.TELLING)
-        able = [each for each in gang_rounds if not self._mishaps.pausing(each.gang.key, Doing.TELLING)]
+            gang_round.failed = gang_round.failed or self._error_backoff.message(gang_round.gang.key, Activity.TELLING)
+        able = [each for each in gang_rounds if not self._error_backoff.message(each.gang.key, Activity.TELLING)]
         changes = [(gang_round, self._tried(gang_round, partial(self._change, gang_round))) for gang_round in able]
         changing = [(gang_round, change) for gang_round, change in changes if change is not None]
         written = self._writer.each(partial(self._tried, each, partial(self._send, each, to)) for each, to in changing)
@@ -172,12 +178,12 @@ class Reporter:
             gang_round.behind = False
             calm = change is None and writes == [] and not gang_round.writing
             gang_round.resting = calm and not gang_round.failed
-        mute = [each for each in gang_rounds if self._mishaps.pausing(each.gang.key, Doing.TELLING)]
-        self._mishaps.say(Doing.TELLING, [(each.gang.key, each.manifest) for each in mute], LEISURELY.batch)
+        mute = [each for each in gang_rounds if self._error_backoff.message(each.gang.key, Activity.TELLING)]
+        self._error_backoff.report(Activity.TELLING, [(each.gang.key, each.manifest) for each in mute], LEISURELY.batch)
 
     def _tried(self, gang_round: GangRound, call: Callable[[], _T]) -> _T | None:
         """Return the result of `call`; None after an internal error, which the gang reports. It is retried later."""
-        return self._mishaps.tried(gang_round, Doing.TELLING, call)
+        return self._error_backoff.run_step(gang_round, Activity.TELLING, call)
 
     def write_status(self, gang_round: GangRound) -> bool:
         """Write the Gang's status if it has changed. Return whether the object has the wanted status.

@@ -21,9 +21,9 @@ from controller.acting.executing import PlanExecutor
 from controller.acting.restarting import Restarter
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
+from controller.error_backoff import FAILED, Activity, ErrorBackoff
 from controller.gang_round import GangRound
 from controller.leadership.election import LeadershipLostError
-from controller.mishaps import FAILED, Doing, Mishaps
 from controller.scheduling.plan_revalidation import PlanRevalidation
 from controller.scheduling.questions import FAULTY
 from controller.status.reporting import Reporter
@@ -181,7 +181,7 @@ def test_what_concerns_everybody_goes_through(error: Exception) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        Mishaps(cast("Writer", None), Metrics()).looked(odd().key, Doing.ACTING, call)
+        ErrorBackoff(cast("Writer", None), Metrics()).run(odd().key, Activity.ACTING, call)
 
 
 def errors(leader: Leader) -> float:

@@ -16,9 +16,9 @@ from cluster.snapshot import Snapshot
 from controller.acting.restarting import Restarter, torn
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
+from controller.error_backoff import ErrorBackoff
 from controller.gang_round import GangRound
 from controller.gang_status import Phase, gang_status
-from controller.mishaps import Mishaps
 from controller.release.next_step import NeedPlan
 from controller.release.patches import release_patch
 from controller.scheduling import questions, restart_checks
@@ -330,7 +330,7 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
     """A cluster view shows nothing of a plan before its gang is nominated."""
     of, lane, told, there = asked(A, B), HeldExecutor(), Told(), picture(snapshot(A, B, *OTHERS))
     checks = RestartChecks(lane, Limits())
-    restarter = Restarter(cast("Withdrawer", told), checks, Mishaps(cast("Writer", None), Metrics()), seconds=-1.0)
+    restarter = Restarter(cast("Withdrawer", told), checks, ErrorBackoff(cast("Writer", None), Metrics()), seconds=-1.0)
     no = Decision(of, of.key, Outcome.UNPLACEABLE, "?", proof=Proof.INFEASIBLE.value)
     manifest = {"metadata": {"name": "llm", "namespace": "default"}, "status": WAS_WHOLE}
     torn_one = GangRound(of, manifest, None, NeedPlan(), decision=no)

@@ -145,7 +145,8 @@ class Candidate:
     def _planners_of(self) -> Planners:
         limits = Limits(seconds=10.0)
         fast, slow, restarts = (
-            SimulatedExecutor(self.process, self._choices, each, self._answered) for each in ("fast", "slow", "restart")
+            SimulatedExecutor(self.process, self._choices, each, self._answered)
+            for each in ("prompt", "patient", "restart")  # names of random streams: other names change every seed's run
         )
         self.lanes = fast, slow, restarts
         return Planners(
