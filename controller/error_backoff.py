@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeVar
 from kubernetes.client.exceptions import ApiException
 
 from cluster.api.transport import UNREACHABLE
-from controller.gang_round import GangRound
 from controller.gang_status import Phase
 from controller.leadership.election import LeadershipLostError
+from controller.reconcile_state import ReconcileState
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer, Written, gang_path
 from gangs.model import GangKey, Manifest
@@ -65,15 +65,15 @@ class ErrorBackoff:
         self._metrics = metrics
         self._errors: dict[tuple[GangKey, Activity], _Error] = {}
 
-    def run_step(self, gang_round: GangRound, activity: Activity, call: Callable[[], _T]) -> _T | None:
+    def run_step(self, gang_state: ReconcileState, activity: Activity, call: Callable[[], _T]) -> _T | None:
         """Return the result of the call for a gang. If it fails, return None and set the gang's `failed` message."""
-        key = gang_round.gang.key
+        key = gang_state.gang.key
         result = self.run(key, activity, call)
-        gang_round.failed = gang_round.failed or self.message(key, activity)
+        gang_state.failed = gang_state.failed or self.message(key, activity)
         return result
 
     def run(self, key: GangKey, activity: Activity, call: Callable[[], _T]) -> _T | None:
-        """Return the result of the call for a gang without a `GangRound`. If it fails, record it and return None."""
+        """Return the result of the call for a gang. If it fails, record the error and return None."""
         try:
             return call()
         except _ERRORS_OF_ALL_GANGS:
@@ -114,9 +114,7 @@ class ErrorBackoff:
 
         :param most: the most Gang objects that are written in one call.
         """
-        lacking = [
-            (key, manifest) for key, manifest in shown if manifest["metadata"].get("uid") and _lacks_message(manifest)
-        ]
+        lacking = [(key, manifest) for key, manifest in shown if _lacks_message(manifest)]
         self._writer.each(
             partial(self.run, key, activity, partial(self._report, manifest)) for key, manifest in lacking[:most]
         )

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from gang_builders import POD_GROUP, gang, pod
 
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound
 from controller.status.mirrors import (
     GangObjects,
@@ -198,7 +198,7 @@ def test_the_mirror_of_a_group_over_namespaces_is_beside_the_first_that_is_there
 
 def test_its_status_is_sent_where_its_mirror_is() -> None:
     of = over_namespaces(SECOND)
-    case = GangRound(of, mirror(of), None, AllBound())
+    case = ReconcileState(of, mirror(of), None, AllBound())
     assert case.path == "/apis/phalanx.dev/v1alpha1/namespaces/b/gangs/llm"
 
 

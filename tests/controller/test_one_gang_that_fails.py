@@ -16,14 +16,14 @@ from planning_bench import Bench, members, named, picture
 from protocol_scenes import pod
 from test_pods_to_come import coming
 
-from controller import gang_rounds
+from controller import reconcile_states
 from controller.acting.executing import PlanExecutor
 from controller.acting.restarting import Restarter
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
 from controller.error_backoff import FAILED, Activity, ErrorBackoff
-from controller.gang_round import GangRound
 from controller.leadership.election import LeadershipLostError
+from controller.reconcile_state import ReconcileState
 from controller.scheduling.plan_revalidation import PlanRevalidation
 from controller.scheduling.questions import FAULTY
 from controller.status.reporting import Reporter
@@ -98,12 +98,12 @@ def test_a_plan_that_nobody_can_look_through_is_not_taken_up(bench: Bench, monke
 
 
 CASES = [
-    (gang_rounds, "next_step", lambda situation: situation.gang.key, "what is due for it cannot be told"),
-    (PlanExecutor, "_act", lambda _, gang_round, _picture: gang_round.gang.key, "what is due for it cannot be done"),
-    (Withdrawer, "_look_at", lambda _, gang_round, _picture: gang_round.gang.key, "what is due for it cannot be done"),
-    (Restarter, "_is_due", lambda _, gang_round: gang_round.gang.key, "what is due for it cannot be done"),
-    (Reporter, "_status", lambda _, gang_round: gang_round.gang.key, "how it stands cannot be told"),
-    (Reporter, "_untold", lambda _, gang_round, _picture: gang_round.gang.key, "how it stands cannot be told"),
+    (reconcile_states, "next_step", lambda situation: situation.gang.key, "what is due for it cannot be told"),
+    (PlanExecutor, "_act", lambda _, gang_state, _picture: gang_state.gang.key, "what is due for it cannot be done"),
+    (Withdrawer, "_look_at", lambda _, gang_state, _picture: gang_state.gang.key, "what is due for it cannot be done"),
+    (Restarter, "_is_due", lambda _, gang_state: gang_state.gang.key, "what is due for it cannot be done"),
+    (Reporter, "_status", lambda _, gang_state: gang_state.gang.key, "how it stands cannot be told"),
+    (Reporter, "_untold", lambda _, gang_state, _picture: gang_state.gang.key, "how it stands cannot be told"),
 ]
 """The function that fails, how to get the gang of its call, and the reported text."""
 
@@ -159,12 +159,12 @@ def test_a_term_that_ends_while_a_gang_is_acted_for_ends_the_round(
 ) -> None:
     real, after = vars(PlanExecutor)["_act"], []
 
-    def act(executor: PlanExecutor, gang_round: GangRound, picture: ClusterView) -> None:
-        if gang_round.gang.key.name == "llm":
+    def act(executor: PlanExecutor, gang_state: ReconcileState, picture: ClusterView) -> None:
+        if gang_state.gang.key.name == "llm":
             leader.die()
         if leader.over:
-            after.append(gang_round.gang.key.name)
-        real(executor, gang_round, picture)
+            after.append(gang_state.gang.key.name)
+        real(executor, gang_state, picture)
 
     monkeypatch.setattr(PlanExecutor, "_act", act)
     with caplog.at_level(logging.INFO):

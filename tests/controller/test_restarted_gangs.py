@@ -17,8 +17,8 @@ from controller.acting.restarting import Restarter, torn
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
-from controller.gang_round import GangRound
 from controller.gang_status import Phase, gang_status
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.patches import release_patch
 from controller.scheduling import questions, restart_checks
@@ -157,7 +157,7 @@ WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhol
 def test_which_gangs_are_torn(of: Gang, status: dict[str, Any], proof: Proof, found: bool) -> None:  # noqa: FBT001
     decision = Decision(of, of.key, Outcome.UNPLACEABLE, "no", proof=proof.value)
     step = NeedPlan()
-    assert torn(GangRound(of, {"metadata": {}, "status": status}, None, step, decision=decision)) is found
+    assert torn(ReconcileState(of, {"metadata": {}, "status": status}, None, step, decision=decision)) is found
 
 
 def test_the_status_notes_how_many_ran_when_it_was_whole() -> None:
@@ -317,9 +317,9 @@ class Told:
     def __init__(self) -> None:
         self.gangs: list[str] = []
 
-    def take_back(self, gang_round: GangRound, _message: str) -> None:
+    def take_back(self, gang_state: ReconcileState, _message: str) -> None:
         """In the place of evictions."""
-        self.gangs.append(gang_round.gang.key.name)
+        self.gangs.append(gang_state.gang.key.name)
 
 
 @pytest.mark.parametrize(("node", "restarted"), [("n1", True), ("n3", False)])
@@ -333,8 +333,8 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
     restarter = Restarter(cast("Withdrawer", told), checks, ErrorBackoff(cast("Writer", None), Metrics()), seconds=-1.0)
     no = Decision(of, of.key, Outcome.UNPLACEABLE, "?", proof=Proof.INFEASIBLE.value)
     manifest = {"metadata": {"name": "llm", "namespace": "default"}, "status": WAS_WHOLE}
-    torn_one = GangRound(of, manifest, None, NeedPlan(), decision=no)
-    first = GangRound(gang(pod("first")), manifest, record([("first", node)]), NeedPlan())
+    torn_one = ReconcileState(of, manifest, None, NeedPlan(), decision=no)
+    first = ReconcileState(gang(pod("first")), manifest, record([("first", node)]), NeedPlan())
     restarter.restart([torn_one], there)
     lane.run()
     restarter.restart([torn_one, first], there)

@@ -14,7 +14,7 @@ from cluster.caches.journal import News
 from cluster.snapshot import Snapshot
 from controller.acting.probe import PROBE
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Release, Step
 from controller.release.records import PlanRecord
 from controller.urgency import Urgencies, Urgency
@@ -42,10 +42,10 @@ def of_two(*members: Pod) -> Gang:
     return replace(gang(*members), pod_sets=(PodSet("main", 2, 2),), expected=2, min_member=2)
 
 
-def gang_round(of: Gang, step: Step, plan: PlanRecord | None = None, outcome: Outcome | None = None) -> GangRound:
+def gang_state(of: Gang, step: Step, plan: PlanRecord | None = None, outcome: Outcome | None = None) -> ReconcileState:
     """How the last round left it."""
     decision = None if outcome is None else Decision(of, of.key, outcome, "")
-    return GangRound(of, {"metadata": {"name": "llm", "namespace": "default"}}, plan, step, decision=decision)
+    return ReconcileState(of, {"metadata": {"name": "llm", "namespace": "default"}}, plan, step, decision=decision)
 
 
 def probe(*, tried: bool) -> Pod:
@@ -59,28 +59,28 @@ def probe(*, tried: bool) -> Pod:
 class Case:
     """The state that the last round left, the pods now, the pods that changed, and how soon a round is due."""
 
-    left: GangRound | None
+    left: ReconcileState | None
     there: tuple[Pod, ...]
     news: tuple[str, ...]
     due: Urgency
     before: tuple[Pod, ...] = ()
 
 
-WAITING = gang_round(of_two(member("a")), NeedPlan(), outcome=Outcome.WAITING)
-NO_ROOM = gang_round(of_two(member("a"), member("b")), NeedPlan(), outcome=Outcome.UNPLACEABLE)
-HELD = gang_round(of_two(member("a", nominated="n1"), member("b", nominated="n2")), Release(()), PLAN)
-BINDING = gang_round(
+WAITING = gang_state(of_two(member("a")), NeedPlan(), outcome=Outcome.WAITING)
+NO_ROOM = gang_state(of_two(member("a"), member("b")), NeedPlan(), outcome=Outcome.UNPLACEABLE)
+HELD = gang_state(of_two(member("a", nominated="n1"), member("b", nominated="n2")), Release(()), PLAN)
+BINDING = gang_state(
     of_two(member("a", gated=False, nominated="n1"), member("b", gated=False, nominated="n2")), AwaitBinding(()), PLAN
 )
-BOUND = gang_round(of_two(member("a", bound="n1"), member("b", bound="n2")), AllBound())
-BROKEN = gang_round(of_two(member("b", bound="n2")), AllBound())
+BOUND = gang_state(of_two(member("a", bound="n1"), member("b", bound="n2")), AllBound())
+BROKEN = gang_state(of_two(member("b", bound="n2")), AllBound())
 A, B, STRANGER = "default/a", "default/b", "default/stranger"
 HERE = pod("stranger", gated=False, bound="n3")
 HERE_TOO = pod("another", gated=False, bound="n3")
 
 CASES = {
     "a member of a gang that lacks two": Case(
-        gang_round(of_two(), NeedPlan(), outcome=Outcome.WAITING), (member("a"),), (A,), LATER
+        gang_state(of_two(), NeedPlan(), outcome=Outcome.WAITING), (member("a"),), (A,), LATER
     ),
     "the last member": Case(WAITING, (member("a"), member("b")), (B,), NOW),
     "a member that is known, once more": Case(WAITING, (member("a"),), (A,), LATER),

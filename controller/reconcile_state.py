@@ -15,7 +15,7 @@ from planning.decision import Decision
 
 
 @dataclass(slots=True)
-class GangRound:
+class ReconcileState:
     """One gang in one reconcile: its request, the plan in force, the step that is due, and the resulting state."""
 
     gang: Gang
