@@ -17,7 +17,7 @@ from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
 from controller.acting.wholeness_marks import WholenessMarker
 from controller.acting.withdrawing import Withdrawer
-from controller.cluster_view import ClusterView, Looker
+from controller.cluster_view import ClusterView, ClusterViewReader
 from controller.coexistence import CoexistenceReporter
 from controller.error_backoff import ErrorBackoff
 from controller.leadership.election import LeadershipLostError
@@ -55,7 +55,7 @@ LAST_IN_LINE = "9998"
 class LoopState:
     """State kept between reconciles. It is a cache: every field can be rebuilt from the cluster."""
 
-    looker: Looker
+    view_reader: ClusterViewReader
     gang_states: ReconcileStates
     urgencies: Urgencies
     due: Due = field(default_factory=lambda: Due(at=0.0, unfinished=False))
@@ -161,7 +161,7 @@ class Controller:
         """
         self._planning_queue.forget_others(())
         return LoopState(
-            Looker(self._cache, journal),
+            ClusterViewReader(self._cache, journal),
             ReconcileStates(self._writer, self._error_backoff, placeholders=self._placeholders, clock=self._clock),
             Urgencies(self._cache, self._writer.echo),
             handover=Handover(self._clock),
@@ -179,7 +179,7 @@ class Controller:
         return Round(outcome, self._writer.done - done, self._pace(known).due(known.due))
 
     def _pace(self, known: LoopState) -> Pace:
-        return Pace(self._cache, known.looker.journal, known.urgencies, self._planning_queue.answered, self._clock)
+        return Pace(self._cache, known.view_reader.journal, known.urgencies, self._planning_queue.answered, self._clock)
 
     def _round_safely(self, known: LoopState) -> Outcome:
         if self._writer.echo.late(self._cache):
@@ -196,10 +196,10 @@ class Controller:
         return Outcome.DONE
 
     def _round(self, known: LoopState) -> None:
-        started, done, known.due = self._clock.processor(), self._writer.done, Due(known.looker.version)
-        picture = known.looker.look()
+        started, done, known.due = self._clock.processor(), self._writer.done, Due(known.view_reader.version)
+        picture = known.view_reader.read()
         self._coexistence.tell(picture)
-        gang_states = known.gang_states.look(picture)
+        gang_states = known.gang_states.update(picture)
         picture = replace(picture, made_again=known.gang_states.made_again)
         if known.fresh:
             self._planning_queue.forget_others(known.gang_states.keys())
@@ -219,7 +219,7 @@ class Controller:
         known.gang_states.close(changed)
         known.urgencies.note(changed, gone, picture)
         self._tell(known, picture, turn_of(changed))
-        known.due.version, known.due.spent = known.looker.version, self._clock.processor() - started
+        known.due.version, known.due.spent = known.view_reader.version, self._clock.processor() - started
         known.due.hurried = self._writer.done != done and known.gang_states.hurried
 
     def _tell(self, known: LoopState, picture: ClusterView, turn: Turn) -> None:

@@ -80,7 +80,7 @@ class ReconcileStates:
         """If no capacity is reserved for expected pods: gangs that have some, as read and as planned."""
         self._untold = True
 
-    def look(self, picture: ClusterView) -> list[ReconcileState]:
+    def update(self, picture: ClusterView) -> list[ReconcileState]:
         """Return the `ReconcileState`s for which a step may be due, updated to this cluster view."""
         self._looked = {}
         existing = mirrors.GangObjects(picture.sources.catalog, self._made)
