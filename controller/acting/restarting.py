@@ -85,7 +85,7 @@ class Restarter:
 
     def _begin(self, able: Sequence[ReconcileState], picture: ClusterView, planned: Planned) -> None:
         """Restart the first gang that is known to have a place as a whole, unless another restart is not over."""
-        verdicts = self._checks.look([each.gang for each in able], picture, planned) if able else {}
+        verdicts = self._checks.verdicts([each.gang for each in able], picture, planned) if able else {}
         for gang_state in able:
             gang, verdict = gang_state.gang, verdicts.get(gang_state.gang.key)
             if verdict is not None and not verdict.placed:

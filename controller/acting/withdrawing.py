@@ -82,10 +82,12 @@ class Withdrawer:
         for gang_state in gang_states:
             gang_state.withdrawal = None
             if not gang_state.failed:
-                self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._look_at, gang_state, picture))
+                self._error_backoff.run_step(
+                    gang_state, Activity.ACTING, partial(self._withdraw_if_due, gang_state, picture)
+                )
         self._seen = self._now_seen
 
-    def _look_at(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _withdraw_if_due(self, gang_state: ReconcileState, picture: ClusterView) -> None:
         since = begun(gang_state)
         if since is None:
             return

@@ -116,14 +116,14 @@ class PlanningQueue:
         now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._capacity_bound)
         now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot, partial(self._in_line, now))}
         idle = self._lanes.fast.idle, self._lanes.slow.idle  # before the inbox is read: all its answers are there
-        self._look_up(now)
+        self._take_results(now)
         if self._ask(now, *idle):
-            self._look_up(now)
+            self._take_results(now)
         self._since = {
             key: self._since.get(key, self._clock.monotonic()) for key in now.gangs.keys() - now.known.keys()
         }
         self._metrics.planning(len(self._asked))
-        self._look_ahead(now)
+        self._set_due(now)
         self.unanswered = frozenset(now.gangs.keys() - now.known.keys() - now.infeasible)
         return {key: now.known.get(key) or self._former(key) for key in now.gangs}
 
@@ -191,7 +191,7 @@ class PlanningQueue:
             known = self._requests[gang.key] = gang, *same
         return known[1]
 
-    def _look_up(self, now: PlanningRound) -> None:
+    def _take_results(self, now: PlanningRound) -> None:
         """Read the lanes' answers, accept plans that are not stale, and look up cached rejections that still hold."""
         self._read()
         for key in self._found.keys() - now.gangs.keys():
@@ -265,7 +265,7 @@ class PlanningQueue:
             asked = True
         return asked
 
-    def _look_ahead(self, now: PlanningRound) -> None:
+    def _set_due(self, now: PlanningRound) -> None:
         """Set when the next reconcile is due for gangs that could not be sent to a lane.
 
         The lanes are checked again: a lane may have become idle during this reconcile, after its last answer.

@@ -106,7 +106,7 @@ class RestartChecks:
         self._shares = Shares()
         self._again = 0.0
 
-    def look(
+    def verdicts(
         self, gangs: Iterable[Gang], picture: ClusterView, planned: Planned = NOTHING_PLANNED
     ) -> Mapping[GangKey, Verdict]:
         """Return the verdicts that hold now. Start the check of one gang that has none, if the executor is idle.
@@ -128,7 +128,7 @@ class RestartChecks:
             (key,) = self._shares.next_ones(new, lambda _: 1.0, 1.0)
             self._executor.submit(partial(self._check, asking[key], picture))
             if self._inbox:
-                return self.look(asking.values(), picture, planned)
+                return self.verdicts(asking.values(), picture, planned)
         return self._verdicts
 
     def close(self) -> None:

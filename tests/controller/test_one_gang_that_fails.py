@@ -100,7 +100,12 @@ def test_a_plan_that_nobody_can_look_through_is_not_taken_up(bench: Bench, monke
 CASES = [
     (reconcile_states, "next_step", lambda situation: situation.gang.key, "what is due for it cannot be told"),
     (PlanExecutor, "_act", lambda _, gang_state, _picture: gang_state.gang.key, "what is due for it cannot be done"),
-    (Withdrawer, "_look_at", lambda _, gang_state, _picture: gang_state.gang.key, "what is due for it cannot be done"),
+    (
+        Withdrawer,
+        "_withdraw_if_due",
+        lambda _, gang_state, _picture: gang_state.gang.key,
+        "what is due for it cannot be done",
+    ),
     (Restarter, "_is_due", lambda _, gang_state: gang_state.gang.key, "what is due for it cannot be done"),
     (Reporter, "_status", lambda _, gang_state: gang_state.gang.key, "how it stands cannot be told"),
     (Reporter, "_untold", lambda _, gang_state, _picture: gang_state.gang.key, "how it stands cannot be told"),

@@ -272,7 +272,7 @@ TAKEN = pod("other", bound="n3", priority=100)
 )
 def test_whether_a_gang_has_a_place_as_a_whole(others: tuple[Pod, ...], placed: bool) -> None:  # noqa: FBT001
     of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
-    verdict = checks.look([of], picture(snapshot(A, B, *others)))[of.key]
+    verdict = checks.verdicts([of], picture(snapshot(A, B, *others)))[of.key]
     assert verdict.placed is placed
     assert verdict.fresh(of, verdict.at) is placed
     assert verdict.why == ("" if placed else "all its members together have no free place either")
@@ -306,9 +306,9 @@ CORDONED = replace(
 def test_a_yes_is_forgotten_once_its_place_is_another_ones(later: Snapshot, known: bool) -> None:  # noqa: FBT001
     of, lane = asked(A, B), HeldExecutor()
     checks = RestartChecks(lane, Limits())
-    checks.look([of], picture(snapshot(A, B, *OTHERS)))
+    checks.verdicts([of], picture(snapshot(A, B, *OTHERS)))
     lane.run()
-    assert (of.key in checks.look([of], picture(later))) is known
+    assert (of.key in checks.verdicts([of], picture(later))) is known
 
 
 class Told:
@@ -343,13 +343,13 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
 
 def test_a_gang_that_can_be_mended_by_now_is_not_restarted() -> None:
     of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
-    verdict = checks.look([of], picture(snapshot(A, B, OTHERS[0])))[of.key]
+    verdict = checks.verdicts([of], picture(snapshot(A, B, OTHERS[0])))[of.key]
     assert (verdict.placed, verdict.why) == (False, "")
 
 
 def test_what_is_in_the_way_is_looked_at_in_the_lane_on_the_same_picture() -> None:
     of, checks = asked(OF_A_JOB, B), RestartChecks(InlineExecutor(), Limits())
-    verdict = checks.look([of], picture(snapshot(OF_A_JOB, B, *OTHERS)))[of.key]
+    verdict = checks.verdicts([of], picture(snapshot(OF_A_JOB, B, *OTHERS)))[of.key]
     assert (verdict.placed, verdict.why) == (False, "Job default/w is not there")
 
 
@@ -367,7 +367,7 @@ def test_nobody_is_restarted_where_it_is_not_proven_anew_that_there_is_no_place(
 
     monkeypatch.setattr(questions, "plan_in_turn", unsure)
     of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
-    verdict = checks.look([of], picture(snapshot(A, B, *OTHERS)))[of.key]
+    verdict = checks.verdicts([of], picture(snapshot(A, B, *OTHERS)))[of.key]
     assert (verdict.placed, verdict.why) == (False, "")
 
 
@@ -388,8 +388,8 @@ def test_gangs_are_looked_at_one_at_a_time_in_turns_of_their_namespaces(monkeypa
     all_of_them = [*many, replace(asked(A, B), key=GangKey("phalanx", "b", "g"))]
     seen = list[str]()
     for _ in range(2):
-        known = set(checks.look(all_of_them, picture(snapshot(A, B, *OTHERS))))
+        known = set(checks.verdicts(all_of_them, picture(snapshot(A, B, *OTHERS))))
         assert len(lane.works) == 1
         lane.run()
-        seen += [key.namespace for key in set(checks.look([], picture(snapshot(A, B, *OTHERS)))) - known]
+        seen += [key.namespace for key in set(checks.verdicts([], picture(snapshot(A, B, *OTHERS)))) - known]
     assert seen == ["a", "b"]
