@@ -16,7 +16,7 @@ from controller.acting.resource_quota_shortages import QuotaShortages
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
 from controller.acting.wholeness_marks import WholenessMarker
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView, ClusterViewReader
 from controller.coexistence import CoexistenceReporter
 from controller.error_backoff import ErrorBackoff
@@ -108,7 +108,7 @@ class Controller:
         reporter: Reporter,
         reclaimer: Reclaimer,
         marker: WholenessMarker,
-        withdrawer: Withdrawer,
+        rollback: PartialGangRollback,
         restarter: Restarter,
         invalid_gangs: InvalidGangReporter,
         status_sync: StatusSync,
@@ -129,7 +129,7 @@ class Controller:
         self._reporter = reporter
         self._reclaimer = reclaimer
         self._marker = marker
-        self._withdrawer = withdrawer
+        self._rollback = rollback
         self._restarter = restarter
         self._invalid_gangs = invalid_gangs
         self._status_sync = status_sync
@@ -163,7 +163,7 @@ class Controller:
         return LoopState(
             ClusterViewReader(self._cache, journal),
             ReconcileStates(self._writer, self._error_backoff, placeholders=self._placeholders, clock=self._clock),
-            Urgencies(self._cache, self._writer.echo),
+            Urgencies(self._cache, self._writer.read_your_writes),
             handover=Handover(self._clock),
         )
 
@@ -182,7 +182,7 @@ class Controller:
         return Pace(self._cache, known.view_reader.journal, known.urgencies, self._planning_queue.answered, self._clock)
 
     def _round_safely(self, known: LoopState) -> Outcome:
-        if self._writer.echo.late(self._cache):
+        if self._writer.read_your_writes.late(self._cache):
             known.due = Due(known.due.version, at=self._clock.monotonic() + LATE_SECONDS, late=True)
             return Outcome.LATE
         try:
@@ -213,7 +213,7 @@ class Controller:
         self._executor.execute(changed, picture, known.gang_states.keys())
         self._reclaimer.reclaim(changed, picture)
         self._marker.mark(changed)
-        self._withdrawer.withdraw(changed, picture)
+        self._rollback.withdraw(changed, picture)
         self._restarter.restart(changed, picture)
         self._reporter.report(changed, picture)
         known.gang_states.close(changed)

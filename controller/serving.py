@@ -17,7 +17,7 @@ from controller.acting.probe import Probes
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
 from controller.acting.wholeness_marks import WholenessMarker
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.coexistence import CoexistenceReporter
 from controller.defaults import RESTART_SECONDS, UNTRIED_SECONDS, WRITES
 from controller.error_backoff import ErrorBackoff
@@ -152,7 +152,7 @@ def controller_of(
     """Return the assembled controller for one term."""
     error_backoff = ErrorBackoff(writer, metrics, clock=clock)
     reporter, planning_queue = Reporter(writer, recorder, metrics, error_backoff, clock=clock), planners.planning_queue
-    withdrawer = Withdrawer(writer, reporter, error_backoff, seconds=settings.partly_seconds, clock=clock)
+    rollback = PartialGangRollback(writer, reporter, error_backoff, seconds=settings.partly_seconds, clock=clock)
     return Controller(
         cache=cache,
         writer=writer,
@@ -161,9 +161,9 @@ def controller_of(
         reporter=reporter,
         reclaimer=Reclaimer(writer, reporter, metrics, error_backoff, seconds=settings.untried_seconds, clock=clock),
         marker=WholenessMarker(writer, error_backoff),
-        withdrawer=withdrawer,
+        rollback=rollback,
         restarter=Restarter(
-            withdrawer, planners.restart_checks, error_backoff, seconds=settings.restart_seconds, clock=clock
+            rollback, planners.restart_checks, error_backoff, seconds=settings.restart_seconds, clock=clock
         ),
         invalid_gangs=InvalidGangReporter(writer, recorder, clock=clock),
         status_sync=StatusSync(writer, settings.topology_seconds, clock=clock),

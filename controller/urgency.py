@@ -17,7 +17,7 @@ from controller.acting.probe import is_probe, tried_probe
 from controller.cluster_view import ClusterView
 from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Nominate, Release
-from controller.writes.echo import Echo
+from controller.writes.read_your_writes import ReadYourWrites
 from gangs.coexistence.ownership import NOTHING, Left
 from gangs.dialects.claims import dialect_of
 from gangs.incremental.pods import KeptPods
@@ -55,9 +55,9 @@ class Urgencies:
     Use an object from the thread of the reconciles only.
     """
 
-    def __init__(self, cache: ClusterCache, echo: Echo) -> None:
+    def __init__(self, cache: ClusterCache, read_your_writes: ReadYourWrites) -> None:
         self._cache = cache
-        self._echo = echo
+        self._read_your_writes = read_your_writes
         self._awaited: dict[GangKey, _Awaited | None] = {}
         """By a name of a gang: the changes that it waits for; None if any change may matter to it."""
         self._names: dict[GangKey, frozenset[GangKey]] = {}
@@ -105,7 +105,9 @@ class Urgencies:
     def _of_object(self, key: ObjectKey) -> Urgency:
         """Return the urgency of a changed object. The controller's own writes of Gang objects come back as LATER."""
         manifest = self._cache.objects().get(key) if key[:2] == (GROUP, "Gang") else None
-        ours = manifest is not None and self._echo.covers("gangs", manifest["metadata"].get("resourceVersion", ""))
+        ours = manifest is not None and self._read_your_writes.covers(
+            "gangs", manifest["metadata"].get("resourceVersion", "")
+        )
         return Urgency.LATER if ours else Urgency.SOON
 
     def _of_pod(self, at: tuple[str, str]) -> Urgency:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.defaults import RESTART_SECONDS
 from controller.error_backoff import Activity, ErrorBackoff
@@ -35,7 +35,7 @@ class Restarter:
 
     def __init__(
         self,
-        withdrawer: Withdrawer,
+        rollback: PartialGangRollback,
         checks: RestartChecks,
         error_backoff: ErrorBackoff,
         *,
@@ -43,7 +43,7 @@ class Restarter:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
-        self._withdrawer = withdrawer
+        self._rollback = rollback
         self._error_backoff = error_backoff
         self._checks = checks
         self._seconds = seconds
@@ -110,7 +110,7 @@ class Restarter:
             f"place beside the {counted(len(let_go(gang)))} that had started, and all together have one, so those were "
             "evicted"
         )
-        self._withdrawer.take_back(gang_state, Withdrawal(WithdrawalReason.RESTARTED, message))
+        self._rollback.take_back(gang_state, Withdrawal(WithdrawalReason.RESTARTED, message))
 
     def _note_end(self, gang_state: ReconcileState) -> None:
         """End the restart under way if it is this gang's and the gang is released again. Others may follow then."""

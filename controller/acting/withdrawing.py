@@ -50,8 +50,8 @@ AGAIN_SECONDS = 2.0
 _REFUSED = "; an eviction was refused: "
 
 
-class Withdrawer:
-    """Withdraws gangs that run in part. Its inputs are in the cluster.
+class PartialGangRollback:
+    """Withdraws gangs that run in part: it evicts their running members. Its inputs are in the cluster.
 
     :param seconds: how long after its first release a gang may run in part without being able to become whole.
     """

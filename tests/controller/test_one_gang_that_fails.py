@@ -19,7 +19,7 @@ from test_pods_to_come import coming
 from controller import reconcile_states
 from controller.acting.executing import PlanExecutor
 from controller.acting.restarting import Restarter
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.error_backoff import FAILED, Activity, ErrorBackoff
 from controller.leadership.election import LeadershipLostError
@@ -101,7 +101,7 @@ CASES = [
     (reconcile_states, "next_step", lambda situation: situation.gang.key, "what is due for it cannot be told"),
     (PlanExecutor, "_act", lambda _, gang_state, _picture: gang_state.gang.key, "what is due for it cannot be done"),
     (
-        Withdrawer,
+        PartialGangRollback,
         "_withdraw_if_due",
         lambda _, gang_state, _picture: gang_state.gang.key,
         "what is due for it cannot be done",

@@ -14,7 +14,7 @@ from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, record, snapshot
 
 from cluster.snapshot import Snapshot
 from controller.acting.restarting import Restarter, torn
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
 from controller.gang_status import Phase, gang_status
@@ -330,7 +330,9 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
     """A cluster view shows nothing of a plan before its gang is nominated."""
     of, lane, told, there = asked(A, B), HeldExecutor(), Told(), picture(snapshot(A, B, *OTHERS))
     checks = RestartChecks(lane, Limits())
-    restarter = Restarter(cast("Withdrawer", told), checks, ErrorBackoff(cast("Writer", None), Metrics()), seconds=-1.0)
+    restarter = Restarter(
+        cast("PartialGangRollback", told), checks, ErrorBackoff(cast("Writer", None), Metrics()), seconds=-1.0
+    )
     no = Decision(of, of.key, Outcome.UNPLACEABLE, "?", proof=Proof.INFEASIBLE.value)
     manifest = {"metadata": {"name": "llm", "namespace": "default"}, "status": WAS_WHOLE}
     torn_one = ReconcileState(of, manifest, None, NeedPlan(), decision=no)

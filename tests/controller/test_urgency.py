@@ -18,7 +18,7 @@ from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Release, Step
 from controller.release.records import PlanRecord
 from controller.urgency import Urgencies, Urgency
-from controller.writes.echo import Echo
+from controller.writes.read_your_writes import ReadYourWrites
 from gangs.incremental.readings import KeptReadings
 from gangs.model import Gang, GangKey, PodSet
 from gangs.sources import Sources
@@ -109,7 +109,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_how_soon(case: Case) -> None:
     cache = FedCache()
-    urgencies = Urgencies(cache, Echo())
+    urgencies = Urgencies(cache, ReadYourWrites())
     kept = KeptReadings(Sources(case.before))
     left = [] if case.left is None else [case.left]
     urgencies.note(left, (), view(kept))
@@ -122,7 +122,7 @@ def test_how_soon(case: Case) -> None:
 def test_what_is_not_told_by_name_is_looked_at_soon_whatever_comes_with_it() -> None:
     """A node arrives together with a pod that alone would only be gathered."""
     cache = FedCache()
-    urgencies = Urgencies(cache, Echo())
+    urgencies = Urgencies(cache, ReadYourWrites())
     urgencies.note([NO_ROOM], (), view(KeptReadings(Sources())))
     cache.put(HERE)
     with cache.journal() as journal:
@@ -137,18 +137,18 @@ def test_what_is_not_told_by_name_is_looked_at_soon_whatever_comes_with_it() -> 
 
 
 def test_what_we_wrote_on_a_gang_comes_back_later_and_what_others_write_soon() -> None:
-    cache, echo = FedCache(), Echo()
-    urgencies = Urgencies(cache, echo)
+    cache, read_your_writes = FedCache(), ReadYourWrites()
+    urgencies = Urgencies(cache, read_your_writes)
     key = ("phalanx.dev", "Gang", "default", "llm")
     for version, due in (("7", LATER), ("8", SOON)):
         cache.put_gang({"metadata": {"name": "llm", "namespace": "default", "resourceVersion": version}})
-        echo.expect("/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/llm/status", "7")
+        read_your_writes.expect("/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/llm/status", "7")
         assert urgencies.of(News(objects=(key,))) is due
 
 
 def test_a_gang_that_is_gone_is_waited_for_no_more() -> None:
     cache = FedCache()
-    urgencies = Urgencies(cache, Echo())
+    urgencies = Urgencies(cache, ReadYourWrites())
     urgencies.note([NO_ROOM], (), view(KeptReadings(Sources((HERE,)))))
     urgencies.note([], (GangKey("phalanx", "default", "llm"),), view(KeptReadings(Sources((HERE,)))))
     assert urgencies.of(News(pods=(_at(STRANGER),))) is LATER

@@ -170,8 +170,8 @@ MUTATIONS = (
     Mutation(
         "a round does not wait until the cache shows its leader's own writes",
         _LOOP,
-        "        if self._writer.echo.late(self._cache):",
-        "        if self._writer.echo.late(self._cache) and known.fresh:",
+        "        if self._writer.read_your_writes.late(self._cache):",
+        "        if self._writer.read_your_writes.late(self._cache) and known.fresh:",
     ),
     Mutation(
         "a pod that leaves wakes nobody who waits for capacity",
