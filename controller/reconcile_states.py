@@ -309,7 +309,7 @@ class ReconcileStates:
             if there is None or claim_of(there):  # pods name a Gang that does not exist; a mirror is another gang's
                 return {"metadata": {"namespace": own[0], "name": own[1]}}
             return there
-        place = mirrors.mirror_place(gang, existing)
+        place = mirrors.mirror_name(gang, existing)
         wanted, present = mirrors.mirror_of(gang, place), existing.at(place)
         if present is None:
             existing.add(wanted)
@@ -320,7 +320,7 @@ class ReconcileStates:
         written = self._writer.create(gang_path(wanted["metadata"]["namespace"]), wanted)
         if not written.done:
             return None
-        self._made[key] = mirrors.Unmarked(mirrors.place_of(wanted), written.uid)
+        self._made[key] = mirrors.Unmarked(mirrors.namespaced_name_of(wanted), written.uid)
         metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version}
         return self._marked({**wanted, "metadata": metadata})
 
@@ -332,13 +332,13 @@ class ReconcileStates:
         if made["metadata"].get("ownerReferences"):
             return made
         status = {MARK: claim_of(made)}
-        written = self._writer.merge(f"{gang_path(*mirrors.place_of(made))}/status", {"status": status}, made)
+        written = self._writer.merge(f"{gang_path(*mirrors.namespaced_name_of(made))}/status", {"status": status}, made)
         metadata = {**made["metadata"], "resourceVersion": written.version}
         return {**made, "metadata": metadata, "status": status} if written.done else made
 
     def _mend(self, present: Manifest, wanted: Manifest) -> Manifest | None:
         spec = status_patch(present.get("spec"), wanted["spec"])
-        path = gang_path(*mirrors.place_of(present))
+        path = gang_path(*mirrors.namespaced_name_of(present))
         written = self._writer.merge(path, {"metadata": wanted["metadata"], "spec": spec}, present)
         metadata = {**present["metadata"], "resourceVersion": written.version}
         return {**present, "metadata": metadata, "spec": wanted["spec"]} if written.done else None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from controller.scheduling.monotonicity_check import Basis, MonotonicityCheck
-from controller.scheduling.questions import Answer
+from controller.scheduling.planning_requests import PlanningResult
 from gangs.model import GangKey
 from kube.objects import Pod
 from planning.decision import Decision
@@ -74,7 +74,7 @@ def fresh_seconds(key: GangKey) -> float:
     return FRESH_SECONDS * (0.5 + crc32(str(key).encode()) % 1024 / 1024)
 
 
-def next_pause(answer: Answer, before: CachedRejection | None) -> float:
+def next_pause(answer: PlanningResult, before: CachedRejection | None) -> float:
     """Return the seconds before a rejected gang may be replanned with changed inputs. They grow with each rejection."""
     if answer.failed:
         return HOLD_SECONDS

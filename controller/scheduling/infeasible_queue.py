@@ -5,7 +5,7 @@ kube-scheduler's counterpart is the queue of unschedulable pods.
 
 from collections.abc import Callable, Collection, Container, Iterable
 
-from controller.scheduling.questions import Question
+from controller.scheduling.planning_requests import PlanningRequest
 from controller.scheduling.shares import Shares
 from gangs.model import GangKey
 from timing.duty_cycle import DutyCycle
@@ -34,7 +34,7 @@ class InfeasibleQueue:
 
     def __init__(self) -> None:
         self._shares = Shares()
-        self._question: Question | None = None
+        self._question: PlanningRequest | None = None
         self._since, self._renewing = 0.0, False
         self._again: float | None = None
         """The time at which the next request is due. None until the due time is first read."""
@@ -97,16 +97,16 @@ class InfeasibleQueue:
     def _last_planned(self, key: GangKey) -> float:
         return self._planned.get(key, float("-inf"))
 
-    def sent(self, question: Question, at: float, *, renewing: bool) -> None:
+    def sent(self, question: PlanningRequest, at: float, *, renewing: bool) -> None:
         """Record that this request is being planned. A gang that changes before the answer has used its turn, too."""
         self._question, self._since, self._renewing = question, at, renewing
         self.planned((gang.key for gang in question.gangs), at)
 
-    def holds(self, question: Question) -> bool:
+    def holds(self, question: PlanningRequest) -> bool:
         """Return whether this is the request of the infeasible queue that is being planned."""
         return question is self._question
 
-    def ended(self, question: Question, at: float) -> None:
+    def ended(self, question: PlanningRequest, at: float) -> None:
         """Start the pause after a request of the infeasible queue. A request of another queue is ignored."""
         if question is self._question:
             took = at - self._since

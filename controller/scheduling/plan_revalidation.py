@@ -3,8 +3,8 @@
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.release.verifying import lost_room
+from controller.scheduling.planning_requests import PlanningRequest
 from controller.scheduling.promised_evictions import EVICTED
-from controller.scheduling.questions import Question
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.after_plan import after_all
@@ -27,18 +27,18 @@ class PlanRevalidation:
     def __init__(self, picture: ClusterView) -> None:
         self.accepted: list[Decision] = []
         self._picture = picture
-        self._questions: set[Question] = set()
+        self._questions: set[PlanningRequest] = set()
         self._with_accepted: tuple[int, Snapshot] = 0, picture.snapshot
         self._usage: Usage | None = None
 
-    def accept(self, decision: Decision, question: Question) -> None:
+    def accept(self, decision: Decision, question: PlanningRequest) -> None:
         """Accept this plan: later checks count its capacity and quota as used."""
         self.accepted.append(decision)
         self._questions.add(question)
         if self._usage is not None:
             self._usage = charged(decision, self._usage)
 
-    def fault(self, decision: Decision, gang: Gang, question: Question) -> str:
+    def fault(self, decision: Decision, gang: Gang, question: PlanningRequest) -> str:
         """Return the reason for which the plan is stale; "" if it is not.
 
         :param gang: the present state of the gang. Its request is the one that was planned.

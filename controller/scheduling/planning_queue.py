@@ -29,8 +29,8 @@ from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.demand import MinimumDemand, request_of
 from controller.scheduling.infeasible_queue import InfeasibleQueue
 from controller.scheduling.plan_revalidation import inputs_of
+from controller.scheduling.planning_requests import FAULTY, PlanningRequest, PlanningResult, answers
 from controller.scheduling.planning_round import PlanningRound
-from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.shares import Shares
 from controller.scheduling.single_slot_executor import Lanes, SingleSlotExecutor
 from controller.telemetry.metrics import Metrics
@@ -59,7 +59,7 @@ class _Found:
     """
 
     request: object
-    plans: tuple[tuple[Decision, Question], ...]
+    plans: tuple[tuple[Decision, PlanningRequest], ...]
     due: float
 
 
@@ -84,9 +84,9 @@ class PlanningQueue:
         self._metrics = metrics
         self._lanes = lanes
         self._wake = wake
-        self._inbox: deque[tuple[Question, Answer | None, float]] = deque()
+        self._inbox: deque[tuple[PlanningRequest, PlanningResult | None, float]] = deque()
         """The answers of the lanes with their times. None marks the end of a planning request."""
-        self._asked: dict[GangKey, tuple[Question, object]] = {}
+        self._asked: dict[GangKey, tuple[PlanningRequest, object]] = {}
         self._found: dict[GangKey, _Found] = {}
         self._rejections: dict[GangKey, CachedRejection] = {}
         self._slow: set[GangKey] = set()
@@ -326,7 +326,7 @@ class PlanningQueue:
         if decision is None:
             return key in now.known
         self._metrics.decided([decision])
-        self._reject(Answer(decision, final=True, seconds=0.0), now.requests[key], now.inputs)
+        self._reject(PlanningResult(decision, final=True, seconds=0.0), now.requests[key], now.inputs)
         now.known[key] = decision
         return True
 
@@ -349,15 +349,15 @@ class PlanningQueue:
 
     def _send(
         self, executor: SingleSlotExecutor, keys: Sequence[GangKey], now: PlanningRound, limits: Limits
-    ) -> Question:
+    ) -> PlanningRequest:
         unseen = [found.plans[0][0] for key, found in self._found.items() if key not in keys]
         standing = (*now.revalidation.accepted, *unseen)
-        question = Question(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
+        question = PlanningRequest(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
         self._asked |= {key: (question, now.requests[key]) for key in keys}
         executor.submit(partial(self._answer, question))
         return question
 
-    def _answer(self, question: Question) -> None:
+    def _answer(self, question: PlanningRequest) -> None:
         """Answer a planning request. Runs in the thread of a lane's executor."""
         try:
             for answer in answers(question, self._clock):
@@ -384,13 +384,13 @@ class PlanningQueue:
                 self._remember(answer, question, request)
         self._metrics.decided(new)
 
-    def _give_up(self, question: Question) -> None:
+    def _give_up(self, question: PlanningRequest) -> None:
         """End a planning request. Gangs without an answer are held off, because planning them has failed twice."""
         for gang in question.gangs:
             if self._asked.get(gang.key, (None,))[0] is question:
                 self.hold_off(gang, FAULTY, question.picture)
 
-    def _remember(self, answer: Answer, question: Question, request: object) -> None:
+    def _remember(self, answer: PlanningResult, question: PlanningRequest, request: object) -> None:
         key, before = answer.decision.key, self._found.get(answer.decision.key)
         if not answer.final:
             self._slow.add(key)
@@ -406,7 +406,7 @@ class PlanningQueue:
         else:
             self._reject(answer, request, inputs_of(question.picture))
 
-    def _reject(self, answer: Answer, request: object, inputs: object) -> None:
+    def _reject(self, answer: PlanningResult, request: object, inputs: object) -> None:
         decision = answer.decision
         pause = next_pause(answer, self._rejections.get(decision.key))
         self._rejections[decision.key] = CachedRejection(

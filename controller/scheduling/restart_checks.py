@@ -13,7 +13,7 @@ from types import MappingProxyType
 from cluster.node_state import NodeState
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.scheduling.questions import Question, asked_alone
+from controller.scheduling.planning_requests import PlanningRequest, asked_alone
 from controller.scheduling.shares import Shares
 from controller.scheduling.single_slot_executor import SingleSlotExecutor
 from gangs.model import Gang, GangKey
@@ -170,4 +170,4 @@ class RestartChecks:
 
     def _planned(self, gang: Gang, picture: ClusterView) -> Decision | None:
         """Return the decision for the gang planned alone; None if planning fails."""
-        return asked_alone(gang, Question((gang,), picture, (), self._limits, self._limits))
+        return asked_alone(gang, PlanningRequest((gang,), picture, (), self._limits, self._limits))

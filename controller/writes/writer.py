@@ -66,18 +66,18 @@ class Written:
         return self.result in (Result.DONE, Result.GONE)
 
 
-Answer = TypeVar("Answer")
+Value = TypeVar("Value")
 
 
-class _AnsweredMeta(Struct, frozen=True):
+class _WrittenMetadata(Struct, frozen=True):
     uid: str = ""
     resource_version: str = ""
 
 
-class _Answer(Struct, frozen=True):
+class _WrittenObject(Struct, frozen=True):
     """The fields of an answer that are decoded. To decode the whole object costs a third of the request itself."""
 
-    metadata: _AnsweredMeta = _AnsweredMeta()
+    metadata: _WrittenMetadata = _WrittenMetadata()
 
 
 class Write(Protocol):
@@ -123,7 +123,7 @@ class Writer:
         """Send the writes in parallel and wait for all of them, even if the term ends. Return the results in order."""
         return self.each(writes)
 
-    def each(self, calls: Iterable[Callable[[], Answer]]) -> list[Answer]:
+    def each(self, calls: Iterable[Callable[[], Value]]) -> list[Value]:
         """Run calls that send writes, in parallel, and wait for all of them. Return their results in order."""
         begun = [self._pool.submit(call) for call in calls]
         wait(begun)
@@ -239,8 +239,8 @@ class Writer:
         query = {**(query or {}), **({} if method == "DELETE" else {"fieldManager": FIELD_MANAGER})}
         self.sent = next(self._sent) + 1
         try:
-            answer: _Answer = self._transport.request(
-                method, path, query=query, body=body, content_type=content_type, kind=_Answer
+            answer: _WrittenObject = self._transport.request(
+                method, path, query=query, body=body, content_type=content_type, kind=_WrittenObject
             )
         except NotFoundException as error:
             return Written(Result.GONE, message=message_of(error))

@@ -11,7 +11,7 @@ from protocol_scenes import pod as made
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.scheduling import questions as solving
+from controller.scheduling import planning_requests as solving
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.single_slot_executor import Lanes
 from controller.telemetry.metrics import Metrics

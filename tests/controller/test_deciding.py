@@ -15,7 +15,7 @@ from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
 from controller.cluster_view import ClusterView
 from controller.scheduling import cached_rejections
-from controller.scheduling import questions as solving
+from controller.scheduling import planning_requests as solving
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading

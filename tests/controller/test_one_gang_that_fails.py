@@ -25,7 +25,7 @@ from controller.error_backoff import FAILED, Activity, ErrorBackoff
 from controller.leadership.election import LeadershipLostError
 from controller.reconcile_state import ReconcileState
 from controller.scheduling.plan_revalidation import PlanRevalidation
-from controller.scheduling.questions import FAULTY
+from controller.scheduling.planning_requests import FAULTY
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer

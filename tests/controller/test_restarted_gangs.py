@@ -21,7 +21,7 @@ from controller.gang_status import Phase, gang_status
 from controller.reconcile_state import ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.patches import release_patch
-from controller.scheduling import questions, restart_checks
+from controller.scheduling import planning_requests, restart_checks
 from controller.scheduling.restart_checks import RestartChecks, Verdict
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
@@ -367,7 +367,7 @@ def test_nobody_is_restarted_where_it_is_not_proven_anew_that_there_is_no_place(
             raise ArithmeticError
         return [[Decision(each, each.key, Outcome.UNPLACEABLE, "?", proof=Proof.UNPROVEN.value) for each in gangs]]
 
-    monkeypatch.setattr(questions, "plan_in_turn", unsure)
+    monkeypatch.setattr(planning_requests, "plan_in_turn", unsure)
     of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
     verdict = checks.verdicts([of], picture(snapshot(A, B, *OTHERS)))[of.key]
     assert (verdict.placed, verdict.why) == (False, "")
