@@ -72,7 +72,7 @@ coverage: $(STAMP) ## Which lines and branches the fast tests take, room by room
 	@$(BIN)/python tests/coverage_by_room.py
 
 # Random instances of which `make test` draws a part.
-RANDOM := $(addprefix tests/planning/, test_pods_against_brute_force.py test_noes_that_stand.py test_counted_out.py)
+RANDOM := $(addprefix tests/planning/, test_pods_against_brute_force.py test_monotonicity.py test_capacity_bound.py)
 
 test-long: $(STAMP) $(BROWSER) ## What `make test` leaves out; the solver against brute force, ten times as long; end to end on the Kubernetes before
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) -m "not timed" tests/solver $(RANDOM)

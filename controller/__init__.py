@@ -1,7 +1,7 @@
 """The controller carries out plans and keeps them valid: nominate, evict, verify, release, monitor. The only writer.
 
 Start with `loop`. Every reconcile reads a snapshot (`cluster_view`) and finds the step that is due for each gang
-(`gang_rounds`, by the protocol in `release`). It has plans made (`scheduling`), acts on them (`acting`) and reports the
-state of all gangs (`status`). `serving` assembles the controller. The packages above use `leadership`, `telemetry` and
-`writes`.
+(`reconcile_states`, by the protocol in `release`). `scheduling` plans the gangs that need a plan, `acting` carries out
+the steps, and `status` reports the state of all gangs. `serving` assembles the controller. These packages use
+`leadership`, `telemetry` and `writes`.
 """

@@ -42,7 +42,7 @@ class ClusterView:
     ending: frozenset[str] = frozenset()
     """Namespaces that are being deleted. No object can be created there."""
     kept: GangStore = field(default_factory=lambda: GangStore(Sources()))
-    """The cache from which `reading` is made. The next call of `look` changes it."""
+    """The cache from which `reading` is made. The next call of `ClusterViewReader.read` changes it."""
     concerned: frozenset[GangKey] = frozenset()
     """Gangs that are new, gone or changed since the last read, including changes of their Gang objects."""
     objects: frozenset[ObjectKey] = frozenset()
@@ -65,7 +65,7 @@ class ClusterView:
         yield from with_lost.values()  # parts of workloads, which are not read while they have no pods
 
 
-class Looker:
+class ClusterViewReader:
     """Reads one cluster view after another. `journal` lists the changes between two views."""
 
     def __init__(self, cache: ClusterCache, journal: Journal) -> None:
@@ -82,7 +82,7 @@ class Looker:
         self.version = -1
         """The version of the watch caches at the last view."""
 
-    def look(self) -> ClusterView:
+    def read(self) -> ClusterView:
         """Read one consistent view from the watch caches."""
         cache = self._cache
         with cache.still():
@@ -93,10 +93,10 @@ class Looker:
             )
             snapshot, ending = cache.snapshot(), cache.ending()
             pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
-        read = self._read(sources, entries, pods)
+        read = self._read_changes(sources, entries, pods)
         if read is None:
             self.journal.lose()
-            view = self.look()
+            view = self.read()
             return replace(view, objects=view.objects | entries.objects)  # the second read does not name these
         concerned, kept = read | self._held(), self._kept
         return ClusterView(
@@ -117,7 +117,9 @@ class Looker:
             placeholders=self._placeholders,
         )
 
-    def _read(self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]) -> frozenset[GangKey] | None:
+    def _read_changes(
+        self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]
+    ) -> frozenset[GangKey] | None:
         """Read the changes. Return the affected gangs; None if everything must be read again.
 
         If the result is None, `sources` are not enough, because they lack the list of all pods.

@@ -16,20 +16,20 @@ from controller.acting.resource_quota_shortages import QuotaShortages
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
 from controller.acting.wholeness_marks import WholenessMarker
-from controller.acting.withdrawing import Withdrawer
-from controller.cluster_view import ClusterView, Looker
+from controller.acting.withdrawing import PartialGangRollback
+from controller.cluster_view import ClusterView, ClusterViewReader
 from controller.coexistence import CoexistenceReporter
-from controller.gang_round import GangRound
-from controller.gang_rounds import GangRounds
+from controller.error_backoff import ErrorBackoff
 from controller.leadership.election import LeadershipLostError
-from controller.mishaps import Mishaps
 from controller.pace import IDLE_SECONDS, Due, Pace
+from controller.reconcile_state import ReconcileState
+from controller.reconcile_states import ReconcileStates
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.schedule_timeout import expired
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.postponed_steps import Handover, postpone_displaced
 from controller.scheduling.promised_evictions import drop_unlawful
-from controller.scheduling.scheduling_queue import Planner
 from controller.status.described_kinds import DescribedKinds
 from controller.status.fair_turns import Turn, turn_of
 from controller.status.invalid_gangs import InvalidGangReporter
@@ -55,8 +55,8 @@ LAST_IN_LINE = "9998"
 class LoopState:
     """State kept between reconciles. It is a cache: every field can be rebuilt from the cluster."""
 
-    looker: Looker
-    gang_rounds: GangRounds
+    view_reader: ClusterViewReader
+    gang_states: ReconcileStates
     urgencies: Urgencies
     due: Due = field(default_factory=lambda: Due(at=0.0, unfinished=False))
     """When the next reconcile is due."""
@@ -103,19 +103,19 @@ class Controller:
         *,
         cache: ClusterCache,
         writer: Writer,
-        planner: Planner,
+        planning_queue: PlanningQueue,
         executor: PlanExecutor,
         reporter: Reporter,
         reclaimer: Reclaimer,
         marker: WholenessMarker,
-        withdrawer: Withdrawer,
+        rollback: PartialGangRollback,
         restarter: Restarter,
         invalid_gangs: InvalidGangReporter,
         status_sync: StatusSync,
         coexistence: CoexistenceReporter,
         strays: Strays,
         described: DescribedKinds,
-        mishaps: Mishaps,
+        error_backoff: ErrorBackoff,
         metrics: Metrics,
         observers: Sequence[Observer] = (),
         placeholders: bool = True,
@@ -124,19 +124,19 @@ class Controller:
         self._clock = clock
         self._cache = cache
         self._writer = writer
-        self._planner = planner
+        self._planning_queue = planning_queue
         self._executor = executor
         self._reporter = reporter
         self._reclaimer = reclaimer
         self._marker = marker
-        self._withdrawer = withdrawer
+        self._rollback = rollback
         self._restarter = restarter
         self._invalid_gangs = invalid_gangs
         self._status_sync = status_sync
         self._coexistence = coexistence
         self._strays = strays
         self._described = described
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._metrics = metrics
         self._observers = (metrics, *observers)
         self._placeholders = placeholders
@@ -159,11 +159,11 @@ class Controller:
 
         :param journal: records the changes of the cache from now on.
         """
-        self._planner.forget_others(())
+        self._planning_queue.forget_others(())
         return LoopState(
-            Looker(self._cache, journal),
-            GangRounds(self._writer, self._mishaps, placeholders=self._placeholders, clock=self._clock),
-            Urgencies(self._cache, self._writer.echo),
+            ClusterViewReader(self._cache, journal),
+            ReconcileStates(self._writer, self._error_backoff, placeholders=self._placeholders, clock=self._clock),
+            Urgencies(self._cache, self._writer.read_your_writes),
             handover=Handover(self._clock),
         )
 
@@ -179,10 +179,10 @@ class Controller:
         return Round(outcome, self._writer.done - done, self._pace(known).due(known.due))
 
     def _pace(self, known: LoopState) -> Pace:
-        return Pace(self._cache, known.looker.journal, known.urgencies, self._planner.answered, self._clock)
+        return Pace(self._cache, known.view_reader.journal, known.urgencies, self._planning_queue.answered, self._clock)
 
     def _round_safely(self, known: LoopState) -> Outcome:
-        if self._writer.echo.late(self._cache):
+        if self._writer.read_your_writes.late(self._cache):
             known.due = Due(known.due.version, at=self._clock.monotonic() + LATE_SECONDS, late=True)
             return Outcome.LATE
         try:
@@ -196,31 +196,31 @@ class Controller:
         return Outcome.DONE
 
     def _round(self, known: LoopState) -> None:
-        started, done, known.due = self._clock.processor(), self._writer.done, Due(known.looker.version)
-        picture = known.looker.look()
+        started, done, known.due = self._clock.processor(), self._writer.done, Due(known.view_reader.version)
+        picture = known.view_reader.read()
         self._coexistence.tell(picture)
-        gang_rounds = known.gang_rounds.look(picture)
-        picture = replace(picture, made_again=known.gang_rounds.made_again)
+        gang_states = known.gang_states.update(picture)
+        picture = replace(picture, made_again=known.gang_states.made_again)
         if known.fresh:
-            self._planner.forget_others(known.gang_rounds.keys())
-        gone = known.gang_rounds.gone()
-        self._planner.forget(gone)
+            self._planning_queue.forget_others(known.gang_states.keys())
+        gone = known.gang_states.gone()
+        self._planning_queue.forget(gone)
         known.fresh = False
-        picture = self._decide(gang_rounds, picture)
-        postpone_displaced(gang_rounds, picture.snapshot)
-        known.handover.postpone(gang_rounds, self._planner.unanswered)
-        changed = [gang_round for gang_round in gang_rounds if not gang_round.unchanged]
-        self._executor.execute(changed, picture, known.gang_rounds.keys())
+        picture = self._decide(gang_states, picture)
+        postpone_displaced(gang_states, picture.snapshot)
+        known.handover.postpone(gang_states, self._planning_queue.unanswered)
+        changed = [gang_state for gang_state in gang_states if not gang_state.unchanged]
+        self._executor.execute(changed, picture, known.gang_states.keys())
         self._reclaimer.reclaim(changed, picture)
         self._marker.mark(changed)
-        self._withdrawer.withdraw(changed, picture)
+        self._rollback.withdraw(changed, picture)
         self._restarter.restart(changed, picture)
         self._reporter.report(changed, picture)
-        known.gang_rounds.close(changed)
+        known.gang_states.close(changed)
         known.urgencies.note(changed, gone, picture)
         self._tell(known, picture, turn_of(changed))
-        known.due.version, known.due.spent = known.looker.version, self._clock.processor() - started
-        known.due.hurried = self._writer.done != done and known.gang_rounds.hurried
+        known.due.version, known.due.spent = known.view_reader.version, self._clock.processor() - started
+        known.due.hurried = self._writer.done != done and known.gang_states.hurried
 
     def _tell(self, known: LoopState, picture: ClusterView, turn: Turn) -> None:
         """Report everything besides gangs that can be planned, send gang states to observers, and set the due times."""
@@ -228,15 +228,15 @@ class Controller:
         self._status_sync.show(picture, turn)
         self._strays.tell(picture)
         self._described.show(picture)
-        if known.gang_rounds.moved or invalid != known.invalid:
-            known.invalid, (changed, gone) = invalid, known.gang_rounds.moves()
+        if known.gang_states.moved or invalid != known.invalid:
+            known.invalid, (changed, gone) = invalid, known.gang_states.moves()
             for each in self._observers:
                 each.stand(changed, invalid, gone)
         telling = (self._invalid_gangs, self._status_sync, self._strays, self._described)
-        going_on = self._planner.pausing() or known.gang_rounds.unfinished
+        going_on = self._planning_queue.pausing() or known.gang_states.unfinished
         known.due.unfinished = going_on or any(each.unfinished for each in telling)
         status_due = float("inf") if known.due.unfinished else self._status_sync.due
-        known.due.at = min(self._planner.due, status_due, self._departure_due())
+        known.due.at = min(self._planning_queue.due, status_due, self._departure_due())
 
     def _departure_due(self) -> float:
         """Return when a terminating pod begins to count differently although no object changes.
@@ -248,66 +248,66 @@ class Controller:
             return float("inf")
         return self._clock.monotonic() + max(0.0, (time - self._clock.wall()).total_seconds())
 
-    def _decide(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> ClusterView:
+    def _decide(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> ClusterView:
         """Set the decision of every gang that needs a plan.
 
         Return the cluster view in which the victims of plans in force are leaving.
         """
-        for gang_round in gang_rounds:
-            over = gang_round.timed_out is None and expired(gang_round.gang, gang_round.status, self._clock.wall())
-            if over and not _let_go(gang_round):
-                self._expire(gang_round, picture)
-        self._quota_shortages.find(gang_rounds, picture.snapshot)
-        picture = drop_unlawful(picture, gang_rounds)
+        for gang_state in gang_states:
+            over = gang_state.timed_out is None and expired(gang_state.gang, gang_state.status, self._clock.wall())
+            if over and not _let_go(gang_state):
+                self._expire(gang_state, picture)
+        self._quota_shortages.find(gang_states, picture.snapshot)
+        picture = drop_unlawful(picture, gang_states)
         needy = {
-            gang_round.gang.key: gang_round
-            for gang_round in gang_rounds
-            if isinstance(gang_round.step, NeedPlan) and gang_round.decision is None and not gang_round.failed
+            gang_state.gang.key: gang_state
+            for gang_state in gang_states
+            if isinstance(gang_state.step, NeedPlan) and gang_state.decision is None and not gang_state.failed
         }
-        answers = self._planner.decide([_in_line(gang_round) for gang_round in needy.values()], picture)
-        for key, gang_round in needy.items():
-            gang_round.decision = decision = answers[key]
-            gang_round.deferred = decision is None and (self._planner.quiet(key) or holds_meanwhile(gang_round))
-            if gang_round.deferred:
+        answers = self._planning_queue.decide([_in_line(gang_state) for gang_state in needy.values()], picture)
+        for key, gang_state in needy.items():
+            gang_state.decision = decision = answers[key]
+            gang_state.deferred = decision is None and (self._planning_queue.quiet(key) or holds_meanwhile(gang_state))
+            if gang_state.deferred:
                 continue
             record = record_of(decision) if decision and decision.outcome is Verdict.PLACED else None
-            gang_round.fallen, gang_round.record = gang_round.record, record if record and record.members else None
+            gang_state.fallen, gang_state.record = gang_state.record, record if record and record.members else None
         return picture
 
-    def _expire(self, gang_round: GangRound, picture: ClusterView) -> None:
+    def _expire(self, gang_state: ReconcileState, picture: ClusterView) -> None:
         """End the schedule timeout of a gang: its capacity is freed, and it goes to the end of its priority's queue."""
         message = (
-            f"was not placed within {gang_round.gang.schedule_timeout_seconds} s: its room is given back for others"
+            f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its room is given back for others"
         )
-        cause = Cause.TIMED_OUT if gang_round.record is not None else None
-        gang_round.step, gang_round.fallen, gang_round.record = (
-            NeedPlan("", gang_round.held, cause),
-            gang_round.record,
+        cause = Cause.TIMED_OUT if gang_state.record is not None else None
+        gang_state.step, gang_state.fallen, gang_state.record = (
+            NeedPlan("", gang_state.held, cause),
+            gang_state.record,
             None,
         )
-        gang_round.timed_out, gang_round.expired_now = True, True
-        gang_round.decision = self._planner.hold_off(gang_round.gang, message, picture)
+        gang_state.timed_out, gang_state.expired_now = True, True
+        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, message, picture)
 
 
-def holds_meanwhile(gang_round: GangRound) -> bool:
+def holds_meanwhile(gang_state: ReconcileState) -> bool:
     """Return whether a gang keeps its reserved capacity until planning has an answer, however long that takes.
 
     That is so if lost members are being recreated, more members have been lost, and the plan for the others is valid.
     """
-    step = gang_round.step
-    planned = isinstance(step, NeedPlan) and step.cause is None and gang_round.record is not None
-    return planned and bool(gang_round.gang.made_again)
+    step = gang_state.step
+    planned = isinstance(step, NeedPlan) and step.cause is None and gang_state.record is not None
+    return planned and bool(gang_state.gang.made_again)
 
 
-def _let_go(gang_round: GangRound) -> bool:
-    return isinstance(gang_round.step, AwaitBinding | AllBound)
+def _let_go(gang_state: ReconcileState) -> bool:
+    return isinstance(gang_state.step, AwaitBinding | AllBound)
 
 
-def _in_line(gang_round: GangRound) -> Gang:
+def _in_line(gang_state: ReconcileState) -> Gang:
     """Return the gang with the creation time that decides its order within its priority.
 
     A gang whose lost members are being recreated comes first, because it had its capacity before.
     """
-    if gang_round.gang.made_again:
-        return replace(gang_round.gang, created=FIRST_IN_LINE)
-    return replace(gang_round.gang, created=LAST_IN_LINE) if gang_round.timed_out else gang_round.gang
+    if gang_state.gang.made_again:
+        return replace(gang_state.gang, created=FIRST_IN_LINE)
+    return replace(gang_state.gang, created=LAST_IN_LINE) if gang_state.timed_out else gang_state.gang

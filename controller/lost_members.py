@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.records import PlanRecord
 from controller.release.wholeness import was_whole
 from gangs.manifests import group_of, metadata_of
@@ -81,12 +81,12 @@ class LostMembers:
         if key in self._lost:
             self._refused.add(key)
 
-    def gang(self, key: GangKey, before: GangRound | None, picture: ClusterView) -> Gang | None:
+    def gang(self, key: GangKey, before: ReconcileState | None, picture: ClusterView) -> Gang | None:
         """Return the gang as it is planned now; None if it does not exist.
 
         After an internal error the gang is returned without members for lost pods, so no other gang is affected.
 
-        :param before: the gang's `GangRound` of the last reconcile.
+        :param before: the gang's `ReconcileState` of the last reconcile.
         """
         try:
             return self._gang(key, before, picture)
@@ -95,7 +95,7 @@ class LostMembers:
             self.forget(key)
             return picture.kept.gang(key)
 
-    def _gang(self, key: GangKey, before: GangRound | None, picture: ClusterView) -> Gang | None:
+    def _gang(self, key: GangKey, before: ReconcileState | None, picture: ClusterView) -> Gang | None:
         read, last = picture.kept.gang(key), self._read.get(key)
         if read is not None:
             self._read[key] = read
@@ -129,7 +129,7 @@ class LostMembers:
             memory.pop(key, None)
         self._refused.discard(key)
 
-    def _note(self, last: Gang, read: Gang | None, before: GangRound, picture: ClusterView) -> None:
+    def _note(self, last: Gang, read: Gang | None, before: ReconcileState, picture: ClusterView) -> None:
         """Record members that ran when the gang was last read and are lost now, if the gang was whole.
 
         Nothing is recorded while a plan evicts victims for the gang, so that this plan is not invalidated.

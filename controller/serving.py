@@ -17,17 +17,17 @@ from controller.acting.probe import Probes
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
 from controller.acting.wholeness_marks import WholenessMarker
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.coexistence import CoexistenceReporter
 from controller.defaults import RESTART_SECONDS, UNTRIED_SECONDS, WRITES
+from controller.error_backoff import ErrorBackoff
 from controller.leadership.certificates import Keeping, keep_certificate
 from controller.leadership.election import Election, Term
 from controller.leadership.lease import timing_of
 from controller.loop import Controller
-from controller.mishaps import Mishaps
-from controller.scheduling.lanes import Lanes, ThreadLane
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling.single_slot_executor import Lanes, ThreadExecutor
 from controller.status.described_kinds import DescribedKinds
 from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
@@ -130,12 +130,12 @@ class Server:
 class Planners:
     """The parts that plan in the background of reconciles. They live longer than one term."""
 
-    planner: Planner
+    planning_queue: PlanningQueue
     restart_checks: RestartChecks
 
     def close(self) -> None:
         """Stop planning."""
-        self.planner.close()
+        self.planning_queue.close()
         self.restart_checks.close()
 
 
@@ -150,27 +150,27 @@ def controller_of(
     clock: Clock = SYSTEM_CLOCK,
 ) -> Controller:
     """Return the assembled controller for one term."""
-    mishaps = Mishaps(writer, metrics, clock=clock)
-    reporter, planner = Reporter(writer, recorder, metrics, mishaps, clock=clock), planners.planner
-    withdrawer = Withdrawer(writer, reporter, mishaps, seconds=settings.partly_seconds, clock=clock)
+    error_backoff = ErrorBackoff(writer, metrics, clock=clock)
+    reporter, planning_queue = Reporter(writer, recorder, metrics, error_backoff, clock=clock), planners.planning_queue
+    rollback = PartialGangRollback(writer, reporter, error_backoff, seconds=settings.partly_seconds, clock=clock)
     return Controller(
         cache=cache,
         writer=writer,
-        planner=planner,
-        executor=PlanExecutor(writer, reporter, planner, Probes(writer), mishaps, clock=clock),
+        planning_queue=planning_queue,
+        executor=PlanExecutor(writer, reporter, planning_queue, Probes(writer), error_backoff, clock=clock),
         reporter=reporter,
-        reclaimer=Reclaimer(writer, reporter, metrics, mishaps, seconds=settings.untried_seconds, clock=clock),
-        marker=WholenessMarker(writer, mishaps),
-        withdrawer=withdrawer,
+        reclaimer=Reclaimer(writer, reporter, metrics, error_backoff, seconds=settings.untried_seconds, clock=clock),
+        marker=WholenessMarker(writer, error_backoff),
+        rollback=rollback,
         restarter=Restarter(
-            withdrawer, planners.restart_checks, mishaps, seconds=settings.restart_seconds, clock=clock
+            rollback, planners.restart_checks, error_backoff, seconds=settings.restart_seconds, clock=clock
         ),
         invalid_gangs=InvalidGangReporter(writer, recorder, clock=clock),
         status_sync=StatusSync(writer, settings.topology_seconds, clock=clock),
         coexistence=CoexistenceReporter(recorder),
         strays=Strays(cache, recorder, clock=clock),
         described=DescribedKinds(writer, cache, clock=clock),
-        mishaps=mishaps,
+        error_backoff=error_backoff,
         metrics=metrics,
         observers=settings.observers,
         placeholders=settings.placeholders,
@@ -182,10 +182,11 @@ def _lead(
     settings: Settings, transport: Transport, cache: ClusterCache, metrics: Metrics, stop: threading.Event
 ) -> None:
     recorder = Recorder(transport, instance=settings.identity)
-    lanes = Lanes(ThreadLane("plan-promptly"), ThreadLane("plan-patiently"))
+    lanes = Lanes(ThreadExecutor("plan-promptly"), ThreadExecutor("plan-patiently"))
     limits = Limits(seconds=settings.solve_seconds)
     planners = Planners(
-        Planner(limits, metrics, lanes, cache.wake), RestartChecks(ThreadLane("plan-restarts"), limits, cache.wake)
+        PlanningQueue(limits, metrics, lanes, cache.wake),
+        RestartChecks(ThreadExecutor("plan-restarts"), limits, cache.wake),
     )
     election = Election(transport, identity=settings.identity, timing=timing_of(settings.lease_seconds))
 

@@ -15,9 +15,9 @@ from cluster.caches.cache import ClusterCache
 from cluster.caches.journal import News
 from controller.acting.probe import is_probe, tried_probe
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Nominate, Release
-from controller.writes.echo import Echo
+from controller.writes.read_your_writes import ReadYourWrites
 from gangs.coexistence.ownership import NOTHING, CededToOthers
 from gangs.dialects.claims import dialect_of
 from gangs.incremental.pods import KeptPods
@@ -55,9 +55,9 @@ class Urgencies:
     Use an object from the thread of the reconciles only.
     """
 
-    def __init__(self, cache: ClusterCache, echo: Echo) -> None:
+    def __init__(self, cache: ClusterCache, read_your_writes: ReadYourWrites) -> None:
         self._cache = cache
-        self._echo = echo
+        self._read_your_writes = read_your_writes
         self._awaited: dict[GangKey, _Awaited | None] = {}
         """By a name of a gang: the changes that it waits for; None if any change may matter to it."""
         self._names: dict[GangKey, frozenset[GangKey]] = {}
@@ -67,18 +67,18 @@ class Urgencies:
         self._pods: KeptPods | None = None
         self._left: CededToOthers = NOTHING
 
-    def note(self, gang_rounds: Iterable[GangRound], gone: Collection[GangKey], picture: ClusterView) -> None:
+    def note(self, gang_states: Iterable[ReconcileState], gone: Collection[GangKey], picture: ClusterView) -> None:
         """Update the awaited changes at the end of a reconcile.
 
-        :param gang_rounds: the gangs whose state may have changed.
+        :param gang_states: the gangs whose state may have changed.
         :param gone: gangs that no longer exist.
         """
         self._pods, self._left = picture.kept.pods, picture.left
         for key in gone:
             self._forget(key)
-        for gang_round in gang_rounds:
-            self._forget(gang_round.gang.key)
-            self._take(gang_round)
+        for gang_state in gang_states:
+            self._forget(gang_state.gang.key)
+            self._take(gang_state)
 
     def of(self, news: News) -> Urgency:
         """Return how soon a reconcile is due for these changes. Changes without a name, such as of nodes, are SOON."""
@@ -87,9 +87,9 @@ class Urgencies:
         others = Urgency.SOON if news.unnamed else Urgency.NEVER
         return max(others, *map(self._of_pod, news.pods), *map(self._of_object, news.objects))
 
-    def _take(self, gang_round: GangRound) -> None:
-        gang, awaited = gang_round.gang, _awaited(gang_round)
-        if isinstance(gang_round.step, AllBound) and awaited is None:
+    def _take(self, gang_state: ReconcileState) -> None:
+        gang, awaited = gang_state.gang, _awaited(gang_state)
+        if isinstance(gang_state.step, AllBound) and awaited is None:
             return
         if awaited is None or not awaited.lacking:
             self._room.add(gang.key)
@@ -105,7 +105,9 @@ class Urgencies:
     def _of_object(self, key: ObjectKey) -> Urgency:
         """Return the urgency of a changed object. The controller's own writes of Gang objects come back as LATER."""
         manifest = self._cache.objects().get(key) if key[:2] == (GROUP, "Gang") else None
-        ours = manifest is not None and self._echo.covers("gangs", manifest["metadata"].get("resourceVersion", ""))
+        ours = manifest is not None and self._read_your_writes.covers(
+            "gangs", manifest["metadata"].get("resourceVersion", "")
+        )
         return Urgency.LATER if ours else Urgency.SOON
 
     def _of_pod(self, at: tuple[str, str]) -> Urgency:
@@ -155,14 +157,14 @@ def _of_planned(pod: Pod, awaited: _Awaited) -> Urgency:
     return Urgency.LATER if pod.status.nominated_node_name else Urgency.SOON
 
 
-def _awaited(gang_round: GangRound) -> _Awaited | None:
-    gang, record = gang_round.gang, gang_round.record
+def _awaited(gang_state: ReconcileState) -> _Awaited | None:
+    gang, record = gang_state.gang, gang_state.record
     uids = {member.pod.metadata.uid for member in gang.members}
-    if record is not None and isinstance(gang_round.step, NeedPlan | Nominate | Release | AwaitBinding):
+    if record is not None and isinstance(gang_state.step, NeedPlan | Nominate | Release | AwaitBinding):
         unbound = {member.pod.metadata.uid for member in gang.members if not member.pod.bound}
         return _Awaited(0, uids, unbound & {member.uid for member in record.members})
-    decision = gang_round.decision
-    waits = isinstance(gang_round.step, AllBound) or (decision is not None and decision.outcome is Outcome.WAITING)
+    decision = gang_state.decision
+    waits = isinstance(gang_state.step, AllBound) or (decision is not None and decision.outcome is Outcome.WAITING)
     lacking = _lacking(gang) if waits else 0
     return _Awaited(lacking, uids, set()) if lacking > 0 else None
 

@@ -7,8 +7,8 @@ from cluster.snapshot import Snapshot
 from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
+from controller.error_backoff import Activity, ErrorBackoff
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import (
     AwaitVictims,
     Cause,
@@ -25,7 +25,7 @@ from controller.release.next_step import (
 from controller.release.patches import in_order, release_patch
 from controller.release.pinning import solved_domain
 from controller.release.records import PlannedVictim, PlanRecord, record_from
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.writes.writer import Result, Writer, Written
@@ -45,97 +45,97 @@ class PlanExecutor:
         self,
         writer: Writer,
         reporter: Reporter,
-        planner: Planner,
+        planning_queue: PlanningQueue,
         probes: Probes,
-        mishaps: Mishaps,
+        error_backoff: ErrorBackoff,
         *,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._reporter = reporter
-        self._planner = planner
-        self._mishaps = mishaps
+        self._planning_queue = planning_queue
+        self._error_backoff = error_backoff
         self._probes = probes
 
-    def execute(self, gang_rounds: Sequence[GangRound], picture: ClusterView, known: Collection[GangKey]) -> None:
+    def execute(self, gang_states: Sequence[ReconcileState], picture: ClusterView, known: Collection[GangKey]) -> None:
         """Carry out the step of every gang. Read the probe's answer before, and send the next probe after all steps.
 
         :param known: all existing gangs, including gangs without a step and gangs whose pods are being recreated. The
             placeholders of other gangs are deleted.
         """
         self._probes.read(picture.system)
-        for gang_round in gang_rounds:
+        for gang_state in gang_states:
             sent, done = self._writer.sent, self._writer.done
-            if not gang_round.failed:
-                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._act, gang_round, picture))
-            gang_round.writing = self._writer.sent != sent
-            gang_round.moved = self._writer.done != done and not gang_round.settled
-        self._probes.keep({gang_round.record.plan_id for gang_round in gang_rounds if gang_round.record is not None})
+            if not gang_state.failed:
+                self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._act, gang_state, picture))
+            gang_state.writing = self._writer.sent != sent
+            gang_state.moved = self._writer.done != done and not gang_state.settled
+        self._probes.keep({gang_state.record.plan_id for gang_state in gang_states if gang_state.record is not None})
         self._probes.send()
         for key, held in picture.placeholders.items():
             if picture.kept.gang(key) is None and key not in known:
                 free(self._writer, held.values())
 
-    def _act(self, gang_round: GangRound, picture: ClusterView) -> None:
-        match gang_round.step:
-            case NeedPlan() if not gang_round.deferred:
-                self._begin(gang_round, gang_round.step, picture)
+    def _act(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+        match gang_state.step:
+            case NeedPlan() if not gang_state.deferred:
+                self._begin(gang_state, gang_state.step, picture)
             case Nominate(members):
-                self._probe_if(gang_round, picture, held=self._nominate(gang_round, members))
+                self._probe_if(gang_state, picture, held=self._nominate(gang_state, members))
             case Renominate(members):
-                self._reporter.unbound(gang_round, members)
-                self._nominate(gang_round, members)
+                self._reporter.unbound(gang_state, members)
+                self._nominate(gang_state, members)
             case TakeOver(heirs):
-                self._take_over(gang_round, heirs)
+                self._take_over(gang_state, heirs)
             case Free(placeholders):
-                self._unsettle(gang_round)
+                self._unsettle(gang_state)
                 free(self._writer, placeholders)
             case AwaitVictims():
-                self._unsettle(gang_round)
+                self._unsettle(gang_state)
             case Evict(victims):
-                self._unsettle(gang_round)
-                self._evict(gang_round, victims, picture)
+                self._unsettle(gang_state)
+                self._evict(gang_state, victims, picture)
             case Release(members):
-                self._release(gang_round, members, picture)
-            case Postponed(Release()) if gang_round.record is not None:
-                self._probes.seen(gang_round.record.plan_id)  # asks for the probe: the next reconcile may release
+                self._release(gang_state, members, picture)
+            case Postponed(Release()) if gang_state.record is not None:
+                self._probes.seen(gang_state.record.plan_id)  # asks for the probe: the next reconcile may release
             case _:
                 pass
 
-    def _begin(self, gang_round: GangRound, step: NeedPlan, picture: ClusterView) -> None:
+    def _begin(self, gang_state: ReconcileState, step: NeedPlan, picture: ClusterView) -> None:
         """Record the plan, then reserve its capacity. Without a plan, free the capacity that was reserved."""
         if step.cause is not None:
-            self._reporter.invalidated(gang_round, step)
-            self._spare(gang_round, picture)
+            self._reporter.invalidated(gang_state, step)
+            self._spare(gang_state, picture)
         kept: set[str] = set()
-        if gang_round.record is not None and self._reporter.write_status(gang_round):
-            self._reporter.planned(gang_round)
-            members = _members(gang_round)
-            if held := self._nominate(gang_round, members, self._reporter.pod_conditions(gang_round, picture)):
-                self._reporter.nominated(gang_round, members)
-            self._probe_if(gang_round, picture, held=held)
-            kept = {member.uid for member in gang_round.record.members}
+        if gang_state.record is not None and self._reporter.write_status(gang_state):
+            self._reporter.planned(gang_state)
+            members = _members(gang_state)
+            if held := self._nominate(gang_state, members, self._reporter.pod_conditions(gang_state, picture)):
+                self._reporter.nominated(gang_state, members)
+            self._probe_if(gang_state, picture, held=held)
+            kept = {member.uid for member in gang_state.record.members}
         stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
         self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
         free(self._writer, filter(is_placeholder, stale))
-        if gang_round.decision is not None:
-            self._set_free(self._planner.held_back(gang_round.decision), gang_round)
+        if gang_state.decision is not None:
+            self._set_free(self._planning_queue.held_back(gang_state.decision), gang_state)
 
-    def _spare(self, gang_round: GangRound, picture: ClusterView) -> None:
+    def _spare(self, gang_state: ReconcileState, picture: ClusterView) -> None:
         """Write to the victims of an invalidated plan that still run and that the new plan does not evict.
 
         The write changes their version. An eviction that was sent for the old plan may still be on its way, from
         another leader or from before a timeout.
         """
-        if gang_round.fallen is None:
+        if gang_state.fallen is None:
             return
-        plan_id = gang_round.fallen.plan_id
-        going = {victim.uid for victim in gang_round.record.victims} if gang_round.record is not None else set()
-        pods = [picture.live[v.uid] for v in gang_round.fallen.victims if v.uid in picture.live and v.uid not in going]
+        plan_id = gang_state.fallen.plan_id
+        going = {victim.uid for victim in gang_state.record.victims} if gang_state.record is not None else set()
+        pods = [picture.live[v.uid] for v in gang_state.fallen.victims if v.uid in picture.live and v.uid not in going]
         self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
-    def _set_free(self, pods: Sequence[Pod], gang_round: GangRound) -> None:
+    def _set_free(self, pods: Sequence[Pod], gang_state: ReconcileState) -> None:
         """Delete gated members that only their own affinity keeps from a place. Their controllers recreate them.
 
         A gated pod has never run, and no budget counts it. A pod stays if no controller recreates it, or if that costs
@@ -144,52 +144,52 @@ class PlanExecutor:
         for pod in pods:
             meta = pod.metadata  # with its version: a pod that was released meanwhile must not be evicted
             if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
-                self._reporter.set_free(gang_round, pod)
+                self._reporter.set_free(gang_state, pod)
 
     def _nominate(
-        self, gang_round: GangRound, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
+        self, gang_state: ReconcileState, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
     ) -> bool:
         """Write the nominations of these members. Return whether all writes succeeded.
 
         :param conditions: the condition to write on each pod with its nomination, by UID. A pod may have none.
         """
-        if gang_round.record is None:
+        if gang_state.record is None:
             return False
-        plan_id = gang_round.record.plan_id
+        plan_id = gang_state.record.plan_id
         self._probes.forget(plan_id)
         condition_of = conditions or {}
         written = self._writer.all(
-            partial(hold, self._writer, gang_round.gang.key, m, plan_id, condition_of.get(m.pod.metadata.uid))
+            partial(hold, self._writer, gang_state.gang.key, m, plan_id, condition_of.get(m.pod.metadata.uid))
             if to_come(m.pod)
             else partial(self._writer.nominate, m.pod, m.node, plan_id, condition_of.get(m.pod.metadata.uid))
             for m in members
         )
         return all(each.done for each in written)
 
-    def _probe_if(self, gang_round: GangRound, picture: ClusterView, *, held: bool) -> None:
+    def _probe_if(self, gang_state: ReconcileState, picture: ClusterView, *, held: bool) -> None:
         """Ask for the probe in the reconcile in which the last nomination is accepted.
 
         If victims or other terminating pods must go first, the scheduler must have seen that, too. Then the probe is
         asked for after they have gone.
         """
-        record = gang_round.record
+        record = gang_state.record
         if held and record is not None and not record.victims and not _ending_on(record, picture):
             self._probes.want(record.plan_id)
-            gang_round.settled = True
+            gang_state.settled = True
 
-    def _unsettle(self, gang_round: GangRound) -> None:
+    def _unsettle(self, gang_state: ReconcileState) -> None:
         """Forget the probe's answer for this plan: writes follow that the scheduler must see before the release."""
-        if gang_round.record is not None:
-            self._probes.forget(gang_round.record.plan_id)
+        if gang_state.record is not None:
+            self._probes.forget(gang_state.record.plan_id)
 
-    def _take_over(self, gang_round: GangRound, heirs: Sequence[tuple[str, Planned]]) -> None:
+    def _take_over(self, gang_state: ReconcileState, heirs: Sequence[tuple[str, Planned]]) -> None:
         """Give arrived pods the places of their expected pods: in the plan's record first, then by nomination."""
         names = {seat: member.pod.metadata for seat, member in heirs}
-        if self._reporter.taken_over(gang_round, names):
-            gang_round.record = record_from(gang_round.status)
-            self._nominate(gang_round, [member for _, member in heirs])
+        if self._reporter.taken_over(gang_state, names):
+            gang_state.record = record_from(gang_state.status)
+            self._nominate(gang_state, [member for _, member in heirs])
 
-    def _evict(self, gang_round: GangRound, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
+    def _evict(self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
         """Evict all victims, or none if the API server refuses one or gives no answer. The next reconcile retries."""
         tried = self._send_evictions(victims, picture, dry_run=True)
         refusal = self._refusal(victims, tried)
@@ -198,12 +198,12 @@ class PlanExecutor:
             self._await_budgets(victims, picture)
             gone = [victim for victim, written in zip(victims, sent, strict=True) if written.done]
             for victim in gone:
-                self._reporter.evicted(gang_round, victim)
+                self._reporter.evicted(gang_state, victim)
             if gone:
-                self._reporter.gangs_evicted(gang_round, gone, picture)
+                self._reporter.gangs_evicted(gang_state, gone, picture)
             refusal = self._refusal(victims, sent)
         if refusal:
-            self._give_up(gang_round, refusal, picture)
+            self._give_up(gang_state, refusal, picture)
 
     def _await_budgets(self, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
         """Read back the disruption budgets, so that no reconcile begins before it sees the cost of these evictions."""
@@ -228,48 +228,48 @@ class PlanExecutor:
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
-    def _give_up(self, gang_round: GangRound, refusal: str, picture: ClusterView) -> None:
+    def _give_up(self, gang_state: ReconcileState, refusal: str, picture: ClusterView) -> None:
         """Drop a plan whose victims may not be evicted. The gang is replanned when the budgets may have changed."""
-        self._writer.all(partial(self._writer.clear, pod) for pod in gang_round.held if not is_placeholder(pod))
-        free(self._writer, gang_round.placeholders.values())
-        gang_round.record = None
-        gang_round.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
-        self._reporter.invalidated(gang_round, gang_round.step)
-        gang_round.decision = self._planner.hold_off(gang_round.gang, refusal, picture)
+        self._writer.all(partial(self._writer.clear, pod) for pod in gang_state.held if not is_placeholder(pod))
+        free(self._writer, gang_state.placeholders.values())
+        gang_state.record = None
+        gang_state.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
+        self._reporter.invalidated(gang_state, gang_state.step)
+        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, refusal, picture)
 
-    def _release(self, gang_round: GangRound, members: Sequence[Planned], picture: ClusterView) -> None:
-        if gang_round.record is None or not self._probes.seen(gang_round.record.plan_id):
+    def _release(self, gang_state: ReconcileState, members: Sequence[Planned], picture: ClusterView) -> None:
+        if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
             return
-        flavors = flavors_in_use(gang_round.gang)
-        domain = solved_domain(settled(gang_round.gang), _members(gang_round), picture.snapshot, picture.topologies)
+        flavors = flavors_in_use(gang_state.gang)
+        domain = solved_domain(settled(gang_state.gang), _members(gang_state), picture.snapshot, picture.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added = any(each.tolerations for each in flavors)
         snapshot, time = picture.snapshot, rfc3339(self._clock.wall())
-        members = _in_turn(gang_round, members, snapshot)
+        members = _in_turn(gang_state, members, snapshot)
         if not members:
             return  # siblings that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patch = partial(release_patch, domain=domain, now=time, tolerating=added)
-        begun = _begun(gang_round.gang)
+        begun = _begun(gang_state.gang)
         patches = [
-            (m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in in_order(members, gang_round.gang, snapshot)
+            (m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in in_order(members, gang_state.gang, snapshot)
         ]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         if all(each.done for each in written):
-            gang_round.settled = True
-            self._reporter.released(gang_round, members)
+            gang_state.settled = True
+            self._reporter.released(gang_state, members)
 
 
-def _in_turn(gang_round: GangRound, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
+def _in_turn(gang_state: ReconcileState, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
     """Return the members to release now, in binding order. The others follow later, when siblings are bound.
 
     The order concerns all unbound members that exist: siblings that are released already may not be bound yet. A pod
     that its workload has yet to create holds no member back.
     """
     ready = {each.pod.metadata.uid: each for each in members}
-    there = (each for each in _members(gang_round) if not each.pod.bound and not to_come(each.pod))
+    there = (each for each in _members(gang_state) if not each.pod.bound and not to_come(each.pod))
     unbound = [each for each in there if snapshot.state(each.node) is not None]
-    order = BindingOrder(((each.pod, each.node) for each in unbound), snapshot, priority=gang_round.gang.priority)
+    order = BindingOrder(((each.pod, each.node) for each in unbound), snapshot, priority=gang_state.gang.priority)
     released = order.released_now([each.pod.metadata.uid in ready for each in unbound])
     return [ready[unbound[position].pod.metadata.uid] for position in released]
 
@@ -286,11 +286,11 @@ def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:
     return any(tenant.terminating for state in states if state is not None for tenant in state.departing)
 
 
-def _members(gang_round: GangRound) -> list[Planned]:
-    record = gang_round.record
-    pods = [member.pod for member in gang_round.gang.members]
+def _members(gang_state: ReconcileState) -> list[Planned]:
+    record = gang_state.record
+    pods = [member.pod for member in gang_state.gang.members]
     return [
-        Planned(pod, node, gang_round.placeholders.get(pod.metadata.uid))
+        Planned(pod, node, gang_state.placeholders.get(pod.metadata.uid))
         for pod in pods
         if record and (node := record.node_of(pod.metadata.uid)) is not None
     ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from cluster.snapshot import Snapshot
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import Cause, NeedPlan
 from gangs.model import Gang, GangKey
 from planning.scheduler_rules.resource_quotas import ChargedTogether, quotas_in_the_way
@@ -35,15 +35,15 @@ class QuotaShortages:
         self._clock = clock
         self._since: dict[GangKey, float] = {}
 
-    def find(self, gang_rounds: Sequence[GangRound], snapshot: Snapshot) -> None:
+    def find(self, gang_states: Sequence[ReconcileState], snapshot: Snapshot) -> None:
         """Set the step of the affected gangs to `NeedPlan`: their capacity is freed, and they are replanned."""
-        holding = {each.gang.key: each for each in gang_rounds if _holding(each, snapshot)}
+        holding = {each.gang.key: each for each in gang_states if _holding(each, snapshot)}
         ordered = sorted((each.gang for each in holding.values()), key=lambda gang: (gang.created, gang.key))
         falling = dict(_too_large(ordered, snapshot))
         falling |= self._lasting([gang for gang in reversed(ordered) if gang.key not in falling], snapshot)
         for key, why in falling.items():
-            gang_round = holding[key]
-            gang_round.step = NeedPlan(f"waits for {why}", gang_round.held, Cause.QUOTA_SHORT)
+            gang_state = holding[key]
+            gang_state.step = NeedPlan(f"waits for {why}", gang_state.held, Cause.QUOTA_SHORT)
 
     def _lasting(self, gangs: Iterable[Gang], snapshot: Snapshot) -> dict[GangKey, str]:
         """Return the gangs whose quota others have used up for `LASTING_SECONDS`, with the reason.
@@ -60,10 +60,10 @@ class QuotaShortages:
         return dict(found.values())
 
 
-def _holding(gang_round: GangRound, snapshot: Snapshot) -> bool:
+def _holding(gang_state: ReconcileState, snapshot: Snapshot) -> bool:
     """Return whether the gang has a plan in force and expected pods, and its namespace has a quota."""
-    planned = gang_round.record is not None and not isinstance(gang_round.step, NeedPlan)
-    return planned and gang_round.gang.key.namespace in snapshot.quotas and bool(gang_round.gang.to_come)
+    planned = gang_state.record is not None and not isinstance(gang_state.step, NeedPlan)
+    return planned and gang_state.gang.key.namespace in snapshot.quotas and bool(gang_state.gang.to_come)
 
 
 def _too_large(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[tuple[GangKey, str]]:

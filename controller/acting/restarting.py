@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.defaults import RESTART_SECONDS
-from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
+from controller.error_backoff import Activity, ErrorBackoff
+from controller.reconcile_state import ReconcileState
 from controller.release.wholeness import Withdrawal, WithdrawalReason, bound_when_whole, was_whole
 from controller.scheduling.restart_checks import Planned, RestartChecks
 from gangs.model import GangKey
@@ -35,88 +35,88 @@ class Restarter:
 
     def __init__(
         self,
-        withdrawer: Withdrawer,
+        rollback: PartialGangRollback,
         checks: RestartChecks,
-        mishaps: Mishaps,
+        error_backoff: ErrorBackoff,
         *,
         seconds: float = RESTART_SECONDS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
-        self._withdrawer = withdrawer
-        self._mishaps = mishaps
+        self._rollback = rollback
+        self._error_backoff = error_backoff
         self._checks = checks
         self._seconds = seconds
         self._since: dict[GangKey, float] = {}
         """The time at which a gang was first seen with a lost member that finds no place."""
         self._under_way: tuple[GangKey, float] | None = None
 
-    def restart(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Begin the restarts that are due, and set the message about restarts on each `GangRound`."""
+    def restart(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+        """Begin the restarts that are due, and set the message about restarts on each `ReconcileState`."""
         able = []
-        for gang_round in gang_rounds:
-            gang_round.stays, gang_round.restarts = "", 0
-            if gang_round.failed:
+        for gang_state in gang_states:
+            gang_state.stays, gang_state.restarts = "", 0
+            if gang_state.failed:
                 continue
-            if self._mishaps.tried(gang_round, Doing.ACTING, partial(self._is_due, gang_round)):
-                able.append(gang_round)
+            if self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._is_due, gang_state)):
+                able.append(gang_state)
         self._since = {key: since for key, since in self._since.items() if picture.kept.gang(key) is not None}
-        self._begin(able, picture, _planned(gang_rounds) if able else {})
+        self._begin(able, picture, _planned(gang_states) if able else {})
 
-    def _is_due(self, gang_round: GangRound) -> bool:
+    def _is_due(self, gang_state: ReconcileState) -> bool:
         """Return whether the gang is restarted if all its members together have a place.
 
         Otherwise set `stays` to the reason against a restart.
         """
-        key = gang_round.gang.key
-        self._note_end(gang_round)
-        if not torn(gang_round):
+        key = gang_state.gang.key
+        self._note_end(gang_state)
+        if not torn(gang_state):
             self._since.pop(key, None)
-        elif why := _used_up(gang_round):
-            gang_round.stays = f"is not restarted as a whole: {why}"
+        elif why := _used_up(gang_state):
+            gang_state.stays = f"is not restarted as a whole: {why}"
         elif self._clock.monotonic() - self._since.setdefault(key, self._clock.monotonic()) < self._seconds:
-            gang_round.watched = True
-            gang_round.stays = (
+            gang_state.watched = True
+            gang_state.stays = (
                 f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
             )
         else:
             return True
         return False
 
-    def _begin(self, able: Sequence[GangRound], picture: ClusterView, planned: Planned) -> None:
+    def _begin(self, able: Sequence[ReconcileState], picture: ClusterView, planned: Planned) -> None:
         """Restart the first gang that is known to have a place as a whole, unless another restart is not over."""
-        verdicts = self._checks.look([each.gang for each in able], picture, planned) if able else {}
-        for gang_round in able:
-            gang, verdict = gang_round.gang, verdicts.get(gang_round.gang.key)
+        verdicts = self._checks.verdicts([each.gang for each in able], picture, planned) if able else {}
+        for gang_state in able:
+            gang, verdict = gang_state.gang, verdicts.get(gang_state.gang.key)
             if verdict is not None and not verdict.placed:
-                gang_round.watched = verdict.version != picture.snapshot.version  # to be checked again later
-                gang_round.stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
+                gang_state.watched = verdict.version != picture.snapshot.version  # to be checked again later
+                gang_state.stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
                 continue
-            gang_round.watched = True
+            gang_state.watched = True
             if verdict is None or not verdict.fresh(gang, self._clock.monotonic()):
-                gang_round.stays = "is restarted as a whole if all its members together have a place"
+                gang_state.stays = "is restarted as a whole if all its members together have a place"
             elif other := self._other(gang.key):
-                gang_round.stays = f"is not restarted as a whole while gang {other} is"
+                gang_state.stays = f"is not restarted as a whole while gang {other} is"
             else:
-                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._restart, gang_round))
+                self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._restart, gang_state))
 
-    def _restart(self, gang_round: GangRound) -> None:
-        gang = gang_round.gang
+    def _restart(self, gang_state: ReconcileState) -> None:
+        gang = gang_state.gang
         self._since.pop(gang.key, None)
         self._under_way = gang.key, self._clock.monotonic()
-        gang_round.restarts = int(gang_round.status.get("restarts", 0)) + 1
+        gang_state.restarts = int(gang_state.status.get("restarts", 0)) + 1
         message = (
-            f"restarted as a whole ({gang_round.restarts} of at most {gang.max_restarts} times): the others have no "
+            f"restarted as a whole ({gang_state.restarts} of at most {gang.max_restarts} times): the others have no "
             f"place beside the {counted(len(let_go(gang)))} that had started, and all together have one, so those were "
             "evicted"
         )
-        self._withdrawer.take_back(gang_round, Withdrawal(WithdrawalReason.RESTARTED, message))
+        self._rollback.take_back(gang_state, Withdrawal(WithdrawalReason.RESTARTED, message))
 
-    def _note_end(self, gang_round: GangRound) -> None:
+    def _note_end(self, gang_state: ReconcileState) -> None:
         """End the restart under way if it is this gang's and the gang is released again. Others may follow then."""
-        if self._under_way is None or self._under_way[0] != gang_round.gang.key:
+        if self._under_way is None or self._under_way[0] != gang_state.gang.key:
             return
-        if was_whole(gang_round.gang, gang_round.status) and not torn(gang_round):
+        if was_whole(gang_state.gang, gang_state.status) and not torn(gang_state):
             self._under_way = None
 
     def _other(self, key: GangKey) -> GangKey | None:
@@ -126,29 +126,29 @@ class Restarter:
         return self._under_way[0] if self._under_way[0] != key else None
 
 
-def _planned(gang_rounds: Iterable[GangRound]) -> Planned:
+def _planned(gang_states: Iterable[ReconcileState]) -> Planned:
     """Return the UIDs of members by node, as the plans in force place them, including plans of this reconcile."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for gang_round in gang_rounds:
-        for member in gang_round.record.members if gang_round.record is not None else ():
+    for gang_state in gang_states:
+        for member in gang_state.record.members if gang_state.record is not None else ():
             found[member.node].add(member.uid)
     return found
 
 
-def torn(gang_round: GangRound) -> bool:
+def torn(gang_state: ReconcileState) -> bool:
     """Return whether a gang that asks for restarts was whole, has lost a member since, and has a proven rejection."""
-    gang, decision = gang_round.gang, gang_round.decision
-    if decision is None or not wants_restart(gang) or not was_whole(gang, gang_round.status):
+    gang, decision = gang_state.gang, gang_state.decision
+    if decision is None or not wants_restart(gang) or not was_whole(gang, gang_state.status):
         return False
     if decision.outcome is not Outcome.UNPLACEABLE or decision.proof != Proof.INFEASIBLE.value:
         return False
     bound = sum(member.pod.bound for member in gang.members)
-    return bound < bound_when_whole(gang, gang_round.status)
+    return bound < bound_when_whole(gang, gang_state.status)
 
 
-def _used_up(gang_round: GangRound) -> str:
+def _used_up(gang_state: ReconcileState) -> str:
     """Return why the gang may not be restarted once more; "" if it may."""
-    gang, times = gang_round.gang, int(gang_round.status.get("restarts", 0))
+    gang, times = gang_state.gang, int(gang_state.status.get("restarts", 0))
     if times < gang.max_restarts:
         return ""
     return f"spec.maxRestarts allows {gang.max_restarts}, and it has been restarted {times} times"

@@ -15,8 +15,8 @@ from functools import partial
 
 from controller.cluster_view import ClusterView
 from controller.defaults import UNTRIED_SECONDS
-from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
+from controller.error_backoff import Activity, ErrorBackoff
+from controller.reconcile_state import ReconcileState
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
@@ -63,50 +63,52 @@ class Reclaimer:
         writer: Writer,
         reporter: Reporter,
         metrics: Metrics,
-        mishaps: Mishaps,
+        error_backoff: ErrorBackoff,
         *,
         seconds: float = UNTRIED_SECONDS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._writer = writer
         self._reporter = reporter
         self._metrics = metrics
         self._seconds = seconds
 
-    def reclaim(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Free the capacity of untried members, recreate them if possible, and set `untried` on each `GangRound`."""
+    def reclaim(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+        """Free the capacity of untried members and recreate them if possible. Set `untried` on each reconcile state."""
         total = 0
-        for gang_round in gang_rounds:
-            waiting = [m.pod for m in gang_round.gang.members if not m.pod.bound]
+        for gang_state in gang_states:
+            waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
             free = [pod for pod in waiting if not pod.spec.scheduling_gates]
             held = [pod for pod in waiting if _held(pod, picture.sources)]
-            gang_round.untried, gang_round.watched = "", bool(free or held)
-            if gang_round.watched and not gang_round.failed:
-                look = partial(self._look_after, free, held, gang_round, picture.sources)
-                total += self._mishaps.tried(gang_round, Doing.ACTING, look) or 0
+            gang_state.untried, gang_state.watched = "", bool(free or held)
+            if gang_state.watched and not gang_state.failed:
+                call = partial(self._handle_untried, free, held, gang_state, picture.sources)
+                total += self._error_backoff.run_step(gang_state, Activity.ACTING, call) or 0
         self._metrics.untried.set(total)
 
-    def _look_after(self, free: Sequence[Pod], held: Sequence[Pod], gang_round: GangRound, sources: Sources) -> int:
+    def _handle_untried(
+        self, free: Sequence[Pod], held: Sequence[Pod], gang_state: ReconcileState, sources: Sources
+    ) -> int:
         """Handle the untried members of one gang. Return their number."""
         sent = self._writer.sent
-        self._make_again(held, gang_round, sources)
-        found = self._untried(free, gang_round, sources)
-        gang_round.untried = "; ".join(self._message(each, sources) for each in found)
+        self._make_again(held, gang_state, sources)
+        found = self._untried(free, gang_state, sources)
+        gang_state.untried = "; ".join(self._message(each, sources) for each in found)
         for each in found:
             if each.dead:
-                self._take_back(each, gang_round, sources)
-        gang_round.writing |= self._writer.sent != sent
+                self._take_back(each, gang_state, sources)
+        gang_state.writing |= self._writer.sent != sent
         return sum(len(each.pods) for each in found)
 
-    def _untried(self, pods: Sequence[Pod], gang_round: GangRound, sources: Sources) -> list[Untried]:
+    def _untried(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> list[Untried]:
         by_scheduler: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in pods:
-            if not pod.terminating and not tried(pod) and self._late(_let_go(pod, gang_round.status)):
+            if not pod.terminating and not tried(pod) and self._late(_let_go(pod, gang_state.status)):
                 by_scheduler[pod.spec.scheduler_name or STOCK_SCHEDULER].append(pod)
         return [
-            Untried(name, tuple(late), dead=_dead(name, late, gang_round.status, sources))
+            Untried(name, tuple(late), dead=_dead(name, late, gang_state.status, sources))
             for name, late in sorted(by_scheduler.items())
         ]
 
@@ -114,25 +116,25 @@ class Reclaimer:
         waited = seconds_since(since, self._clock.wall())
         return waited is not None and waited > self._seconds * factor
 
-    def _take_back(self, late: Untried, gang_round: GangRound, sources: Sources) -> None:
+    def _take_back(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> None:
         """Free the members' capacity. Delete them once every webhook knows that their scheduler is absent."""
         for pod in late.pods:
             if (
                 TAKEN_BACK not in pod.metadata.annotations
                 and self._writer.take_back(pod, rfc3339(self._clock.wall())).done
             ):
-                self._reporter.taken_back(gang_round, pod, self._seconds)
+                self._reporter.taken_back(gang_state, pod, self._seconds)
         if runs(late.scheduler, sources):
-            self._learn(late, gang_round, sources)
+            self._learn(late, gang_state, sources)
         else:
             back = [pod for pod in late.pods if TAKEN_BACK in pod.metadata.annotations]
-            self._make_again(back, gang_round, sources)
+            self._make_again(back, gang_state, sources)
 
-    def _learn(self, late: Untried, gang_round: GangRound, sources: Sources) -> None:
+    def _learn(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> None:
         """Record that the scheduler does not run. The next time it must be silent for twice as long."""
         before = learnt(late.scheduler, sources)
         times = before.times if before else 0
-        silent = all(self._late(_let_go(pod, gang_round.status), _LONGER.delay(times + 1)) for pod in late.pods)
+        silent = all(self._late(_let_go(pod, gang_state.status), _LONGER.delay(times + 1)) for pod in late.pods)
         seen = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS)
         if not silent or seen is None or not learnable(late.scheduler, sources):
             return
@@ -142,7 +144,7 @@ class Reclaimer:
         if not written.done:
             LOG.warning("ConfigMap %s/%s: %s", SYSTEM_NAMESPACE, SCHEDULERS, written.message)
 
-    def _make_again(self, pods: Sequence[Pod], gang_round: GangRound, sources: Sources) -> None:
+    def _make_again(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> None:
         """Delete members whose controllers recreate them at no cost, or at a cost that their workload can bear.
 
         The eviction names the pod's version, so a pod that was bound meanwhile stays. A pod that was created after its
@@ -154,7 +156,7 @@ class Reclaimer:
                 continue
             if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
                 self._metrics.made_again.inc()
-                self._reporter.made_again(gang_round, pod)
+                self._reporter.made_again(gang_state, pod)
 
     def _message(self, late: Untried, sources: Sources) -> str:
         names = ", ".join(sorted(pod.metadata.name for pod in late.pods)[:3])

@@ -7,8 +7,8 @@ as long as the pods (docs/decisions/0015).
 from collections.abc import Sequence
 from functools import partial
 
-from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
+from controller.error_backoff import Activity, ErrorBackoff
+from controller.reconcile_state import ReconcileState
 from controller.release.wholeness import mark_of, to_mark
 from controller.writes.writer import Result, Writer
 from gangs.model import Member
@@ -18,26 +18,26 @@ from kube.keys import WHOLE_MARK
 class WholenessMarker:
     """Marks members of gangs that are or were whole."""
 
-    def __init__(self, writer: Writer, mishaps: Mishaps) -> None:
+    def __init__(self, writer: Writer, error_backoff: ErrorBackoff) -> None:
         self._writer = writer
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
 
-    def mark(self, gang_rounds: Sequence[GangRound]) -> None:
+    def mark(self, gang_states: Sequence[ReconcileState]) -> None:
         """Write the missing marks of all gangs, in parallel.
 
         If the API server cannot accept a mark now, a later reconcile writes it. If the API server refuses a mark, it is
         not written until the gang changes. Until then only the status shows that the gang is whole.
         """
-        missing: list[tuple[GangRound, Member]] = []
-        for gang_round in gang_rounds:
-            if not gang_round.failed:
-                found = self._mishaps.tried(
-                    gang_round, Doing.ACTING, partial(to_mark, gang_round.gang, gang_round.status)
+        missing: list[tuple[ReconcileState, Member]] = []
+        for gang_state in gang_states:
+            if not gang_state.failed:
+                found = self._error_backoff.run_step(
+                    gang_state, Activity.ACTING, partial(to_mark, gang_state.gang, gang_state.status)
                 )
-                missing += [(gang_round, member) for member in found or ()]
+                missing += [(gang_state, member) for member in found or ()]
         answers = self._writer.all(
-            partial(self._writer.annotate, member.pod, {WHOLE_MARK: mark_of(gang_round.gang, gang_round.status)})
-            for gang_round, member in missing
+            partial(self._writer.annotate, member.pod, {WHOLE_MARK: mark_of(gang_state.gang, gang_state.status)})
+            for gang_state, member in missing
         )
-        for (gang_round, _), answer in zip(missing, answers, strict=True):
-            gang_round.writing = gang_round.writing or answer.result is not Result.FAILED
+        for (gang_state, _), answer in zip(missing, answers, strict=True):
+            gang_state.writing = gang_state.writing or answer.result is not Result.FAILED

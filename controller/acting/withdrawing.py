@@ -15,8 +15,8 @@ from functools import partial
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
-from controller.mishaps import Doing, Mishaps
+from controller.error_backoff import Activity, ErrorBackoff
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.wholeness import (
     Withdrawal,
@@ -49,19 +49,25 @@ AGAIN_SECONDS = 2.0
 """Seconds between two tries of an eviction that a disruption budget refuses."""
 
 
-class Withdrawer:
-    """Withdraws gangs that run in part. Its inputs are in the cluster.
+class PartialGangRollback:
+    """Withdraws gangs that run in part: it evicts their running members. Its inputs are in the cluster.
 
     :param seconds: how long after its first release a gang may run in part without being able to become whole.
     """
 
     def __init__(
-        self, writer: Writer, reporter: Reporter, mishaps: Mishaps, *, seconds: float, clock: Clock = SYSTEM_CLOCK
+        self,
+        writer: Writer,
+        reporter: Reporter,
+        error_backoff: ErrorBackoff,
+        *,
+        seconds: float,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._reporter = reporter
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
         self._seconds = seconds
         self._seen: dict[GangKey, float] = {}
         """The time at which a gang was first seen unable to become whole, in monotonic seconds."""
@@ -70,33 +76,35 @@ class Withdrawer:
         self._refused: dict[GangKey, tuple[float, str]] = {}
         """Refused evictions: when they are tried again, in monotonic seconds, and the API server's message."""
 
-    def withdraw(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Evict the members of gangs that are withdrawn, and set `withdrawal` on their `GangRound`."""
+    def withdraw(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+        """Evict the members of gangs that are withdrawn, and set `withdrawal` on their `ReconcileState`."""
         self._now_seen = {}
-        for gang_round in gang_rounds:
-            gang_round.withdrawal = None
-            if not gang_round.failed:
-                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._look_at, gang_round, picture))
+        for gang_state in gang_states:
+            gang_state.withdrawal = None
+            if not gang_state.failed:
+                self._error_backoff.run_step(
+                    gang_state, Activity.ACTING, partial(self._withdraw_if_due, gang_state, picture)
+                )
         self._seen = self._now_seen
 
-    def _look_at(self, gang_round: GangRound, picture: ClusterView) -> None:
-        since = begun(gang_round)
+    def _withdraw_if_due(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+        since = begun(gang_state)
         if since is None:
             return
-        gang_round.watched = True
+        gang_state.watched = True
         waited = seconds_since(since, self._clock.wall()) or 0.0
-        why = why_not(gang_round, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
+        why = why_not(gang_state, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
         if why:
-            key, now = gang_round.gang.key, self._clock.monotonic()
+            key, now = gang_state.gang.key, self._clock.monotonic()
             self._now_seen[key] = seen = self._seen.get(key, now)
-            shown = still_withdrawn(gang_round.status, released=False)
+            shown = still_withdrawn(gang_state.status, released=False)
             again, refusal = self._refused.get(key, (0.0, ""))
             if waited >= self._seconds and now >= max(seen + SEEN_SECONDS, again):
-                self.take_back(gang_round, shown or self._new(gang_round, why))
+                self.take_back(gang_state, shown or self._new(gang_state, why))
             elif shown is not None and now < again:
-                gang_round.withdrawal = replace(shown, refusal=refusal)
+                gang_state.withdrawal = replace(shown, refusal=refusal)
 
-    def take_back(self, gang_round: GangRound, withdrawal: Withdrawal) -> None:
+    def take_back(self, gang_state: ReconcileState, withdrawal: Withdrawal) -> None:
         """Evict all members that were released. The affinity of those that are not bound fits no other nodes.
 
         The members that are not bound go first. If one of them may have been bound since the snapshot, no bound member
@@ -105,15 +113,15 @@ class Withdrawer:
         The marks that the gang was whole are removed first, and the status says why before a member goes. A successor
         that finds half of it done then finds a gang that runs in part and never was whole, and continues.
         """
-        versions = self._unmarked(gang_round)
+        versions = self._unmarked(gang_state)
         if versions is None:
-            gang_round.restarts = 0
+            gang_state.restarts = 0
             return
-        gang_round.withdrawal = withdrawal
-        if not self._reporter.write_status(gang_round):
-            gang_round.withdrawal, gang_round.restarts = None, 0
+        gang_state.withdrawal = withdrawal
+        if not self._reporter.write_status(gang_state):
+            gang_state.withdrawal, gang_state.restarts = None, 0
             return
-        released = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
+        released = [member.pod for member in gang_state.gang.members if not member.pod.gated_by(GATE)]
         unbound = [pod for pod in released if not pod.bound]
         answers = self._evicted(unbound, versions)
         evicted = [pod for pod, answer in zip(unbound, answers, strict=True) if answer.done]
@@ -122,20 +130,20 @@ class Withdrawer:
             of_bound = self._evicted(bound, versions)
             evicted += [pod for pod, answer in zip(bound, of_bound, strict=True) if answer.done]
             answers += of_bound
-        gang_round.writing = True
+        gang_state.writing = True
         refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
         if refusal:
-            self._refused[gang_round.gang.key] = self._clock.monotonic() + AGAIN_SECONDS, refusal
-            gang_round.withdrawal = replace(withdrawal, refusal=refusal)
+            self._refused[gang_state.gang.key] = self._clock.monotonic() + AGAIN_SECONDS, refusal
+            gang_state.withdrawal = replace(withdrawal, refusal=refusal)
         if evicted:
-            self._reporter.withdrawn(gang_round, evicted, gang_round.withdrawal)
+            self._reporter.withdrawn(gang_state, evicted, gang_state.withdrawal)
 
-    def _unmarked(self, gang_round: GangRound) -> Mapping[str, str] | None:
+    def _unmarked(self, gang_state: ReconcileState) -> Mapping[str, str] | None:
         """Remove the marks that the gang was whole. Return the new version of each pod by uid; None if one stays."""
-        pods = [member.pod for member in gang_round.gang.members if WHOLE_MARK in member.pod.metadata.annotations]
+        pods = [member.pod for member in gang_state.gang.members if WHOLE_MARK in member.pod.metadata.annotations]
         answers = self._writer.all(partial(self._writer.annotate, pod, {WHOLE_MARK: None}) for pod in pods)
         if not all(answer.over for answer in answers):
-            gang_round.writing = True
+            gang_state.writing = True
             return None
         return {pod.metadata.uid: answer.version for pod, answer in zip(pods, answers, strict=True)}
 
@@ -147,10 +155,10 @@ class Withdrawer:
             partial(evict, meta.namespace, meta.name, meta.uid, version=version) for meta, version in seen
         )
 
-    def _new(self, gang_round: GangRound, why: str) -> Withdrawal:
-        let_go = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
+    def _new(self, gang_state: ReconcileState, why: str) -> Withdrawal:
+        let_go = [member.pod for member in gang_state.gang.members if not member.pod.gated_by(GATE)]
         bound = sum(pod.bound for pod in let_go)
-        needed = counted(gang_round.gang.still_needed)
+        needed = counted(gang_state.gang.still_needed)
         text = (
             f"withdrawn: {bound} of {needed} that must run together had started, and the rest could not within "
             f"{self._seconds:g} s ({why}), so those were evicted"
@@ -160,9 +168,9 @@ class Withdrawer:
         return Withdrawal(WithdrawalReason.WITHDRAWN, text)
 
 
-def begun(gang_round: GangRound) -> str | None:
+def begun(gang_state: ReconcileState) -> str | None:
     """Return when the release of a gang began that runs in part and never was whole; None for any other gang."""
-    gang, status = gang_round.gang, gang_round.status
+    gang, status = gang_state.gang, gang_state.status
     bound = bound_members(gang)
     if not gang.all_or_none or not bound or was_whole(gang, status):
         return None
@@ -197,41 +205,41 @@ def _age_at(member: Member, time: datetime) -> float:
     return seconds_since(member.pod.metadata.creation_timestamp or "", time) or 0.0
 
 
-def why_not(gang_round: GangRound, snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
+def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
     """Return why a gang that runs in part cannot become whole now; "" while it can.
 
     :param patient: whether members may still wait for victims to go.
     """
-    gang = gang_round.gang
+    gang = gang_state.gang
     stuck = stranded(gang, snapshot)
     lost = {each.member.pod.metadata.uid for each in stuck}
-    in_time = patient or not _victims_left(gang_round, snapshot)
-    able = [member for member in gang.members if _planned(member, gang_round, in_time=in_time)]
+    in_time = patient or not _victims_left(gang_state, snapshot)
+    able = [member for member in gang.members if _planned(member, gang_state, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
-    if gang.suffice(able) or (gang.to_come and isinstance(gang_round.step, NeedPlan) and gang_round.decision is None):
+    if gang.suffice(able) or (gang.to_come and isinstance(gang_state.step, NeedPlan) and gang_state.decision is None):
         return ""  # members of a gang that starts in order may run alone for long: wait for the answer
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
-    answer = waiting(gang, snapshot, topologies) or gang_round.decision
+    answer = waiting(gang, snapshot, topologies) or gang_state.decision
     if answer is not None and answer.message:
         return answer.message
     return "the rest has no place" if patient else "victims have not gone in time"
 
 
-def _planned(member: Member, gang_round: GangRound, *, in_time: bool) -> bool:
+def _planned(member: Member, gang_state: ReconcileState, *, in_time: bool) -> bool:
     """Return whether a gated member has a place in a plan that is being carried out."""
-    record = gang_round.record
+    record = gang_state.record
     if (
         record is None
-        or (gang_round.deferred and isinstance(gang_round.step, NeedPlan))
+        or (gang_state.deferred and isinstance(gang_state.step, NeedPlan))
         or not member.pod.gated_by(GATE)
     ):
         return False
     return record.node_of(member.pod.metadata.uid) is not None and in_time
 
 
-def _victims_left(gang_round: GangRound, snapshot: Snapshot) -> bool:
+def _victims_left(gang_state: ReconcileState, snapshot: Snapshot) -> bool:
     """Return whether victims of the plan still exist. The time limit applies to victims, not to expected pods."""
-    victims = {victim.uid for victim in gang_round.record.victims} if gang_round.record is not None else set()
+    victims = {victim.uid for victim in gang_state.record.victims} if gang_state.record is not None else set()
     return any(True for _ in snapshot.holding_any(victims))

@@ -1,7 +1,7 @@
 """Planning in the background of reconciles: which gangs are planned when, and which results are cached.
 
 The input is the gangs and a cluster view. The output is a decision for each gang, or None while the gang is planned.
-Start with `scheduling_queue`. `questions` holds the planning requests, and `lanes` the threads that answer them.
-`taking` checks whether a plan is stale before a reconcile accepts it. `counting` and `aside` keep gangs that fit
-nowhere from delaying other gangs.
+Start with `planning_queue`. It sends `planning_requests`, which the threads of `single_slot_executor` answer.
+`plan_revalidation` checks whether a plan is stale before a reconcile accepts it.
+`capacity_bound` and `infeasible_queue` keep gangs that fit nowhere from delaying other gangs.
 """

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 
 from controller.cluster_view import ClusterView
-from controller.scheduling.alike_noes import AlikeNoes, renamed
-from controller.scheduling.counting import Room
-from controller.scheduling.kept_noes import KeptNo, fresh_seconds
-from controller.scheduling.needs import Least
-from controller.scheduling.standing_noes import Fuller
-from controller.scheduling.taking import Taking, premises_of
+from controller.scheduling.cached_rejections import CachedRejection, fresh_seconds
+from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand
+from controller.scheduling.monotonicity_check import MonotonicityCheck
+from controller.scheduling.plan_revalidation import PlanRevalidation, inputs_of
+from controller.scheduling.rejections_by_demand_class import RejectionByDemandClass, renamed
 from gangs.model import Gang, GangKey
 from planning.decision import Decision
 from planning.framing.priorities import with_priorities
@@ -23,17 +23,21 @@ class PlanningRound:
     """
 
     def __init__(
-        self, gangs: Sequence[Gang], picture: ClusterView, requests: Mapping[GangKey, object], room: Room
+        self,
+        gangs: Sequence[Gang],
+        picture: ClusterView,
+        requests: Mapping[GangKey, object],
+        capacity_bound: CapacityBound,
     ) -> None:
         self.gangs = {gang.key: gang for gang in gangs}
         self.requests = requests
         self.picture = picture
-        self.premises = premises_of(picture)
-        self.fuller = Fuller(picture.snapshot, picture.topologies)
-        self.taking = Taking(picture)
-        self.room = room
+        self.inputs = inputs_of(picture)
+        self.monotonicity = MonotonicityCheck(picture.snapshot, picture.topologies)
+        self.revalidation = PlanRevalidation(picture)
+        self.capacity_bound = capacity_bound
         self.known: dict[GangKey, Decision] = {}
-        self.aside = frozenset[GangKey]()
+        self.infeasible = frozenset[GangKey]()
         self.pausing = False
 
     def highest(self, keys: Iterable[GangKey]) -> list[GangKey]:
@@ -41,33 +45,37 @@ class PlanningRound:
         ordered = in_order(with_priorities(self.gangs[key], self.picture.snapshot) for key in keys)
         return [each.key for each in ordered if each.priority == ordered[0].priority]
 
-    def answer_alike(
+    def reuse_rejections(
         self,
         left: Collection[GangKey],
-        noes: MutableMapping[GangKey, KeptNo],
-        needs: Mapping[GangKey, tuple[Gang, object, Least]],
+        rejections: MutableMapping[GangKey, CachedRejection],
+        needs: Mapping[GangKey, tuple[Gang, object, MinimumDemand]],
         at: float,
     ) -> list[Decision]:
         """Reuse rejections that hold in this reconcile for the gangs `left` that have identical requests.
 
         Return the decisions that are new.
 
-        :param noes: cached rejections by gang, to which the new ones are added.
+        :param rejections: cached rejections by gang, to which the new ones are added.
         :param at: the present time, in monotonic seconds.
         """
         if not left:
             return []
-        holding = ((needs[key][2].alike, noes[key]) for key in self.known if key in noes and self._holds(noes[key]))
-        alike, new = AlikeNoes(holding, self.picture.snapshot), list[Decision]()
+        holding = (
+            (needs[key][2].demand_class, rejections[key])
+            for key in self.known
+            if key in rejections and self._holds(rejections[key])
+        )
+        by_class, new = RejectionByDemandClass(holding, self.picture.snapshot), list[Decision]()
         for key in left:
-            _, request, least = needs[key]
-            kept = alike.of(self.gangs[key], least.alike) if least.needs else None
-            if kept is not None:
-                noes[key] = renamed(kept, self.gangs[key], request, at + fresh_seconds(key))
-                self.known[key] = noes[key].decision
-                new.append(noes[key].decision)
+            _, request, demand = needs[key]
+            rejection = by_class.of(self.gangs[key], demand.demand_class) if demand.needs else None
+            if rejection is not None:
+                rejections[key] = renamed(rejection, self.gangs[key], request, at + fresh_seconds(key))
+                self.known[key] = rejections[key].decision
+                new.append(rejections[key].decision)
         return new
 
-    def _holds(self, kept: KeptNo) -> bool:
+    def _holds(self, rejection: CachedRejection) -> bool:
         """Return whether this reconcile uses the rejection and its inputs have not changed."""
-        return self.known.get(kept.decision.key) is kept.decision and not kept.paused
+        return self.known.get(rejection.decision.key) is rejection.decision and not rejection.paused

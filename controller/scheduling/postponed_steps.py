@@ -14,7 +14,7 @@ from functools import cached_property
 
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import Delay, Evict, NeedPlan, Nominate, Postponed, Release
 from controller.release.records import PlanRecord
 from controller.release.verifying import lost_room
@@ -25,7 +25,9 @@ from kube.requests import pod_requests
 from timing.clock import SYSTEM_CLOCK, Clock
 
 HANDOVER_SECONDS = 3.0
-"""The most seconds for which a new leader postpones releases. The fast lane answers a gang within it (`kept_noes`)."""
+"""The most seconds for which a new leader postpones releases. The fast lane answers a gang within this time
+(`cached_rejections.FAST_LANE_SECONDS`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +67,20 @@ class _Beside:
         return self._before.with_states(states)
 
 
-def postpone_displaced(gang_rounds: Sequence[GangRound], snapshot: Snapshot) -> None:
+def postpone_displaced(gang_states: Sequence[ReconcileState], snapshot: Snapshot) -> None:
     """Postpone each release and eviction of a gang whose capacity or members a plan of this reconcile takes.
 
     Plans of equal or higher priority count, if the reconcile has accepted them or has yet to nominate them.
     """
-    due = [(each, each.step) for each in gang_rounds if isinstance(each.step, Evict | Release) and not each.failed]
-    plans = sorted((plan for plan in map(_plan, gang_rounds) if plan), key=lambda plan: -plan.priority) if due else []
+    due = [(each, each.step) for each in gang_states if isinstance(each.step, Evict | Release) and not each.failed]
+    plans = sorted((plan for plan in map(_plan, gang_states) if plan), key=lambda plan: -plan.priority) if due else []
     beside = dict[int, _Beside]()
-    for gang_round, step in due:
-        count = sum(plan.priority >= gang_round.gang.priority for plan in plans)
+    for gang_state, step in due:
+        count = sum(plan.priority >= gang_state.gang.priority for plan in plans)
         if count and count not in beside:
             beside[count] = _Beside(plans[:count], snapshot)
-        if count and _displaced(gang_round, step, beside[count]):
-            gang_round.step = Postponed(step, Delay.DISPLACED)
+        if count and _displaced(gang_state, step, beside[count]):
+            gang_state.step = Postponed(step, Delay.DISPLACED)
 
 
 class Handover:
@@ -94,7 +96,7 @@ class Handover:
         """None before the first reconcile."""
         self._until = 0.0
 
-    def postpone(self, gang_rounds: Sequence[GangRound], unanswered: Collection[GangKey]) -> None:
+    def postpone(self, gang_states: Sequence[ReconcileState], unanswered: Collection[GangKey]) -> None:
         """Postpone each release while a gang of higher priority waits for its first answer from this leader.
 
         A gang of which a member has been released is not postponed: it must not run in part.
@@ -108,30 +110,30 @@ class Handover:
             self._waiting = still if self._clock.monotonic() < self._until else frozenset()
         if not self._waiting:
             return
-        highest = max((each.gang.priority for each in gang_rounds if each.gang.key in self._waiting), default=None)
-        for gang_round in gang_rounds:
-            step = gang_round.step
-            lower = highest is not None and gang_round.gang.priority < highest
-            if lower and isinstance(step, Release) and _is_unreleased(gang_round.gang):
-                gang_round.step = Postponed(step, Delay.HANDOVER)
+        highest = max((each.gang.priority for each in gang_states if each.gang.key in self._waiting), default=None)
+        for gang_state in gang_states:
+            step = gang_state.step
+            lower = highest is not None and gang_state.gang.priority < highest
+            if lower and isinstance(step, Release) and _is_unreleased(gang_state.gang):
+                gang_state.step = Postponed(step, Delay.HANDOVER)
 
 
 def _is_unreleased(gang: Gang) -> bool:
     return all(member.pod.gated_by(GATE) for member in gang.members)
 
 
-def _plan(gang_round: GangRound) -> _Plan | None:
+def _plan(gang_state: ReconcileState) -> _Plan | None:
     """Return the gang's plan if the snapshot does not show its nominations, else None."""
-    record, step = gang_round.record, gang_round.step
-    accepted = isinstance(step, NeedPlan) and not gang_round.deferred
-    if record is None or gang_round.failed or not (accepted or isinstance(step, Nominate)):
+    record, step = gang_state.record, gang_state.step
+    accepted = isinstance(step, NeedPlan) and not gang_state.deferred
+    if record is None or gang_state.failed or not (accepted or isinstance(step, Nominate)):
         return None
     tenants = (
         Tenant(pod, node, pod_requests(pod), pod.spec.priority or 0, reserved=True)
-        for pod, node in _planned(gang_round.gang, record)
+        for pod, node in _planned(gang_state.gang, record)
     )
     victims = frozenset(f"{each.namespace}/{each.name}" for each in record.victims)
-    return _Plan(gang_round.gang.priority, tuple(tenants), victims)
+    return _Plan(gang_state.gang.priority, tuple(tenants), victims)
 
 
 def _planned(gang: Gang, record: PlanRecord) -> list[tuple[Pod, str]]:
@@ -140,8 +142,8 @@ def _planned(gang: Gang, record: PlanRecord) -> list[tuple[Pod, str]]:
     return [(pod, node) for pod, node in nodes if node is not None]
 
 
-def _displaced(gang_round: GangRound, step: Evict | Release, beside: _Beside) -> bool:
-    gang, record = gang_round.gang, gang_round.record
+def _displaced(gang_state: ReconcileState, step: Evict | Release, beside: _Beside) -> bool:
+    gang, record = gang_state.gang, gang_state.record
     if record is None:
         return False
     left = [member for member in gang.members if member.pod.key not in beside.victims]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
 from planning.competing.evicted import staying
 from planning.competing.promised_evictions import with_promised
@@ -15,19 +15,19 @@ EVICTED = "members of it are evicted for another gang"
 """The reason for which a plan is invalidated that uses members which are evicted for another gang."""
 
 
-def beside_promises(picture: ClusterView, gang_rounds: Sequence[GangRound]) -> ClusterView:
+def beside_promises(picture: ClusterView, gang_states: Sequence[ReconcileState]) -> ClusterView:
     """Return the cluster view for new plans, in which the victims of plans in force are leaving."""
     promised = [
         (victim.uid, victim.node)
-        for gang_round in gang_rounds
-        if gang_round.record is not None and not isinstance(gang_round.step, NeedPlan)
-        for victim in gang_round.record.victims
+        for gang_state in gang_states
+        if gang_state.record is not None and not isinstance(gang_state.step, NeedPlan)
+        for victim in gang_state.record.victims
     ]
     snapshot = with_promised(picture.snapshot, promised)
     return picture if snapshot is picture.snapshot else replace(picture, snapshot=snapshot)
 
 
-def drop_unlawful(picture: ClusterView, gang_rounds: Sequence[GangRound]) -> ClusterView:
+def drop_unlawful(picture: ClusterView, gang_states: Sequence[ReconcileState]) -> ClusterView:
     """Invalidate plans whose evictions would now cut a running gang below its minimum or exceed a disruption budget.
 
     The budgets, the running gangs or other evictions may have changed since planning. Plans of the lowest priority are
@@ -35,24 +35,24 @@ def drop_unlawful(picture: ClusterView, gang_rounds: Sequence[GangRound]) -> Clu
     Return the cluster view in which the victims of the remaining plans are leaving.
     """
     evicting = [
-        (gang_round, gang_round.step.victims) for gang_round in gang_rounds if isinstance(gang_round.step, Evict)
+        (gang_state, gang_state.step.victims) for gang_state in gang_states if isinstance(gang_state.step, Evict)
     ]
     running = running_gangs(picture.reading) if evicting else {}
-    for gang_round, victims in sorted(evicting, key=lambda each: each[0].gang.priority):
+    for gang_state, victims in sorted(evicting, key=lambda each: each[0].gang.priority):
         gone = frozenset(f"{victim.namespace}/{victim.name}" for victim in victims)
-        snapshot = beside_promises(picture, gang_rounds).snapshot
+        snapshot = beside_promises(picture, gang_states).snapshot
         if why := cut_short(gone, snapshot, running) or overdrawn(gone, snapshot):
-            gang_round.step = NeedPlan(why, gang_round.held, Cause.EVICTION_REFUSED)
-    beside = beside_promises(picture, gang_rounds)
-    losing = [gang_round for gang_round in gang_rounds if _loses_its_own(gang_round, beside)]
-    for gang_round in losing:
-        gang_round.step = NeedPlan(EVICTED, gang_round.held, Cause.MEMBER_GONE)
-    return beside_promises(picture, gang_rounds) if losing else beside
+            gang_state.step = NeedPlan(why, gang_state.held, Cause.EVICTION_REFUSED)
+    beside = beside_promises(picture, gang_states)
+    losing = [gang_state for gang_state in gang_states if _loses_its_own(gang_state, beside)]
+    for gang_state in losing:
+        gang_state.step = NeedPlan(EVICTED, gang_state.held, Cause.MEMBER_GONE)
+    return beside_promises(picture, gang_states) if losing else beside
 
 
-def _loses_its_own(gang_round: GangRound, picture: ClusterView) -> bool:
+def _loses_its_own(gang_state: ReconcileState, picture: ClusterView) -> bool:
     """Return whether a plan in progress uses members that another plan evicts, and the rest is below the minimum."""
-    if gang_round.record is None or not isinstance(gang_round.step, Nominate | Evict | AwaitVictims | Release):
+    if gang_state.record is None or not isinstance(gang_state.step, Nominate | Evict | AwaitVictims | Release):
         return False
-    left = staying(gang_round.gang, picture.snapshot)
-    return left is not gang_round.gang and not left.suffice(left.members)
+    left = staying(gang_state.gang, picture.snapshot)
+    return left is not gang_state.gang and not left.suffice(left.members)

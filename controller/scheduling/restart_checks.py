@@ -13,9 +13,9 @@ from types import MappingProxyType
 from cluster.node_state import NodeState
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.scheduling.lanes import Lane
-from controller.scheduling.questions import Question, asked_alone
+from controller.scheduling.planning_requests import PlanningRequest, asked_alone
 from controller.scheduling.shares import Shares
+from controller.scheduling.single_slot_executor import SingleSlotExecutor
 from gangs.model import Gang, GangKey
 from planning.decision import Decision, Outcome
 from planning.whole_again import hindrance, whole_again, without
@@ -84,21 +84,21 @@ class Verdict:
 
 
 class RestartChecks:
-    """Runs the checks in a lane of their own and caches the verdicts. Use an object from one thread only.
+    """Runs the checks in an executor of their own and caches the verdicts. Use an object from one thread only.
 
-    :param wake: called, in the lane's thread, when there is a verdict.
+    :param wake: called in the executor's thread when there is a verdict.
     """
 
     def __init__(
         self,
-        lane: Lane,
+        executor: SingleSlotExecutor,
         limits: Limits,
         wake: Callable[[], None] = lambda: None,
         *,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
-        self._lane = lane
+        self._executor = executor
         self._limits = replace(limits, seconds=min(limits.seconds, SECONDS))
         self._wake = wake
         self._inbox: deque[tuple[GangKey, Verdict, float]] = deque()
@@ -106,10 +106,10 @@ class RestartChecks:
         self._shares = Shares()
         self._again = 0.0
 
-    def look(
+    def verdicts(
         self, gangs: Iterable[Gang], picture: ClusterView, planned: Planned = NOTHING_PLANNED
     ) -> Mapping[GangKey, Verdict]:
-        """Return the verdicts that hold now. Start the check of one gang that has none, if the lane is idle.
+        """Return the verdicts that hold now. Start the check of one gang that has none, if the executor is idle.
 
         :param planned: pods that plans place on nodes, which the cluster view may not show yet.
         """
@@ -124,19 +124,19 @@ class RestartChecks:
             if each.stands(now) and each.untouched(picture.snapshot, planned)
         }
         new = [key for key in asking if key not in self._verdicts]
-        if new and self._lane.idle and now >= self._again:
+        if new and self._executor.idle and now >= self._again:
             (key,) = self._shares.next_ones(new, lambda _: 1.0, 1.0)
-            self._lane.do(partial(self._check, asking[key], picture))
+            self._executor.submit(partial(self._check, asking[key], picture))
             if self._inbox:
-                return self.look(asking.values(), picture, planned)
+                return self.verdicts(asking.values(), picture, planned)
         return self._verdicts
 
     def close(self) -> None:
         """Start no further check."""
-        self._lane.close()
+        self._executor.close()
 
     def _check(self, gang: Gang, picture: ClusterView) -> None:
-        """Check one gang. Runs in the lane's thread."""
+        """Check one gang. Runs in the executor's thread."""
         began = self._clock.monotonic()
         why = hindrance(gang, picture.snapshot, picture.sources)
         place: tuple[NodeState, ...] = ()
@@ -170,4 +170,4 @@ class RestartChecks:
 
     def _planned(self, gang: Gang, picture: ClusterView) -> Decision | None:
         """Return the decision for the gang planned alone; None if planning fails."""
-        return asked_alone(gang, Question((gang,), picture, (), self._limits, self._limits))
+        return asked_alone(gang, PlanningRequest((gang,), picture, (), self._limits, self._limits))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from controller.cluster_view import ClusterView
 from controller.release.records import PlannedVictim
-from controller.status.mirrors import GANG_KIND, GangObjects, is_mirrored, mirror_place
+from controller.status.mirrors import GANG_KIND, GangObjects, is_mirrored, mirror_name
 from gangs.model import Gang, GangKey, ObjectRef
 from kube.keys import API_VERSION
 from planning.framing.running_gangs import running_gangs
@@ -27,7 +27,7 @@ def objects_of(gang: Gang, picture: ClusterView) -> Sequence[ObjectRef]:
     if not is_mirrored(gang):
         return source
     existing = GangObjects(picture.sources.catalog)
-    namespace, name = mirror_place(gang, existing)
+    namespace, name = mirror_name(gang, existing)
     manifest = existing.at((namespace, name))
     uid = manifest["metadata"].get("uid", "") if manifest is not None else ""
     return [*([ObjectRef(API_VERSION, GANG_KIND, namespace, name, uid)] if uid else []), *source]

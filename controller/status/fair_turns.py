@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
 
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 
 T = TypeVar("T")
 
@@ -22,9 +22,9 @@ HURRIED = Turn(0.04, 4)
 """For a reconcile that some gang waits for: reports about other gangs must not delay it or load the API server."""
 
 
-def turn_of(gang_rounds: Iterable[GangRound]) -> Turn:
+def turn_of(gang_states: Iterable[ReconcileState]) -> Turn:
     """Return the limits of this reconcile for writes that are not urgent."""
-    hurried = any(gang_round.on_its_way or gang_round.deferred for gang_round in gang_rounds)
+    hurried = any(gang_state.on_its_way or gang_state.deferred for gang_state in gang_states)
     return HURRIED if hurried else LEISURELY
 
 

@@ -21,7 +21,7 @@ from kube.objects import NodeAffinity
 
 GANG_KIND = "Gang"
 
-Place = tuple[str, str]
+NamespacedName = tuple[str, str]
 """(namespace, name) of a Gang object."""
 
 _NAME_LENGTH = 253
@@ -38,7 +38,7 @@ def mark_of(gang: Gang) -> str:
     return key_text(gang.key) if is_mirrored(gang) else ""
 
 
-def place_of(manifest: Manifest) -> Place:
+def namespaced_name_of(manifest: Manifest) -> NamespacedName:
     """Return the namespace and name of a Gang object."""
     metadata = manifest["metadata"]
     return metadata["namespace"], metadata["name"]
@@ -47,7 +47,7 @@ def place_of(manifest: Manifest) -> Place:
 class Unmarked(NamedTuple):
     """A mirror that this process created. It gets its mark with its first status, and the gang may change before."""
 
-    place: Place
+    place: NamespacedName
     uid: str
 
 
@@ -64,19 +64,19 @@ class GangObjects:
         """
         self._catalog = catalog
         self._unmarked = unmarked
-        self._made: dict[Place, Manifest] = {}
-        self._made_for: dict[GangKey, set[Place]] = {}
-        self._deleted: set[Place] = set()
+        self._made: dict[NamespacedName, Manifest] = {}
+        self._made_for: dict[GangKey, set[NamespacedName]] = {}
+        self._deleted: set[NamespacedName] = set()
 
-    def at(self, place: Place) -> Manifest | None:
+    def at(self, place: NamespacedName) -> Manifest | None:
         """Return the Gang object at this place; None if there is none."""
         if place in self._deleted:
             return None
         return self._made.get(place) or self._catalog.get((GROUP, GANG_KIND, *place))
 
-    def mirroring(self, key: GangKey) -> list[Place]:
+    def mirroring(self, key: GangKey) -> list[NamespacedName]:
         """Return the places of all mirrors of a gang, sorted. There should be one."""
-        found = {place_of(each) for each in self._catalog.sought(GROUP, GANG_KIND, _mirrored_in, key)}
+        found = {namespaced_name_of(each) for each in self._catalog.sought(GROUP, GANG_KIND, _mirrored_in, key)}
         found |= self._made_for.get(key, set())
         if (made := self._unmarked.get(key)) is not None and self._is(made):
             found.add(made.place)
@@ -88,15 +88,15 @@ class GangObjects:
 
     def add(self, manifest: Manifest) -> None:
         """Record an object that is created now, so that no other object takes its name."""
-        place, key = place_of(manifest), claimed_key(manifest)
+        place, key = namespaced_name_of(manifest), claimed_key(manifest)
         self._made[place] = manifest
         if key is not None:
             self._made_for.setdefault(key, set()).add(place)
 
     def delete(self, manifest: Manifest) -> None:
         """Record an object that is deleted now."""
-        self._made.pop(place_of(manifest), None)
-        self._deleted.add(place_of(manifest))
+        self._made.pop(namespaced_name_of(manifest), None)
+        self._deleted.add(namespaced_name_of(manifest))
 
 
 def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
@@ -105,7 +105,7 @@ def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
     return () if key is None else (key,)
 
 
-def mirror_place(gang: Gang, existing: GangObjects) -> Place:
+def mirror_name(gang: Gang, existing: GangObjects) -> NamespacedName:
     """Return the place of the gang's mirror: its present place, or else the namespace and name of its source.
 
     A mirror is in the namespace of the object that asked for the gang, the first of several. It keeps its name. A new
@@ -122,7 +122,7 @@ def mirror_place(gang: Gang, existing: GangObjects) -> Place:
     return next(place for place in places if _is_free(existing.at(place), gang, place))
 
 
-def _is_free(there: Manifest | None, gang: Gang, place: Place) -> bool:
+def _is_free(there: Manifest | None, gang: Gang, place: NamespacedName) -> bool:
     """Return whether the gang's mirror may be created at this place: it is free, or has exactly the wanted object.
 
     In the latter case, a controller created the object and died before it could mark it.
@@ -130,8 +130,8 @@ def _is_free(there: Manifest | None, gang: Gang, place: Place) -> bool:
     return there is None or (claimed_key(there) == gang.key and not differs(there, mirror_of(gang, place)))
 
 
-def mirror_of(gang: Gang, place: Place) -> dict[str, Any]:
-    """Return the wanted mirror of `gang`, without a status. `place`: the result of `mirror_place`."""
+def mirror_of(gang: Gang, place: NamespacedName) -> dict[str, Any]:
+    """Return the wanted mirror of `gang`, without a status. `place`: the result of `mirror_name`."""
     namespace, name = place
     metadata: dict[str, Any] = {
         "name": name,
@@ -165,7 +165,7 @@ def stale_mirrors(existing: GangObjects, key: GangKey, gang: Gang | None, *, kep
     """
     if kept and gang is None:
         return []
-    own = mirror_place(gang, existing) if gang is not None and is_mirrored(gang) else None
+    own = mirror_name(gang, existing) if gang is not None and is_mirrored(gang) else None
     found = (existing.at(place) for place in existing.mirroring(key) if place != own)
     return [each for each in found if each is not None]
 

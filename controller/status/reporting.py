@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound, Topic
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch, waiting_line
-from controller.mishaps import Doing, Mishaps
+from controller.reconcile_state import ReconcileState, Topic
 from controller.release.next_step import (
     AllBound,
     AwaitBinding,
@@ -91,158 +91,164 @@ _OUTCOMES: Mapping[Outcome, Phase] = {
 }
 
 
-def phase_of(gang_round: GangRound) -> Phase:
+def phase_of(gang_state: ReconcileState) -> Phase:
     """Return the phase of the gang after the step of this reconcile."""
-    step = gang_round.step.step if isinstance(gang_round.step, Postponed) else gang_round.step
+    step = gang_state.step.step if isinstance(gang_state.step, Postponed) else gang_state.step
     match step:
         case NeedPlan():
-            return _phase_of_answer(gang_round)
+            return _phase_of_answer(gang_state)
         case Evict() | AwaitVictims():
             return Phase.EVICTING
-        case AwaitBinding() | Renominate() | AwaitPods() if _begun(gang_round) or not gang_round.gang.made_again:
+        case AwaitBinding() | Renominate() | AwaitPods() if _begun(gang_state) or not gang_state.gang.made_again:
             return Phase.RELEASED
         case AllBound():
-            return Phase.PLACED if gang_round.gang.suffice(gang_round.gang.members) else Phase.WAITING
+            return Phase.PLACED if gang_state.gang.suffice(gang_state.gang.members) else Phase.WAITING
         case _:  # while arrived pods take their reserved capacity, the phase stays
-            return Phase.RELEASED if _begun(gang_round) and gang_round.placeholders else Phase.NOMINATED
+            return Phase.RELEASED if _begun(gang_state) and gang_state.placeholders else Phase.NOMINATED
 
 
-def _begun(gang_round: GangRound) -> bool:
+def _begun(gang_state: ReconcileState) -> bool:
     """Return whether a member has been released."""
-    return any(not member.pod.gated_by(GATE) for member in gang_round.gang.members)
+    return any(not member.pod.gated_by(GATE) for member in gang_state.gang.members)
 
 
-def _phase_of_answer(gang_round: GangRound) -> Phase:
-    if gang_round.decision is None:
+def _phase_of_answer(gang_state: ReconcileState) -> Phase:
+    if gang_state.decision is None:
         return Phase.WAITING
-    if gang_round.decision.outcome is Outcome.PLACED and gang_round.record is None:
+    if gang_state.decision.outcome is Outcome.PLACED and gang_state.record is None:
         return Phase.PLACED  # the minimum runs; further members wait for capacity
-    if gang_round.record is not None and gang_round.record.victims:
+    if gang_state.record is not None and gang_state.record.victims:
         return Phase.EVICTING
-    return _OUTCOMES[gang_round.decision.outcome]
+    return _OUTCOMES[gang_state.decision.outcome]
 
 
 class Reporter:
     """Writes statuses, conditions and events of gangs, for people and programs."""
 
     def __init__(
-        self, writer: Writer, recorder: Recorder, metrics: Metrics, mishaps: Mishaps, *, clock: Clock = SYSTEM_CLOCK
+        self,
+        writer: Writer,
+        recorder: Recorder,
+        metrics: Metrics,
+        error_backoff: ErrorBackoff,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._recorder = recorder
         self._metrics = metrics
-        self._mishaps = mishaps
+        self._error_backoff = error_backoff
 
-    def ref(self, gang_round: GangRound) -> ObjectRef:
+    def ref(self, gang_state: ReconcileState) -> ObjectRef:
         """Return a reference to the gang's Gang object, for events."""
-        uid = gang_round.manifest["metadata"].get("uid", "")
-        return ObjectRef(API_VERSION, GANG_KIND, gang_round.namespace, gang_round.name, uid)
+        uid = gang_state.manifest["metadata"].get("uid", "")
+        return ObjectRef(API_VERSION, GANG_KIND, gang_state.namespace, gang_state.name, uid)
 
-    def report(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
+    def report(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
         """Update statuses and conditions at the end of a reconcile.
 
         All gangs with a plan being carried out are updated. Of the others, as many are updated as the time allows, in
         turns of their namespaces. The rest is left for later reconciles.
         """
-        telling = [gang_round for gang_round in gang_rounds if not gang_round.deferred]
-        self._report([gang_round for gang_round in telling if gang_round.on_its_way], picture)
-        turn = turn_of(gang_rounds)
+        telling = [gang_state for gang_state in gang_states if not gang_state.deferred]
+        self._report([gang_state for gang_state in telling if gang_state.on_its_way], picture)
+        turn = turn_of(gang_states)
         over = self._clock.monotonic() + turn.seconds
         others = in_turns((each for each in telling if not each.on_its_way), lambda each: each.gang.key.namespace)
         while (batch := list(islice(others, turn.batch))) and self._clock.monotonic() < over:
             self._report(batch, picture)
-        for gang_round in (*batch, *others):
-            gang_round.behind, gang_round.resting = True, False
+        for gang_state in (*batch, *others):
+            gang_state.behind, gang_state.resting = True, False
 
-    def _report(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        for gang_round in gang_rounds:
-            gang_round.failed = gang_round.failed or self._mishaps.pausing(gang_round.gang.key, Doing.TELLING)
-        able = [each for each in gang_rounds if not self._mishaps.pausing(each.gang.key, Doing.TELLING)]
-        changes = [(gang_round, self._tried(gang_round, partial(self._change, gang_round))) for gang_round in able]
-        changing = [(gang_round, change) for gang_round, change in changes if change is not None]
+    def _report(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+        for gang_state in gang_states:
+            gang_state.failed = gang_state.failed or self._error_backoff.message(gang_state.gang.key, Activity.TELLING)
+        able = [each for each in gang_states if not self._error_backoff.message(each.gang.key, Activity.TELLING)]
+        changes = [(gang_state, self._tried(gang_state, partial(self._change, gang_state))) for gang_state in able]
+        changing = [(gang_state, change) for gang_state, change in changes if change is not None]
         written = self._writer.each(partial(self._tried, each, partial(self._send, each, to)) for each, to in changing)
-        for (gang_round, wanted), answer in zip(changing, written, strict=True):
+        for (gang_state, wanted), answer in zip(changing, written, strict=True):
             if answer is not None:
-                self._tried(gang_round, partial(self._take, gang_round, wanted, answer))
+                self._tried(gang_state, partial(self._take, gang_state, wanted, answer))
         telling = [(each, self._tried(each, partial(self._untold, each, picture))) for each in able]
         self._writer.each(partial(self._tried, each, write) for each, writes in telling for write in writes or ())
-        for (gang_round, change), (_, writes) in zip(changes, telling, strict=True):
-            gang_round.behind = False
-            calm = change is None and writes == [] and not gang_round.writing
-            gang_round.resting = calm and not gang_round.failed
-        mute = [each for each in gang_rounds if self._mishaps.pausing(each.gang.key, Doing.TELLING)]
-        self._mishaps.say(Doing.TELLING, [(each.gang.key, each.manifest) for each in mute], LEISURELY.batch)
+        for (gang_state, change), (_, writes) in zip(changes, telling, strict=True):
+            gang_state.behind = False
+            calm = change is None and writes == [] and not gang_state.writing
+            gang_state.resting = calm and not gang_state.failed
+        mute = [each for each in gang_states if self._error_backoff.message(each.gang.key, Activity.TELLING)]
+        self._error_backoff.report(Activity.TELLING, [(each.gang.key, each.manifest) for each in mute], LEISURELY.batch)
 
-    def _tried(self, gang_round: GangRound, call: Callable[[], _T]) -> _T | None:
+    def _tried(self, gang_state: ReconcileState, call: Callable[[], _T]) -> _T | None:
         """Return the result of `call`; None after an internal error, which the gang reports. It is retried later."""
-        return self._mishaps.tried(gang_round, Doing.TELLING, call)
+        return self._error_backoff.run_step(gang_state, Activity.TELLING, call)
 
-    def write_status(self, gang_round: GangRound) -> bool:
+    def write_status(self, gang_state: ReconcileState) -> bool:
         """Write the Gang's status if it has changed. Return whether the object has the wanted status.
 
         False if the Gang that the pods name does not exist. This method also records a plan. If the Gang has changed
         since it was read, the write fails, and the plan is not carried out.
         """
-        if not gang_round.manifest["metadata"].get("uid"):
+        if not gang_state.manifest["metadata"].get("uid"):
             return False
-        change = self._change(gang_round)
-        return change is None or self._take(gang_round, change, self._send(gang_round, change))
+        change = self._change(gang_state)
+        return change is None or self._take(gang_state, change, self._send(gang_state, change))
 
-    def _change(self, gang_round: GangRound) -> _Change | None:
+    def _change(self, gang_state: ReconcileState) -> _Change | None:
         """Return the wanted status and the patch that leads to it; None if nothing has to be written."""
-        if not gang_round.manifest["metadata"].get("uid"):
+        if not gang_state.manifest["metadata"].get("uid"):
             return None
-        status = self._status(gang_round)
-        patch = status_patch(gang_round.status, status)
+        status = self._status(gang_state)
+        patch = status_patch(gang_state.status, status)
         if not patch:
-            _note(gang_round, Phase(status["phase"]))
+            _note(gang_state, Phase(status["phase"]))
         return (status, patch) if patch else None
 
-    def _send(self, gang_round: GangRound, change: _Change) -> Written:
-        return self._writer.merge(f"{gang_round.path}/status", {"status": change[1]}, gang_round.manifest)
+    def _send(self, gang_state: ReconcileState, change: _Change) -> Written:
+        return self._writer.merge(f"{gang_state.path}/status", {"status": change[1]}, gang_state.manifest)
 
-    def _take(self, gang_round: GangRound, change: _Change, written: Written) -> bool:
+    def _take(self, gang_state: ReconcileState, change: _Change, written: Written) -> bool:
         """Continue with the written status, and record its events. Return whether the write succeeded."""
         if written.done:
-            before, status = gang_round.status, change[0]
-            metadata = {**gang_round.manifest["metadata"], "resourceVersion": written.version}
-            gang_round.manifest = {**gang_round.manifest, "metadata": metadata, "status": status}
-            self._tell_change(gang_round, before, status)
+            before, status = gang_state.status, change[0]
+            metadata = {**gang_state.manifest["metadata"], "resourceVersion": written.version}
+            gang_state.manifest = {**gang_state.manifest, "metadata": metadata, "status": status}
+            self._tell_change(gang_state, before, status)
         return written.done
 
-    def planned(self, gang_round: GangRound) -> None:
+    def planned(self, gang_state: ReconcileState) -> None:
         """Record an event for a new plan, of a gang or of the replacement of a lost member."""
-        if gang_round.decision:
-            repair = any(member.pod.bound for member in gang_round.gang.members)
+        if gang_state.decision:
+            repair = any(member.pod.bound for member in gang_state.gang.members)
             reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
-            self._tell(gang_round, reason, _decided(gang_round.gang, gang_round.decision.message))
+            self._tell(gang_state, reason, _decided(gang_state.gang, gang_state.decision.message))
 
-    def taken_over(self, gang_round: GangRound, heirs: Mapping[str, ObjectMeta]) -> bool:
+    def taken_over(self, gang_state: ReconcileState, heirs: Mapping[str, ObjectMeta]) -> bool:
         """Record arrived pods in the plan. Return whether the write succeeded.
 
         :param heirs: metadata of the arrived pods, by the seats that they take.
         """
         written = self._writer.merge(
-            f"{gang_round.path}/status",
-            {"status": (patch := heirs_patch(gang_round.status, heirs))},
-            gang_round.manifest,
+            f"{gang_state.path}/status",
+            {"status": (patch := heirs_patch(gang_state.status, heirs))},
+            gang_state.manifest,
         )
         if written.done:
-            metadata = {**gang_round.manifest["metadata"], "resourceVersion": written.version}
-            gang_round.manifest = {
-                **gang_round.manifest,
+            metadata = {**gang_state.manifest["metadata"], "resourceVersion": written.version}
+            gang_state.manifest = {
+                **gang_state.manifest,
                 "metadata": metadata,
-                "status": {**gang_round.status, **patch},
+                "status": {**gang_state.status, **patch},
             }
         return written.done
 
-    def nominated(self, gang_round: GangRound, members: Sequence[Planned]) -> None:
+    def nominated(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record an event for a plan whose capacity is reserved for all members."""
         nodes = compressed(member.node for member in members)
-        self._tell(gang_round, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
+        self._tell(gang_state, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
 
-    def invalidated(self, gang_round: GangRound, step: NeedPlan) -> None:
+    def invalidated(self, gang_state: ReconcileState, step: NeedPlan) -> None:
         """Record that a plan was invalidated before its gang was released.
 
         A schedule timeout has an event of its own, which is recorded with the status.
@@ -252,185 +258,185 @@ class Reporter:
         self._metrics.invalidated(step.cause)
         again = ": the room is given back and the gang is planned again" if step.stale else ""
         if step.cause is Cause.EVICTION_REFUSED or (again and step.cause is not Cause.TIMED_OUT):
-            _log(gang_round, EVENT_OF_CAUSE[step.cause], step.message + again)
-            self._recorder.record(self.ref(gang_round), EVENT_OF_CAUSE[step.cause], step.message + again)
+            _log(gang_state, EVENT_OF_CAUSE[step.cause], step.message + again)
+            self._recorder.record(self.ref(gang_state), EVENT_OF_CAUSE[step.cause], step.message + again)
 
-    def unbound(self, gang_round: GangRound, members: Sequence[Planned]) -> None:
+    def unbound(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record events for released members that lost their nomination: the scheduler found no capacity for them."""
         for member in members:
             note = (
                 f"cannot bind on {member.node}, where its gang's plan put it; the room is held for it once it is free"
             )
-            self._recorder.record(_pod_ref(member.pod), events.MEMBER_UNBOUND, note, related=self.ref(gang_round))
+            self._recorder.record(_pod_ref(member.pod), events.MEMBER_UNBOUND, note, related=self.ref(gang_state))
 
-    def evicted(self, gang_round: GangRound, victim: PlannedVictim) -> None:
+    def evicted(self, gang_state: ReconcileState, victim: PlannedVictim) -> None:
         """Record the eviction of a victim, with events on the victim and on the gang that name each other."""
-        self._metrics.evicted(gang_round.gang.key.dialect)
+        self._metrics.evicted(gang_state.gang.key.dialect)
         pod = ObjectRef("v1", "Pod", victim.namespace, victim.name, victim.uid)
-        gang = self.ref(gang_round)
-        note = f"evicted for gang {gang_round.gang.key}, which needs its room on {victim.node}"
+        gang = self.ref(gang_state)
+        note = f"evicted for gang {gang_state.gang.key}, which needs its room on {victim.node}"
         self._recorder.record(pod, events.PREEMPTED, note, related=gang)
         note = f"evicted {victim.namespace}/{victim.name} from {victim.node}"
-        _log(gang_round, events.VICTIM_EVICTED, note)
+        _log(gang_state, events.VICTIM_EVICTED, note)
         self._recorder.record(gang, events.VICTIM_EVICTED, note, related=pod)
 
-    def gangs_evicted(self, gang_round: GangRound, victims: Iterable[PlannedVictim], picture: ClusterView) -> None:
+    def gangs_evicted(self, gang_state: ReconcileState, victims: Iterable[PlannedVictim], picture: ClusterView) -> None:
         """Record events on the gangs of evicted members, and on their workloads. The events name the evicting gang."""
-        by = f"gang {gang_round.gang.key} of priority {gang_round.gang.priority}"
+        by = f"gang {gang_state.gang.key} of priority {gang_state.gang.priority}"
         for gang, members in evicted_gangs(victims, picture):
             note = f"{pods(len(members))} evicted for {by}, on {compressed(each.node for each in members)}"
             for ref in objects_of(gang, picture):
-                self._recorder.record(ref, events.GANG_EVICTED, note, related=self.ref(gang_round))
+                self._recorder.record(ref, events.GANG_EVICTED, note, related=self.ref(gang_state))
 
-    def set_free(self, gang_round: GangRound, pod: Pod) -> None:
+    def set_free(self, gang_state: ReconcileState, pod: Pod) -> None:
         """Record that a gated member was deleted, so that its controller recreates it without the old pin."""
         note = (
-            f"deleted to be made again: it was tied to siblings of gang {gang_round.gang.key} that are gone, "
+            f"deleted to be made again: it was tied to siblings of gang {gang_state.gang.key} that are gone, "
             "and the gang fits nowhere with it"
         )
-        self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(gang_round))
+        self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(gang_state))
 
-    def taken_back(self, gang_round: GangRound, pod: Pod, seconds: float) -> None:
+    def taken_back(self, gang_state: ReconcileState, pod: Pod, seconds: float) -> None:
         """Record that a released member lost its capacity, because its scheduler has not tried it."""
         note = (
             f"{pod.spec.scheduler_name} has not tried it within {seconds:g} s of its release; "
-            f"its room is given back, and the message of gang {gang_round.gang.key} says what becomes of it"
+            f"its room is given back, and the message of gang {gang_state.gang.key} says what becomes of it"
         )
-        self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_round))
+        self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_state))
 
-    def withdrawn(self, gang_round: GangRound, pods: Iterable[Pod], withdrawal: Withdrawal) -> None:
+    def withdrawn(self, gang_state: ReconcileState, pods: Iterable[Pod], withdrawal: Withdrawal) -> None:
         """Record the eviction of members of a gang that never became whole, or that is restarted."""
         restart, why = withdrawal.reason is WithdrawalReason.RESTARTED, withdrawal.in_full
         (self._metrics.restarted if restart else self._metrics.withdrawn).inc()
-        self._tell(gang_round, events.GANG_RESTARTED if restart else events.GANG_WITHDRAWN, why)
-        of = f"gang {gang_round.gang.key}"
+        self._tell(gang_state, events.GANG_RESTARTED if restart else events.GANG_WITHDRAWN, why)
+        of = f"gang {gang_state.gang.key}"
         reason = events.MEMBER_RESTARTED if restart else events.MEMBER_WITHDRAWN
         for pod in pods:
             note = f"evicted: {f'with all of {of}' if restart else f'{of} has begun and cannot become whole'}; {why}"
-            self._recorder.record(_pod_ref(pod), reason, note, related=self.ref(gang_round))
+            self._recorder.record(_pod_ref(pod), reason, note, related=self.ref(gang_state))
 
-    def made_again(self, gang_round: GangRound, pod: Pod) -> None:
+    def made_again(self, gang_state: ReconcileState, pod: Pod) -> None:
         """Record that a member was deleted, so that its controller recreates it for the stock scheduler."""
         note = (
             f"deleted to be made again for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
-            f"does not run here (gang {gang_round.gang.key})"
+            f"does not run here (gang {gang_state.gang.key})"
         )
-        self._recorder.record(_pod_ref(pod), events.MEMBER_MADE_AGAIN, note, related=self.ref(gang_round))
+        self._recorder.record(_pod_ref(pod), events.MEMBER_MADE_AGAIN, note, related=self.ref(gang_state))
 
-    def released(self, gang_round: GangRound, members: Sequence[Planned]) -> None:
+    def released(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record the release of members."""
-        self._tell(gang_round, events.GANG_RELEASED, f"released {len(members)} pods to their nodes")
+        self._tell(gang_state, events.GANG_RELEASED, f"released {len(members)} pods to their nodes")
 
-    def _status(self, gang_round: GangRound) -> dict[str, Any]:
-        phase = phase_of(gang_round)
-        stuck = gang_round.step.stranded if isinstance(gang_round.step, AwaitBinding) else ()
-        over = False if gang_round.timed_out and phase.released else gang_round.timed_out
+    def _status(self, gang_state: ReconcileState) -> dict[str, Any]:
+        phase = phase_of(gang_state)
+        stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
+        over = False if gang_state.timed_out and phase.released else gang_state.timed_out
         return gang_status(
-            gang_round.gang,
+            gang_state.gang,
             phase=phase,
             now=rfc3339(self._clock.wall()),
-            decision=gang_round.decision,
-            plan_id=gang_round.record.plan_id if gang_round.record else "",
-            previous=gang_round.status,
-            generation=gang_round.manifest["metadata"].get("generation"),
+            decision=gang_state.decision,
+            plan_id=gang_state.record.plan_id if gang_state.record else "",
+            previous=gang_state.status,
+            generation=gang_state.manifest["metadata"].get("generation"),
             timed_out=over,
-            untried="; ".join(filter(None, (gang_round.untried, gang_round.stays))),
-            withdrawal=gang_round.withdrawal,
-            restarts=gang_round.restarts,
+            untried="; ".join(filter(None, (gang_state.untried, gang_state.stays))),
+            withdrawal=gang_state.withdrawal,
+            restarts=gang_state.restarts,
             reason=ROOM_TAKEN if stuck else "",
-            message=gang_round.failed or wording.stranded(stuck),
-            mirrors=mark_of(gang_round.gang),
+            message=gang_state.failed or wording.stranded(stuck),
+            mirrors=mark_of(gang_state.gang),
         )
 
-    def _tell_change(self, gang_round: GangRound, before: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+    def _tell_change(self, gang_state: ReconcileState, before: Mapping[str, Any], status: Mapping[str, Any]) -> None:
         phase = Phase(status["phase"])
-        told = gang_round.reported.waiting, gang_round.reported.untried
-        _note(gang_round, phase)
-        if gang_round.untried and gang_round.untried != told[1]:
-            self._tell(gang_round, events.GANG_UNTRIED, gang_round.untried)
+        told = gang_state.reported.waiting, gang_state.reported.untried
+        _note(gang_state, phase)
+        if gang_state.untried and gang_state.untried != told[1]:
+            self._tell(gang_state, events.GANG_UNTRIED, gang_state.untried)
         changed = before.get("phase") != phase.value
-        recounted = phase is Phase.WAITING and gang_round.reported.waiting == told[0]
+        recounted = phase is Phase.WAITING and gang_state.reported.waiting == told[0]
         reworded = changed or (before.get("message") != status["message"] and not recounted)
         if phase in _REASONS and (changed if phase is Phase.PLACED else reworded):
-            self._tell(gang_round, _reason(gang_round, phase), _decided(gang_round.gang, status["message"]))
+            self._tell(gang_state, _reason(gang_state, phase), _decided(gang_state.gang, status["message"]))
         elif status["reason"] == ROOM_TAKEN and reworded:
-            self._tell(gang_round, events.MEMBER_UNBOUND, status["message"])
+            self._tell(gang_state, events.MEMBER_UNBOUND, status["message"])
 
-    def _tell(self, gang_round: GangRound, reason: Reason, note: str) -> None:
+    def _tell(self, gang_state: ReconcileState, reason: Reason, note: str) -> None:
         """Record an event on the gang, and on the object that asked for it if that is another object."""
-        _log(gang_round, reason, note)
-        self._recorder.record(self.ref(gang_round), reason, note)
-        if gang_round.gang.source.kind not in (GANG_KIND, "Pod") and gang_round.gang.source.uid:
-            self._recorder.record(gang_round.gang.source, reason, note, related=self.ref(gang_round))
+        _log(gang_state, reason, note)
+        self._recorder.record(self.ref(gang_state), reason, note)
+        if gang_state.gang.source.kind not in (GANG_KIND, "Pod") and gang_state.gang.source.uid:
+            self._recorder.record(gang_state.gang.source, reason, note, related=self.ref(gang_state))
 
-    def pod_conditions(self, gang_round: GangRound, picture: ClusterView) -> Mapping[str, Condition]:
+    def pod_conditions(self, gang_state: ReconcileState, picture: ClusterView) -> Mapping[str, Condition]:
         """Return the wanted condition of each member after this decision, by UID; empty without a decision."""
-        if gang_round.decision is None:
+        if gang_state.decision is None:
             return {}
-        return {p.metadata.uid: each for p, each in member_conditions(gang_round.gang, gang_round.decision, picture)}
+        return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, gang_state.decision, picture)}
 
-    def _too_early(self, gang_round: GangRound) -> bool:
+    def _too_early(self, gang_state: ReconcileState) -> bool:
         """Return whether conditions are delayed because members still arrive. Each arrival would change all of them."""
-        waiting = gang_round.decision is not None and gang_round.decision.outcome is Outcome.WAITING
-        return waiting and still_coming(gang_round.gang, self._clock.wall())
+        waiting = gang_state.decision is not None and gang_state.decision.outcome is Outcome.WAITING
+        return waiting and still_coming(gang_state.gang, self._clock.wall())
 
-    def _untold(self, gang_round: GangRound, picture: ClusterView) -> list[Write] | None:
+    def _untold(self, gang_state: ReconcileState, picture: ClusterView) -> list[Write] | None:
         """Return the writes of conditions that differ. Members of the plan got theirs with the nomination.
 
         None while more members arrive, so that it is too early.
         """
-        if self._too_early(gang_round):
+        if self._too_early(gang_state):
             return None
-        planned = {member.uid for member in gang_round.record.members} if gang_round.record else set()
-        conditions = self.pod_conditions(gang_round, picture) if gang_round.decision else {}
-        there = (member.pod for member in gang_round.gang.members if not to_come(member.pod))
+        planned = {member.uid for member in gang_state.record.members} if gang_state.record else set()
+        conditions = self.pod_conditions(gang_state, picture) if gang_state.decision else {}
+        there = (member.pod for member in gang_state.gang.members if not to_come(member.pod))
         gated = (pod for pod in there if pod.gated_by(GATE))  # the scheduler writes the condition of released pods
         pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]
-        self._tell_pods(gang_round, [(pod, conditions[pod.metadata.uid]) for pod in pods[:PODS_TOLD]])
+        self._tell_pods(gang_state, [(pod, conditions[pod.metadata.uid]) for pod in pods[:PODS_TOLD]])
         return [
             partial(self._writer.condition, pod, conditions[pod.metadata.uid])
             for pod in pods
             if differs(pod, conditions[pod.metadata.uid])
         ]
 
-    def _tell_pods(self, gang_round: GangRound, wanted: Iterable[tuple[Pod, Condition]]) -> None:
+    def _tell_pods(self, gang_state: ReconcileState, wanted: Iterable[tuple[Pod, Condition]]) -> None:
         """Record an event on each gated member that gets another message, unless only counts change."""
-        if gang_round.decision is None:
+        if gang_state.decision is None:
             return
-        told, gang_round.reported.members = gang_round.reported.members, {}
+        told, gang_state.reported.members = gang_state.reported.members, {}
         for pod, condition in wanted:
             uid, message = pod.metadata.uid, condition["message"]
-            topic: Topic = gang_round.decision.line.topic if condition["reason"] == GATED else (message,)
-            gang_round.reported.members[uid] = topic
+            topic: Topic = gang_state.decision.line.topic if condition["reason"] == GATED else (message,)
+            gang_state.reported.members[uid] = topic
             if differs(pod, condition) and told.get(uid) != topic:
-                self._recorder.record(_pod_ref(pod), events.MEMBER_WAITING, message, related=self.ref(gang_round))
+                self._recorder.record(_pod_ref(pod), events.MEMBER_WAITING, message, related=self.ref(gang_state))
 
 
-def _log(gang_round: GangRound, reason: Reason, note: str) -> None:
+def _log(gang_state: ReconcileState, reason: Reason, note: str) -> None:
     """Log an event. Gang, plan and reason are fields of their own (`--log-format json`)."""
-    fields = {"gang": str(gang_round.gang.key), "dialect": gang_round.gang.key.dialect, "reason": reason.name}
-    if gang_round.record is not None:
-        fields["plan"] = gang_round.record.plan_id
-    LOG.info("gang %s: %s", gang_round.gang.key, note, extra=fields)
+    fields = {"gang": str(gang_state.gang.key), "dialect": gang_state.gang.key.dialect, "reason": reason.name}
+    if gang_state.record is not None:
+        fields["plan"] = gang_state.record.plan_id
+    LOG.info("gang %s: %s", gang_state.gang.key, note, extra=fields)
 
 
-def _note(gang_round: GangRound, phase: Phase) -> None:
+def _note(gang_state: ReconcileState, phase: Phase) -> None:
     """Note what the status of the gang reports. Without the topic, each arrival of a member would be an event."""
-    gang_round.reported.untried = gang_round.untried
-    gang_round.reported.waiting = _topic(gang_round) if phase is Phase.WAITING else None
+    gang_state.reported.untried = gang_state.untried
+    gang_state.reported.waiting = _topic(gang_state) if phase is Phase.WAITING else None
 
 
-def _topic(gang_round: GangRound) -> Topic:
+def _topic(gang_state: ReconcileState) -> Topic:
     """Return what the status of a waiting gang says apart from counts."""
-    withdrawal = gang_round.withdrawal or still_withdrawn(gang_round.status, released=False)
-    line = waiting_line(gang_round.gang, gang_round.decision)
-    return *line.topic, gang_round.failed, gang_round.untried, gang_round.stays, withdrawal
+    withdrawal = gang_state.withdrawal or still_withdrawn(gang_state.status, released=False)
+    line = waiting_line(gang_state.gang, gang_state.decision)
+    return *line.topic, gang_state.failed, gang_state.untried, gang_state.stays, withdrawal
 
 
-def _reason(gang_round: GangRound, phase: Phase) -> Reason:
-    if gang_round.expired_now:
+def _reason(gang_state: ReconcileState, phase: Phase) -> Reason:
+    if gang_state.expired_now:
         return events.GANG_TIMED_OUT
-    if phase is Phase.UNPLACEABLE and any(member.pod.bound for member in gang_round.gang.members):
+    if phase is Phase.UNPLACEABLE and any(member.pod.bound for member in gang_state.gang.members):
         return events.MEMBER_IRREPLACEABLE
     return _REASONS[phase]
 

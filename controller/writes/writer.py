@@ -25,7 +25,7 @@ from cluster.api.transport import (
     over_budget,
 )
 from controller.defaults import WRITES
-from controller.writes.echo import Echo
+from controller.writes.read_your_writes import ReadYourWrites
 from kube.keys import API_VERSION, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TAKEN_BACK
 from kube.objects import Pod, Struct
 from timing.clock import SYSTEM_CLOCK, Clock
@@ -66,18 +66,18 @@ class Written:
         return self.result in (Result.DONE, Result.GONE)
 
 
-Answer = TypeVar("Answer")
+Value = TypeVar("Value")
 
 
-class _AnsweredMeta(Struct, frozen=True):
+class _WrittenMetadata(Struct, frozen=True):
     uid: str = ""
     resource_version: str = ""
 
 
-class _Answer(Struct, frozen=True):
+class _WrittenObject(Struct, frozen=True):
     """The fields of an answer that are decoded. To decode the whole object costs a third of the request itself."""
 
-    metadata: _AnsweredMeta = _AnsweredMeta()
+    metadata: _WrittenMetadata = _WrittenMetadata()
 
 
 class Write(Protocol):
@@ -112,7 +112,7 @@ class Writer:
         self._done = count()
         self.done = 0
         """The number of requests that succeeded."""
-        self.echo = Echo(clock)
+        self.read_your_writes = ReadYourWrites(clock)
 
     @property
     def pause(self) -> float:
@@ -123,7 +123,7 @@ class Writer:
         """Send the writes in parallel and wait for all of them, even if the term ends. Return the results in order."""
         return self.each(writes)
 
-    def each(self, calls: Iterable[Callable[[], Answer]]) -> list[Answer]:
+    def each(self, calls: Iterable[Callable[[], Value]]) -> list[Value]:
         """Run calls that send writes, in parallel, and wait for all of them. Return their results in order."""
         begun = [self._pool.submit(call) for call in calls]
         wait(begun)
@@ -173,7 +173,7 @@ class Writer:
         query = {"dryRun": "All"} if dry_run else None
         written = self._send("POST", f"{_pod_path(namespace, name)}/eviction", body, query=query)
         if written.done and not dry_run:
-            self.echo.expect_end(namespace, name, uid)
+            self.read_your_writes.expect_end(namespace, name, uid)
         return written
 
     def read_back(self, path: str) -> None:
@@ -187,7 +187,7 @@ class Writer:
         except (ApiException, *UNREACHABLE):
             return
         for each in answer.get("items") or ():
-            self.echo.expect(path, (each.get("metadata") or {}).get("resourceVersion", ""))
+            self.read_your_writes.expect(path, (each.get("metadata") or {}).get("resourceVersion", ""))
 
     def spare(self, pod: Pod, plan_id: str) -> Written:
         """Change a pod that is not evicted after all, so that pending evictions of its old version fail."""
@@ -239,8 +239,8 @@ class Writer:
         query = {**(query or {}), **({} if method == "DELETE" else {"fieldManager": FIELD_MANAGER})}
         self.sent = next(self._sent) + 1
         try:
-            answer: _Answer = self._transport.request(
-                method, path, query=query, body=body, content_type=content_type, kind=_Answer
+            answer: _WrittenObject = self._transport.request(
+                method, path, query=query, body=body, content_type=content_type, kind=_WrittenObject
             )
         except NotFoundException as error:
             return Written(Result.GONE, message=message_of(error))
@@ -253,7 +253,7 @@ class Writer:
         self.done = next(self._done) + 1
         meta = answer.metadata
         if not query.get("dryRun") and method != "DELETE":
-            self.echo.expect(path, meta.resource_version)
+            self.read_your_writes.expect(path, meta.resource_version)
         return Written(Result.DONE, meta.uid, meta.resource_version)
 
     def _refused(self, error: ApiException) -> Result:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from inline_lanes import InlineLane, inline
+from inline_executors import InlineExecutor, inline
 from local_api.server import LocalApi, local_api
 from local_api.store import Object, RefusedError
 from node_manifests import node_manifest
@@ -19,8 +19,8 @@ from cluster.caches.cache import ClusterCache
 from controller.acting.probe import PROBE
 from controller.leadership.certificates import Keeping
 from controller.leadership.election import Term
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
-from controller.scheduling.scheduling_queue import Planner
 from controller.serving import Planners, Settings, controller_of
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
@@ -187,8 +187,8 @@ class Leader:
         self.writer, self.metrics = Writer(transport.within(self._term.allowance)), Metrics()
         limits = Limits(seconds=settings.solve_seconds)
         planners = Planners(
-            Planner(limits, self.metrics, inline(), self._cache.wake),
-            RestartChecks(InlineLane(), limits, self._cache.wake),
+            PlanningQueue(limits, self.metrics, inline(), self._cache.wake),
+            RestartChecks(InlineExecutor(), limits, self._cache.wake),
         )
         controller = controller_of(
             self._cache, self.writer, planners, self.recorder, metrics=self.metrics, settings=settings

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pytest
-from inline_lanes import HeldLane
+from inline_executors import HeldExecutor
 from manual_clock import ManualClock
 from protocol_scenes import RACK, TOPOLOGY, gang, snapshot
 from protocol_scenes import pod as made
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.scheduling import questions as solving
-from controller.scheduling.lanes import Lanes
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling import planning_requests as solving
+from controller.scheduling.planning_queue import PlanningQueue
+from controller.scheduling.single_slot_executor import Lanes
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
@@ -52,13 +52,13 @@ class Bench:
     """A planner with lanes and clocks in hand."""
 
     def __init__(self) -> None:
-        self.prompt, self.patient, self.clock = HeldLane(), HeldLane(), ManualClock(100.0)
+        self.fast, self.slow, self.clock = HeldExecutor(), HeldExecutor(), ManualClock(100.0)
         self.metrics = Metrics()
-        self.planner = Planner(FULL, self.metrics, Lanes(self.prompt, self.patient), clock=self.clock)
+        self.queue = PlanningQueue(FULL, self.metrics, Lanes(self.fast, self.slow), clock=self.clock)
 
     def round(self, *gangs: Gang, on: ClusterView | None = None) -> dict[str, Outcome | None]:
         """Run one round, and return the outcome that it has for each gang by name; None: no answer yet."""
-        self.last = self.planner.decide(gangs, on or picture())
+        self.last = self.queue.decide(gangs, on or picture())
         return {key.name: decision and decision.outcome for key, decision in self.last.items()}
 
     def nodes(self, name: str) -> list[str]:

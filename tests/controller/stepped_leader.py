@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from controller_scene import SETTLED, Scene
-from inline_lanes import HeldLane, InlineLane
+from inline_executors import HeldExecutor, InlineExecutor
 from local_api.server import PATIENCE, LocalApi
 from manual_clock import START, ManualClock
 
 from cluster.caches.cache import ClusterCache
 from controller.loop import Controller, LoopState, Outcome
-from controller.scheduling.lanes import Lanes
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling.single_slot_executor import Lanes
 from controller.serving import Planners, Settings, controller_of
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
@@ -35,7 +35,7 @@ _WATCHED = ("pods", "gangs", "nodes", "poddisruptionbudgets", "topologies", "pri
 
 @dataclass(slots=True)
 class SteppedLeader:
-    """One controller. `prompt` is the planner's prompt lane: questions wait there until `think`."""
+    """One controller. `fast` is the planner's fast lane: questions wait there until `think`."""
 
     api: LocalApi
     cache: ClusterCache
@@ -43,7 +43,7 @@ class SteppedLeader:
     writer: Writer
     recorder: Recorder
     clock: ManualClock
-    prompt: HeldLane
+    fast: HeldExecutor
     state: LoopState
     ahead: float = 0.0
     """Seconds by which the controller's clock is ahead of the API server's."""
@@ -62,7 +62,7 @@ class SteppedLeader:
 
     def think(self) -> None:
         """Let the planner answer its pending requests."""
-        self.prompt.run()
+        self.fast.run()
 
     def _shows_all(self) -> bool:
         latest: dict[str, int] = {}
@@ -86,16 +86,16 @@ def stepped(scene: Scene, folder: Path, *, ahead: float = 0.0, settings: Setting
     transport, clock = scene.api.connect(folder), ManualClock(_seconds_now() + ahead)
     cache = ClusterCache(transport, all_kinds(), protecting=protection)
     writer, metrics, recorder = Writer(transport, clock=clock), Metrics(), Recorder(transport, instance="test")
-    limits, prompt = Limits(seconds=settings.solve_seconds), HeldLane()
-    planner = Planner(limits, metrics, Lanes(prompt, InlineLane()), clock=clock)
-    planners = Planners(planner, RestartChecks(InlineLane(), limits, lambda: None, clock=clock))
+    limits, fast = Limits(seconds=settings.solve_seconds), HeldExecutor()
+    queue = PlanningQueue(limits, metrics, Lanes(fast, InlineExecutor()), clock=clock)
+    planners = Planners(queue, RestartChecks(InlineExecutor(), limits, lambda: None, clock=clock))
     controller = controller_of(cache, writer, planners, recorder, metrics=metrics, settings=settings, clock=clock)
     cache.start()
     try:
         assert cache.wait_synced(PATIENCE), cache.unsynced()
         with cache.journal() as journal:
             state = controller.begin(journal)
-            yield SteppedLeader(scene.api, cache, controller, writer, recorder, clock, prompt, state, ahead)
+            yield SteppedLeader(scene.api, cache, controller, writer, recorder, clock, fast, state, ahead)
     finally:
         planners.close()
         writer.close()

@@ -9,7 +9,7 @@ import pytest
 from controller_scene import BUDGETS, PODS, Leader, Scene, member, place
 from local_api.server import Fault
 
-from controller.scheduling import scheduling_queue as deciding
+from controller.scheduling import planning_queue as deciding
 
 _MERGE = "application/merge-patch+json"
 

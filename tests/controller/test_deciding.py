@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from inline_lanes import inline
+from inline_executors import inline
 from manual_clock import ManualClock
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
 from controller.cluster_view import ClusterView
-from controller.scheduling import kept_noes
-from controller.scheduling import questions as solving
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling import cached_rejections
+from controller.scheduling import planning_requests as solving
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
@@ -44,9 +44,9 @@ def pair(stem: str) -> list[Pod]:
     return [pod(f"{stem}-0"), pod(f"{stem}-1")]
 
 
-def answer(planner: Planner, gang: Gang, seen: ClusterView) -> Decision:
+def answer(queue: PlanningQueue, gang: Gang, seen: ClusterView) -> Decision:
     """The planner's answer for one gang."""
-    decision = planner.decide([gang], seen)[gang.key]
+    decision = queue.decide([gang], seen)[gang.key]
     assert decision is not None
     return decision
 
@@ -54,7 +54,7 @@ def answer(planner: Planner, gang: Gang, seen: ClusterView) -> Decision:
 def test_the_older_of_two_gangs_that_compete_gets_the_room() -> None:
     young = named("a", *pair("a"), created="2026-01-02T00:00:00Z")
     old = named("b", *pair("b"), created="2026-01-01T00:00:00Z")
-    answers = Planner(Limits(), Metrics(), inline()).decide([young, old], picture())
+    answers = PlanningQueue(Limits(), Metrics(), inline()).decide([young, old], picture())
     assert {key.name: each and each.outcome for key, each in answers.items()} == {
         "a": Outcome.UNPLACEABLE,
         "b": Outcome.PLACED,
@@ -68,42 +68,42 @@ def clock() -> ManualClock:
 
 
 def test_a_no_is_kept_while_nothing_has_changed(clock: ManualClock) -> None:
-    planner, wide = Planner(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
-    first = answer(planner, wide, picture())
+    queue, wide = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
+    first = answer(queue, wide, picture())
     clock.now += 1000
-    assert answer(planner, wide, picture()) is first
+    assert answer(queue, wide, picture()) is first
 
 
 def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock: ManualClock) -> None:
-    planner, wide = Planner(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
-    first = answer(planner, wide, picture(pod("gone", bound="n3")))
-    assert answer(planner, wide, picture(version="2")) is first
-    clock.now += kept_noes.PROVEN_RETRIES.first
-    assert answer(planner, wide, picture(version="2")) is not first
+    queue, wide = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
+    first = answer(queue, wide, picture(pod("gone", bound="n3")))
+    assert answer(queue, wide, picture(version="2")) is first
+    clock.now += cached_rejections.PROVEN_RETRIES.first
+    assert answer(queue, wide, picture(version="2")) is not first
 
 
 def test_a_changed_request_is_planned_at_once(clock: ManualClock) -> None:
-    planner, wide = Planner(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
-    planner.decide([wide], picture())
+    queue, wide = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
+    queue.decide([wide], picture())
     relaxed = replace(wide, required=None)
-    assert planner.decide([relaxed], picture())[wide.key].outcome is Outcome.PLACED
+    assert queue.decide([relaxed], picture())[wide.key].outcome is Outcome.PLACED
     assert clock.now == 0.0
 
 
 def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: ManualClock) -> None:
-    planner, small = Planner(Limits(), Metrics(), inline(), clock=clock), named("small", *pair("s"))
-    planner.hold_off(small, "a budget said no", picture())
-    assert answer(planner, small, picture()).message == "a budget said no"
-    clock.now += kept_noes.HOLD_SECONDS
-    assert answer(planner, small, picture()).outcome is Outcome.PLACED
+    queue, small = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("small", *pair("s"))
+    queue.hold_off(small, "a budget said no", picture())
+    assert answer(queue, small, picture()).message == "a budget said no"
+    clock.now += cached_rejections.HOLD_SECONDS
+    assert answer(queue, small, picture()).outcome is Outcome.PLACED
 
 
 def test_gangs_that_are_gone_are_forgotten(clock: ManualClock) -> None:
-    planner, wide = Planner(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
-    first = answer(planner, wide, picture())
-    planner.forget_others([])
+    queue, wide = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
+    first = answer(queue, wide, picture())
+    queue.forget_others([])
     clock.now += 1
-    assert answer(planner, wide, picture()) is not first
+    assert answer(queue, wide, picture()) is not first
 
 
 def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monke
 
     monkeypatch.setattr(solving, "plan_in_turn", failing)
     cursed, sound = named("cursed", *pair("c")), named("sound", *pair("s"))
-    answers = Planner(Limits(), Metrics(), inline(), clock=clock).decide([cursed, sound], picture())
+    answers = PlanningQueue(Limits(), Metrics(), inline(), clock=clock).decide([cursed, sound], picture())
     assert answers[sound.key].outcome is Outcome.PLACED
     assert answers[cursed.key].outcome is Outcome.UNPLACEABLE
     assert "an error of Phalanx itself" in answers[cursed.key].message
@@ -149,17 +149,17 @@ def tied_to(rack: str, name: str, owner: str = "ReplicaSet") -> Pod:
 def test_members_are_held_back_where_their_tie_alone_keeps_the_gang_from_a_place(
     what: str, members: list[Pod], freed: list[str]
 ) -> None:
-    planner, asked = Planner(Limits(), Metrics(), inline()), named("tied", *members)
+    queue, asked = PlanningQueue(Limits(), Metrics(), inline()), named("tied", *members)
     seen = picture(*members)
-    decision = answer(planner, asked, seen)
-    assert [each.metadata.name for each in planner.held_back(decision)] == freed, what
+    decision = answer(queue, asked, seen)
+    assert [each.metadata.name for each in queue.held_back(decision)] == freed, what
 
 
 def test_nobody_is_held_back_by_a_no_that_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [tied_to("r2", "t"), pod("u")]
     asked, seen = named("tied", *members), picture(*members)
-    planner = Planner(Limits(), Metrics(), inline())
-    assert not planner.held_back(planner.hold_off(asked, "a budget said no", seen))
+    queue = PlanningQueue(Limits(), Metrics(), inline())
+    assert not queue.held_back(queue.hold_off(asked, "a budget said no", seen))
 
     def unproven(gangs: Sequence[Gang], *_: object, **__: object) -> Iterable[Sequence[Decision]]:
         """No plan was found in time."""
@@ -171,14 +171,14 @@ def test_nobody_is_held_back_by_a_no_that_is_not_proven(monkeypatch: pytest.Monk
         ]
 
     monkeypatch.setattr(solving, "plan_in_turn", unproven)
-    planner = Planner(Limits(), Metrics(), inline())
-    assert not planner.held_back(answer(planner, asked, seen))
+    queue = PlanningQueue(Limits(), Metrics(), inline())
+    assert not queue.held_back(answer(queue, asked, seen))
 
 
 def test_whether_a_tie_holds_a_gang_back_is_looked_at_once_for_each_no(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [tied_to("r2", "t"), pod("u")]
     asked, seen = named("tied", *members), picture(*members)
-    planner, plans = Planner(Limits(), Metrics(), inline()), []
+    queue, plans = PlanningQueue(Limits(), Metrics(), inline()), []
     real = solving.plan_in_turn
 
     def counted(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
@@ -188,7 +188,7 @@ def test_whether_a_tie_holds_a_gang_back_is_looked_at_once_for_each_no(monkeypat
 
     monkeypatch.setattr(solving, "plan_in_turn", counted)
     for _ in range(3):
-        assert len(planner.held_back(answer(planner, asked, seen))) == 1
+        assert len(queue.held_back(answer(queue, asked, seen))) == 1
     assert len(plans) == 2
 
 
@@ -205,9 +205,9 @@ def test_an_error_of_ours_sets_nobody_free(monkeypatch: pytest.MonkeyPatch) -> N
         return real(gangs, *arguments, **options)
 
     monkeypatch.setattr(solving, "plan_in_turn", failing)
-    planner = Planner(Limits(), Metrics(), inline())
-    decision = answer(planner, asked, seen)
+    queue = PlanningQueue(Limits(), Metrics(), inline())
+    decision = answer(queue, asked, seen)
     assert decision.proof == Proof.INFEASIBLE.value
-    assert not planner.held_back(decision)
-    faulty = Planner(Limits(), Metrics(), inline())
+    assert not queue.held_back(decision)
+    faulty = PlanningQueue(Limits(), Metrics(), inline())
     assert not faulty.held_back(answer(faulty, asked, seen))

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.status.fair_turns import HURRIED, LEISURELY, Turn, in_turns, turn_of
 
 
@@ -32,7 +32,7 @@ def test_the_many_of_one_keep_nobody_waiting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gang_round", "turn"),
+    ("gang_state", "turn"),
     [
         ({"on_its_way": False, "deferred": False}, LEISURELY),
         ({"on_its_way": True, "deferred": False}, HURRIED),
@@ -40,9 +40,9 @@ def test_the_many_of_one_keep_nobody_waiting() -> None:
     ],
     ids=str,
 )
-def test_a_round_that_a_gang_waits_for_is_hurried(gang_round: dict[str, bool], turn: Turn) -> None:
+def test_a_round_that_a_gang_waits_for_is_hurried(gang_state: dict[str, bool], turn: Turn) -> None:
     idle = SimpleNamespace(on_its_way=False, deferred=False)
-    assert turn_of(cast("list[GangRound]", [idle, SimpleNamespace(**gang_round), idle])) == turn
+    assert turn_of(cast("list[ReconcileState]", [idle, SimpleNamespace(**gang_state), idle])) == turn
 
 
 def test_a_round_without_gangs_has_time() -> None:

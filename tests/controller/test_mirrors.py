@@ -12,16 +12,16 @@ import msgspec
 import pytest
 from gang_builders import POD_GROUP, gang, pod
 
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound
 from controller.status.mirrors import (
     GangObjects,
     Unmarked,
     differs,
     is_mirrored,
+    mirror_name,
     mirror_of,
-    mirror_place,
-    place_of,
+    namespaced_name_of,
     stale_mirrors,
 )
 from gangs.manifests import key_of
@@ -47,7 +47,7 @@ def marked(manifest: Manifest) -> dict[str, Any]:
 
 
 def mirror(of: Gang, *others: Manifest) -> dict[str, Any]:
-    return mirror_of(of, mirror_place(of, existing(*others)))
+    return mirror_of(of, mirror_name(of, existing(*others)))
 
 
 @pytest.mark.parametrize(("source", "mirrored"), [(POD_GROUP, True), (JOB, True), (POD, True), (OWN, False)])
@@ -112,7 +112,7 @@ def test_a_mirror_is_what_the_api_server_gives_back() -> None:
     wanted = mirror(of_every_wish())
     stored = msgspec.json.decode(msgspec.json.encode(wanted))
     assert not differs(stored, wanted)
-    assert mirror_place(of_every_wish(), existing(stored)) == ("default", "llm")
+    assert mirror_name(of_every_wish(), existing(stored)) == ("default", "llm")
 
 
 @pytest.mark.parametrize(("uid", "expected"), [("uid-made", "llm"), ("uid-of-another", "podgroup-llm")])
@@ -122,7 +122,7 @@ def test_a_mirror_made_a_moment_ago_stays_the_gangs_own_though_the_gang_has_chan
     made["metadata"]["uid"] = "uid-made"
     now = gang(pod("a"), pod("b"), required="BlockLayer")
     there = GangObjects(Catalog({key_of(made): made}), {now.key: Unmarked(("default", "llm"), uid)})
-    assert mirror_place(now, there) == ("default", expected)
+    assert mirror_name(now, there) == ("default", expected)
 
 
 def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
@@ -168,7 +168,7 @@ NAMES = [
 def test_a_mirror_keeps_its_name_and_takes_nobody_elses(
     source: ObjectRef, name: str, others: list[Manifest], expected: str
 ) -> None:
-    assert mirror_place(gang(source=source, name=name), existing(*others)) == ("default", expected)
+    assert mirror_name(gang(source=source, name=name), existing(*others)) == ("default", expected)
 
 
 def test_a_gang_declared_on_pods_alone_has_no_owner() -> None:
@@ -192,20 +192,20 @@ def over_namespaces(source: ObjectRef) -> Gang:
 
 def test_the_mirror_of_a_group_over_namespaces_is_beside_the_first_that_is_there() -> None:
     made = mirror(over_namespaces(SECOND))
-    assert place_of(made) == ("b", "llm")
+    assert namespaced_name_of(made) == ("b", "llm")
     assert mirrored_key(marked(made)) == GROUP
 
 
 def test_its_status_is_sent_where_its_mirror_is() -> None:
     of = over_namespaces(SECOND)
-    case = GangRound(of, mirror(of), None, AllBound())
+    case = ReconcileState(of, mirror(of), None, AllBound())
     assert case.path == "/apis/phalanx.dev/v1alpha1/namespaces/b/gangs/llm"
 
 
 def test_once_the_first_has_come_the_mirror_moves_to_it() -> None:
     before = marked(mirror(over_namespaces(SECOND)))
     now = over_namespaces(FIRST)
-    assert mirror_place(now, existing(before)) == ("a", "llm")
+    assert mirror_name(now, existing(before)) == ("a", "llm")
     assert stale_mirrors(existing(before, marked(mirror(now))), GROUP, now) == [before]
 
 
@@ -261,7 +261,7 @@ def test_what_only_claims_to_be_a_mirror_is_neither_taken_nor_deleted(namespace:
     objects = existing(forged(namespace, "prod"), forged(namespace, "llm"))
     assert objects.mirroring(gang().key) == []
     assert stale_mirrors(objects, gang().key, of) == []
-    assert mirror_place(gang(), objects) == ("default", "podgroup-llm" if namespace == "default" else "llm")
+    assert mirror_name(gang(), objects) == ("default", "podgroup-llm" if namespace == "default" else "llm")
 
 
 def test_a_claim_counts_beside_its_gang_at_most() -> None:

@@ -16,16 +16,16 @@ from planning_bench import Bench, members, named, picture
 from protocol_scenes import pod
 from test_pods_to_come import coming
 
-from controller import gang_rounds
+from controller import reconcile_states
 from controller.acting.executing import PlanExecutor
 from controller.acting.restarting import Restarter
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
+from controller.error_backoff import FAILED, Activity, ErrorBackoff
 from controller.leadership.election import LeadershipLostError
-from controller.mishaps import FAILED, Doing, Mishaps
-from controller.scheduling.questions import FAULTY
-from controller.scheduling.taking import Taking
+from controller.reconcile_state import ReconcileState
+from controller.scheduling.plan_revalidation import PlanRevalidation
+from controller.scheduling.planning_requests import FAULTY
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
@@ -69,7 +69,7 @@ def test_whoever_can_be_planned_is(bench: Bench, caplog: pytest.LogCaptureFixtur
     assert told is not None
     assert told.message == FAULTY
     assert bench.metrics.registry.get_sample_value("phalanx_gang_errors_total", {"doing": "planning"}) == 1
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(odd(), pair, on=with_quota()) == {"odd": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
 
 
@@ -85,25 +85,30 @@ def test_in_a_strict_queue_the_others_do_not_stand_behind_it(bench: Bench) -> No
     late = replace(named("late", *members("l", 1)), account=account, created="2026-01-01T00:00:01Z")
     told = bench.round(odd(account=account), late, on=with_quota())
     assert told == {"odd": Outcome.UNPLACEABLE, "late": None}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(late, on=with_quota()) == {"late": Outcome.PLACED}
 
 
 def test_a_plan_that_nobody_can_look_through_is_not_taken_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = named("first", *members("p", 1)), named("second", *members("q", 1))
     bench.round(first, second)
-    bench.prompt.run()
-    monkeypatch.setattr(Taking, "fault", failing_at("first", Taking.fault))
+    bench.fast.run()
+    monkeypatch.setattr(PlanRevalidation, "fault", failing_at("first", PlanRevalidation.fault))
     assert bench.round(first, second) == {"first": Outcome.UNPLACEABLE, "second": Outcome.PLACED}
 
 
 CASES = [
-    (gang_rounds, "next_step", lambda situation: situation.gang.key, "what is due for it cannot be told"),
-    (PlanExecutor, "_act", lambda _, gang_round, _picture: gang_round.gang.key, "what is due for it cannot be done"),
-    (Withdrawer, "_look_at", lambda _, gang_round, _picture: gang_round.gang.key, "what is due for it cannot be done"),
-    (Restarter, "_is_due", lambda _, gang_round: gang_round.gang.key, "what is due for it cannot be done"),
-    (Reporter, "_status", lambda _, gang_round: gang_round.gang.key, "how it stands cannot be told"),
-    (Reporter, "_untold", lambda _, gang_round, _picture: gang_round.gang.key, "how it stands cannot be told"),
+    (reconcile_states, "next_step", lambda situation: situation.gang.key, "what is due for it cannot be told"),
+    (PlanExecutor, "_act", lambda _, gang_state, _picture: gang_state.gang.key, "what is due for it cannot be done"),
+    (
+        PartialGangRollback,
+        "_withdraw_if_due",
+        lambda _, gang_state, _picture: gang_state.gang.key,
+        "what is due for it cannot be done",
+    ),
+    (Restarter, "_is_due", lambda _, gang_state: gang_state.gang.key, "what is due for it cannot be done"),
+    (Reporter, "_status", lambda _, gang_state: gang_state.gang.key, "how it stands cannot be told"),
+    (Reporter, "_untold", lambda _, gang_state, _picture: gang_state.gang.key, "how it stands cannot be told"),
 ]
 """The function that fails, how to get the gang of its call, and the reported text."""
 
@@ -159,12 +164,12 @@ def test_a_term_that_ends_while_a_gang_is_acted_for_ends_the_round(
 ) -> None:
     real, after = vars(PlanExecutor)["_act"], []
 
-    def act(executor: PlanExecutor, gang_round: GangRound, picture: ClusterView) -> None:
-        if gang_round.gang.key.name == "llm":
+    def act(executor: PlanExecutor, gang_state: ReconcileState, picture: ClusterView) -> None:
+        if gang_state.gang.key.name == "llm":
             leader.die()
         if leader.over:
-            after.append(gang_round.gang.key.name)
-        real(executor, gang_round, picture)
+            after.append(gang_state.gang.key.name)
+        real(executor, gang_state, picture)
 
     monkeypatch.setattr(PlanExecutor, "_act", act)
     with caplog.at_level(logging.INFO):
@@ -181,7 +186,7 @@ def test_what_concerns_everybody_goes_through(error: Exception) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        Mishaps(cast("Writer", None), Metrics()).looked(odd().key, Doing.ACTING, call)
+        ErrorBackoff(cast("Writer", None), Metrics()).run(odd().key, Activity.ACTING, call)
 
 
 def errors(leader: Leader) -> float:
@@ -209,9 +214,9 @@ def raising(real: Callable[..., Any], of: Callable[..., object], at: object = "o
 def failing_at(name: str, real: Callable[..., str]) -> Callable[..., str]:
     """Return `real` with an internal error for the gang of this name."""
 
-    def fault(taking: Taking, decision: Any, gang: Gang, question: Any) -> str:
+    def fault(revalidation: PlanRevalidation, decision: Any, gang: Gang, question: Any) -> str:
         if gang.key.name == name:
             raise KeyError("an error of ours")
-        return real(taking, decision, gang, question)
+        return real(revalidation, decision, gang, question)
 
     return fault

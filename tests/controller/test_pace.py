@@ -8,7 +8,7 @@ from manual_clock import ManualClock
 
 from controller.pace import IDLE_SECONDS, Due, Pace
 from controller.urgency import Urgencies
-from controller.writes.echo import Echo
+from controller.writes.read_your_writes import ReadYourWrites
 
 
 class TickingClock(ManualClock):
@@ -25,7 +25,7 @@ def test_an_answer_of_the_planner_starts_a_round_unless_the_cache_is_late(*, lat
     """Without the exception, rounds would follow one another without pause until the cache catches up."""
     cache, clock = FedCache(), TickingClock()
     with cache.journal() as journal:
-        pace = Pace(cache, journal, Urgencies(cache, Echo(clock)), lambda: True, clock)
+        pace = Pace(cache, journal, Urgencies(cache, ReadYourWrites(clock)), lambda: True, clock)
         pace.wait(Due(cache.version(), at=0.05, late=late), threading.Event())
     assert (clock.now >= 0.05) is waits
 
@@ -44,4 +44,6 @@ def test_an_answer_of_the_planner_starts_a_round_unless_the_cache_is_late(*, lat
 def test_when_a_round_is_due_if_nothing_changes(due: Due, at: float) -> None:
     cache, clock = FedCache(), ManualClock()
     with cache.journal() as journal:
-        assert Pace(cache, journal, Urgencies(cache, Echo(clock)), lambda: False, clock).due(due) == pytest.approx(at)
+        assert Pace(cache, journal, Urgencies(cache, ReadYourWrites(clock)), lambda: False, clock).due(
+            due
+        ) == pytest.approx(at)

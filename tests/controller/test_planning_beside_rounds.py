@@ -12,8 +12,8 @@ import pytest
 from planning_bench import FULL, Bench, Slow, members, named, picture, slowed
 from protocol_scenes import RACK, pod
 
-from controller.scheduling import kept_noes
-from controller.scheduling import scheduling_queue as deciding
+from controller.scheduling import cached_rejections
+from controller.scheduling import planning_queue as deciding
 from gangs.quota_model import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
 from kube.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from planning.decision import Decision, Outcome
@@ -37,7 +37,7 @@ def test_a_round_does_not_wait_and_a_later_one_takes_the_plan_up_once(bench: Ben
     assert bench.round(pair) == {"pair": None}
     assert bench.round(pair) == {"pair": None}
     assert bench.being_planned() == 1
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(pair) == {"pair": Outcome.PLACED}
     assert bench.being_planned() == 0
     assert bench.nodes("pair") == ["n1", "n2"]
@@ -47,16 +47,16 @@ def test_a_round_does_not_wait_and_a_later_one_takes_the_plan_up_once(bench: Ben
 def test_nothing_is_said_of_a_gang_that_is_planned_since_a_moment_ago(bench: Bench) -> None:
     pair = named("pair", *members("p", 2))
     bench.round(pair)
-    assert bench.planner.quiet(pair.key)
+    assert bench.queue.quiet(pair.key)
     bench.clock.now += deciding.QUIET_SECONDS
     bench.round(pair)
-    assert not bench.planner.quiet(pair.key)
+    assert not bench.queue.quiet(pair.key)
 
 
 def test_what_needs_no_solver_is_said_at_once(bench: Bench) -> None:
     short = replace(named("short", *members("s", 1)), min_member=2)
     assert bench.round(short) == {"short": Outcome.WAITING}
-    assert bench.prompt.idle
+    assert bench.fast.idle
 
 
 def test_in_a_strict_queue_who_is_behind_is_not_asked_until_the_one_before_is_gone(bench: Bench) -> None:
@@ -67,22 +67,22 @@ def test_in_a_strict_queue_who_is_behind_is_not_asked_until_the_one_before_is_go
     for _ in range(3):
         told = bench.round(late, wide)
         assert told["late"] is Outcome.WAITING
-        bench.prompt.run()
+        bench.fast.run()
     assert told["wide"] is Outcome.UNPLACEABLE
     assert bench.round(late) == {"late": None}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(late) == {"late": Outcome.PLACED}
 
 
 def test_a_no_is_said_until_there_is_another_answer(bench: Bench) -> None:
     wide = named("wide", *members("w", 3))
     bench.round(wide)
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(wide) == {"wide": Outcome.UNPLACEABLE}
     bench.clock.now += 1000
     assert bench.round(wide, on=picture(version="2")) == {"wide": Outcome.UNPLACEABLE}
-    assert not bench.prompt.idle, "it is asked again"
-    bench.prompt.run()
+    assert not bench.fast.idle, "it is asked again"
+    bench.fast.run()
 
 
 @pytest.mark.parametrize("proof", [Proof.INFEASIBLE, Proof.UNPROVEN])
@@ -90,16 +90,16 @@ def test_a_no_is_kept_while_nothing_has_changed_proven_or_not(bench: Bench, slow
     wide = named("wide", *members("w", 3))
     slow("wide", 1000.0 if proof is Proof.UNPROVEN else 0.0)
     bench.round(wide)
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(wide)
-    bench.patient.run()
+    bench.slow.run()
     for _ in range(3):
         assert bench.round(wide) == {"wide": Outcome.UNPLACEABLE}
         decision = bench.last[wide.key]
         assert decision is not None
         assert decision.proof == proof.value
-        assert bench.prompt.idle
-        assert bench.patient.idle
+        assert bench.fast.idle
+        assert bench.slow.idle
         bench.clock.now += 1000
 
 
@@ -123,11 +123,11 @@ def test_a_proven_no_stands_while_the_cluster_only_becomes_fuller(
 ) -> None:
     wide = named("wide", *members("w", 3))
     bench.round(wide, on=picture(*before))
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(wide, on=picture(*before))
-    bench.clock.now += kept_noes.PROVEN_RETRIES.longest
+    bench.clock.now += cached_rejections.PROVEN_RETRIES.longest
     bench.round(wide, on=picture(*after, version="2"))
-    assert bench.prompt.idle != again, what
+    assert bench.fast.idle != again, what
 
 
 @pytest.mark.parametrize("sensitive", ["queue", "near", "spread"])
@@ -140,11 +140,11 @@ def test_a_no_that_more_pods_may_turn_is_asked_again(bench: Bench, sensitive: st
         pods = [msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, **more)) for each in pods]
     wide = replace(named("wide", *pods), queue="team" if sensitive == "queue" else None)
     bench.round(wide)
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(wide)
-    bench.clock.now += kept_noes.UNPROVEN_RETRIES.longest
+    bench.clock.now += cached_rejections.UNPROVEN_RETRIES.longest
     bench.round(wide, on=picture(MORE, version="2"))
-    assert not bench.prompt.idle or bench.last[wide.key].outcome is Outcome.WAITING
+    assert not bench.fast.idle or bench.last[wide.key].outcome is Outcome.WAITING
 
 
 def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
@@ -154,24 +154,24 @@ def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
     """
     pair, late = named("pair", *members("p", 2, 20)), named("late", *members("l", 2))
     bench.round(pair, late)
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(pair, late) == {"pair": Outcome.PLACED, "late": Outcome.UNPLACEABLE}
-    bench.clock.now += kept_noes.PROVEN_RETRIES.longest
+    bench.clock.now += cached_rejections.PROVEN_RETRIES.longest
     carried_out = [pod(f"p-{index}", bound=f"n{index + 1}", priority=20) for index in range(2)]
     bench.round(late, on=picture(*carried_out, MORE, version="2"))
-    assert bench.prompt.idle
+    assert bench.fast.idle
     bench.round(late, on=picture(MORE, version="3"))
-    assert not bench.prompt.idle
+    assert not bench.fast.idle
 
 
 def test_a_no_that_stands_is_given_anew_after_a_while(bench: Bench) -> None:
     wide = named("wide", *members("w", 3))
     bench.round(wide)
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(wide)
-    bench.clock.now += 2 * kept_noes.FRESH_SECONDS
+    bench.clock.now += 2 * cached_rejections.FRESH_SECONDS
     bench.round(wide, on=picture(MORE, version="2"))
-    assert not bench.prompt.idle
+    assert not bench.fast.idle
 
 
 def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_changes(bench: Bench, slow: Slow) -> None:
@@ -181,15 +181,18 @@ def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_ch
     while bench.clock.now < begun + 300:
         version += 1
         bench.round(wide, on=picture(version=str(version)))
-        if not bench.prompt.idle:
+        if not bench.fast.idle:
             asked.append(bench.clock.now)
-        bench.prompt.run()
-        bench.patient.run()
+        bench.fast.run()
+        bench.slow.run()
         bench.clock.now += 1
     pauses = [int(after - before) for before, after in pairwise(asked)]
-    assert pauses[0] >= 4 * kept_noes.PROMPT_SECONDS
+    assert pauses[0] >= 4 * cached_rejections.FAST_LANE_SECONDS
     assert pauses == sorted(pauses)
-    assert pauses[-1] <= kept_noes.UNPROVEN_RETRIES.longest + FULL.seconds + kept_noes.PROMPT_SECONDS + 2
+    assert (
+        pauses[-1]
+        <= cached_rejections.UNPROVEN_RETRIES.longest + FULL.seconds + cached_rejections.FAST_LANE_SECONDS + 2
+    )
 
 
 def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> None:
@@ -197,24 +200,24 @@ def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> Non
     hog, pair = named("hog", *members("h", 3, 20)), named("pair", *members("p", 2))
     slow("hog", 1000.0)
     bench.round(hog)
-    bench.prompt.run()
-    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS
+    bench.fast.run()
+    assert bench.clock.now == 100 + cached_rejections.FAST_LANE_SECONDS
     bench.round(hog, pair)
-    assert not bench.patient.idle
-    bench.prompt.run()
+    assert not bench.slow.idle
+    bench.fast.run()
     assert bench.round(hog, pair) == {"hog": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
-    bench.patient.run()
+    bench.slow.run()
     bench.round(hog)
-    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS + FULL.seconds
+    assert bench.clock.now == 100 + cached_rejections.FAST_LANE_SECONDS + FULL.seconds
 
 
 def test_more_time_is_given_once_and_brings_the_better_plan(bench: Bench, slow: Slow) -> None:
     pair = named("pair", *members("p", 2))
     slow("pair", 20.0, Proof.FEASIBLE)
     bench.round(pair)
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(pair) == {"pair": None}
-    bench.patient.run()
+    bench.slow.run()
     assert bench.round(pair) == {"pair": Outcome.PLACED}
     decision = bench.last[pair.key]
     assert decision is not None
@@ -227,13 +230,13 @@ def test_a_plan_for_which_there_is_no_more_time_is_good_enough(bench: Bench, slo
     slow("hog", 1000.0)
     slow("pair", 20.0, Proof.FEASIBLE)
     bench.round(hog)
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(hog, pair)
-    assert not bench.patient.idle
-    bench.prompt.run()
+    assert not bench.slow.idle
+    bench.fast.run()
     rival = named("rival", *late)
     assert bench.round(hog, pair, rival)["pair"] is None
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(hog, pair, rival)["rival"] is Outcome.UNPLACEABLE
     bench.clock.now += FULL.seconds
     assert bench.round(hog, pair, rival)["pair"] is Outcome.PLACED
@@ -245,12 +248,12 @@ def test_who_is_more_important_may_have_the_room_of_a_plan_that_waits_for_a_bett
     pair, chief = named("pair", *members("p", 2)), named("chief", *members("c", 2, 20))
     slow("pair", 1000.0, Proof.FEASIBLE)
     bench.round(pair)
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(pair, chief)
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(pair, chief) == {"pair": None, "chief": Outcome.PLACED}
     assert bench.nodes("chief") == ["n1", "n2"]
-    bench.patient.run()
+    bench.slow.run()
     nominated = [pod(f"c-{index}", nominated=f"n{index + 1}", priority=20) for index in range(2)]
     assert bench.round(pair, on=picture(*nominated, version="2")) == {"pair": None}
     assert bench.stale() == 2, "neither the better plan nor the one before stands"
@@ -261,14 +264,14 @@ def test_nobody_is_overtaken_twice_in_a_row(bench: Bench, slow: Slow) -> None:
     hard = named("hard", *members("h", 2))
     slow("hard", 20.0)
     bench.round(hard)
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(hard)
-    bench.patient.run()
+    bench.slow.run()
     taken = picture(pod("f-0", bound="n1"), version="2")
     assert bench.round(hard, on=taken) == {"hard": None}
     assert bench.stale() == 1
-    bench.prompt.run()
-    assert bench.clock.now == 100 + kept_noes.PROMPT_SECONDS + 20 + 20, "with all its time, in the prompt lane"
+    bench.fast.run()
+    assert bench.clock.now == 100 + cached_rejections.FAST_LANE_SECONDS + 20 + 20, "with all its time, in the fast lane"
 
 
 @pytest.mark.parametrize(
@@ -286,20 +289,20 @@ def test_a_plan_is_taken_up_only_if_it_still_stands(
 ) -> None:
     pair = named("pair", *members("p", 2))
     bench.round(pair)
-    bench.prompt.run()
+    bench.fast.run()
     outcome = Outcome.PLACED if stands else None
     assert bench.round(pair, on=picture(*others, version="2")) == {"pair": outcome}, what
     assert bench.stale() == (0 if stands else 1)
-    assert bench.prompt.idle == stands, "it is planned again at once"
+    assert bench.fast.idle == stands, "it is planned again at once"
 
 
 def test_a_plan_with_victims_falls_when_they_need_not_go_any_more(bench: Bench) -> None:
     old = [pod(f"o-{name}", bound=name, priority=1) for name in ("n1", "n2")]
     pair = named("pair", *members("p", 2))
     bench.round(pair, on=picture(*old))
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(pair, on=picture(version="2")) == {"pair": None}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(pair, on=picture(version="2")) == {"pair": Outcome.PLACED}
     decision = bench.last[pair.key]
     assert decision is not None
@@ -311,19 +314,19 @@ def test_an_answer_to_what_is_not_asked_any_more_is_not_heard(bench: Bench) -> N
     bench.round(pair)
     changed = replace(pair, required=None)
     bench.round(changed)
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(changed) == {"pair": None}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(changed) == {"pair": Outcome.PLACED}
 
 
 def test_a_gang_that_is_gone_or_held_off_keeps_no_room(bench: Bench) -> None:
     first, second = named("first", *members("f", 2)), named("second", *members("s", 2))
     bench.round(first)
-    bench.prompt.run()
-    bench.planner.hold_off(first, "its time is over", picture())
+    bench.fast.run()
+    bench.queue.hold_off(first, "its time is over", picture())
     bench.round(second)
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(second) == {"second": Outcome.PLACED}
     assert bench.nodes("second") == ["n1", "n2"]
 
@@ -332,7 +335,7 @@ def test_gangs_that_come_together_are_planned_together(bench: Bench) -> None:
     """The more important one first, whatever the order in which they are named."""
     lesser, chief = named("lesser", *members("l", 2)), named("chief", *members("c", 2, 20))
     bench.round(lesser, chief)
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(lesser, chief) == {"lesser": Outcome.UNPLACEABLE, "chief": Outcome.PLACED}
 
 
@@ -349,10 +352,10 @@ def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
     pair = named("pair", *members("p", 2))
     bench.round(pair)
     with pytest.raises(ArithmeticError):
-        bench.prompt.run()
-    bench.prompt.works.clear()
+        bench.fast.run()
+    bench.fast.works.clear()
     assert bench.round(pair) == {"pair": Outcome.UNPLACEABLE}
-    assert bench.prompt.idle
-    bench.clock.now += kept_noes.HOLD_SECONDS
+    assert bench.fast.idle
+    bench.clock.now += cached_rejections.HOLD_SECONDS
     bench.round(pair)
-    assert not bench.prompt.idle
+    assert not bench.fast.idle

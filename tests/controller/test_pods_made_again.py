@@ -22,8 +22,8 @@ from protocol_scenes import pod as protocol_pod
 from workload_operators import ROWS
 
 from controller.defaults import MADE_AGAIN_SECONDS
-from controller.gang_round import GangRound
 from controller.loop import holds_meanwhile
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import Cause, NeedPlan
 from controller.release.records import PlanRecord
 from gangs.dialects.templates import as_admitted
@@ -306,7 +306,7 @@ def test_a_workload_that_makes_them_no_more_keeps_no_room(scene: Scene, how: str
 def test_who_does_not_come_in_time_loses_the_room(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.gang_rounds.MADE_AGAIN_SECONDS", 1.0)
+    monkeypatch.setattr("controller.reconcile_states.MADE_AGAIN_SECONDS", 1.0)
     with leading(scene, tmp_path):
         workload = Workload(scene, KINDS[0])
         workload.run()
@@ -395,8 +395,8 @@ def test_what_is_held_stays_while_the_plan_for_more_of_them_is_made() -> None:
     """It was given back after a second without an answer, which a busy machine takes."""
     here = replace(of_two(protocol_pod("a"), protocol_pod("b")), made_again=frozenset({"w/main/a"}))
     record = PlanRecord("p", (), ())
-    waiting = GangRound(here, {}, record, NeedPlan())
+    waiting = ReconcileState(here, {}, record, NeedPlan())
     assert holds_meanwhile(waiting)
-    assert not holds_meanwhile(GangRound(here, {}, record, NeedPlan(cause=Cause.ROOM_LOST)))
-    assert not holds_meanwhile(GangRound(here, {}, None, NeedPlan()))
-    assert not holds_meanwhile(GangRound(replace(here, made_again=frozenset()), {}, record, NeedPlan()))
+    assert not holds_meanwhile(ReconcileState(here, {}, record, NeedPlan(cause=Cause.ROOM_LOST)))
+    assert not holds_meanwhile(ReconcileState(here, {}, None, NeedPlan()))
+    assert not holds_meanwhile(ReconcileState(replace(here, made_again=frozenset()), {}, record, NeedPlan()))

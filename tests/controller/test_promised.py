@@ -10,7 +10,7 @@ from protocol_scenes import PLAN_ID, gang, node, pod, record
 
 from cluster.capturing import snapshot_of
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import Cause, Evict, NeedPlan, Release, Step
 from controller.scheduling.promised_evictions import beside_promises, drop_unlawful
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet, Reading
@@ -53,12 +53,12 @@ def picture(allowed: int, minimum: int = 0) -> ClusterView:
     return ClusterView(Sources(), Reading((running,) if minimum else ()), (), (), there, live, {})
 
 
-def evicting(name: str, victims: list[int], priority: int = 10) -> GangRound:
+def evicting(name: str, victims: list[int], priority: int = 10) -> ReconcileState:
     """Return a gang whose plan is about to evict these pods."""
     member = pod(name, nominated=f"n{victims[0]}", priority=priority)
     plan = record([(name, f"n{victims[0]}")], [(f"web-{each}", f"n{each}") for each in victims])
     asked = replace(gang(member), key=GangKey("phalanx", "default", name))
-    return GangRound(asked, {"metadata": {"namespace": "default", "name": name}}, plan, Evict(plan.victims))
+    return ReconcileState(asked, {"metadata": {"namespace": "default", "name": name}}, plan, Evict(plan.victims))
 
 
 def falls(step: Step) -> bool:
@@ -105,6 +105,6 @@ def test_a_plan_falls_whose_own_gang_is_evicted_for_another(minimum: int, step: 
     members = [*(web(number) for number in (1, 2, 3)), more]
     mending = replace(gang(*members), min_member=minimum, pod_sets=(PodSet("main", 4, minimum),))
     plan = record([("web-4", "n2")])
-    case = GangRound(mending, {"metadata": {"namespace": "default", "name": "llm"}}, plan, Release(()))
+    case = ReconcileState(mending, {"metadata": {"namespace": "default", "name": "llm"}}, plan, Release(()))
     drop_unlawful(there, [case, evicting("a", [1])])
     assert isinstance(case.step, step)

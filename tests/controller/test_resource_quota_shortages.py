@@ -14,28 +14,28 @@ from protocol_scenes import gang, pod, snapshot
 from test_pods_to_come import HELD, PLAN, coming
 
 from controller.acting.resource_quota_shortages import LASTING_SECONDS, QuotaShortages
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AwaitPods, Cause, NeedPlan, Planned, Release
 from kube.objects import Container, ResourceQuota, ResourceRequirements
 
 WHY = "waits for ResourceQuota few to have room for 2 more pods"
 
 
-def waiting() -> GangRound:
+def waiting() -> ReconcileState:
     """Return the round of a gang whose first pod runs, with capacity reserved for the expected pods."""
     of = gang(pod("a", bound="n1"), coming("b"), coming("c"))
     places = zip((each.pod for each in of.members[1:]), ("n2", "n3"), HELD, strict=True)
     held = {member.pod.metadata.uid: each for member, each in zip(of.members[1:], HELD, strict=True)}
-    return GangRound(of, {}, PLAN, AwaitPods(tuple(Planned(*each) for each in places)), held)
+    return ReconcileState(of, {}, PLAN, AwaitPods(tuple(Planned(*each) for each in places)), held)
 
 
-def found(shortages: QuotaShortages, hard: str, used: str = "1", gang_round: GangRound | None = None) -> object:
+def found(shortages: QuotaShortages, hard: str, used: str = "1", gang_state: ReconcileState | None = None) -> object:
     """Return the gang's step when the ResourceQuota of its namespace allows `hard` pods, of which `used` are used."""
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": hard}}}
     quota = msgspec.convert({**written, "status": {"used": {"pods": used}}}, ResourceQuota)
-    gang_round = gang_round or waiting()
-    shortages.find([gang_round], replace(snapshot(*HELD), quotas={"default": (quota,)}))
-    return gang_round.step
+    gang_state = gang_state or waiting()
+    shortages.find([gang_state], replace(snapshot(*HELD), quotas={"default": (quota,)}))
+    return gang_state.step
 
 
 @pytest.mark.parametrize("used", ["0", "1", "7"])
@@ -53,7 +53,7 @@ def test_before_the_first_pod_is_let_go_as_well() -> None:
     of = gang(pod("a", nominated="n1"), coming("b"), coming("c"))
     held = {member.pod.metadata.uid: each for member, each in zip(of.members[1:], HELD, strict=True)}
     step = found(
-        QuotaShortages(), "2", "1", GangRound(of, {}, PLAN, Release((Planned(of.members[0].pod, "n1"),)), held)
+        QuotaShortages(), "2", "1", ReconcileState(of, {}, PLAN, Release((Planned(of.members[0].pod, "n1"),)), held)
     )
     assert isinstance(step, NeedPlan)
     assert [each.metadata.name for each in step.stale] == ["a", "p-b", "p-c"]

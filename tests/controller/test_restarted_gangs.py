@@ -9,19 +9,19 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from inline_lanes import HeldLane, InlineLane
+from inline_executors import HeldExecutor, InlineExecutor
 from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, record, snapshot
 
 from cluster.snapshot import Snapshot
 from controller.acting.restarting import Restarter, torn
-from controller.acting.withdrawing import Withdrawer
+from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
+from controller.error_backoff import ErrorBackoff
 from controller.gang_status import Phase, gang_status
-from controller.mishaps import Mishaps
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.patches import release_patch
-from controller.scheduling import questions, restart_checks
+from controller.scheduling import planning_requests, restart_checks
 from controller.scheduling.restart_checks import RestartChecks, Verdict
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
@@ -158,7 +158,7 @@ WAS_WHOLE = {"conditions": [{"type": "Whole", "status": "True"}], "boundWhenWhol
 def test_which_gangs_are_torn(of: Gang, status: dict[str, Any], proof: Proof, found: bool) -> None:  # noqa: FBT001
     decision = Decision(of, of.key, Outcome.UNPLACEABLE, Message.of("no"), proof=proof.value)
     step = NeedPlan()
-    assert torn(GangRound(of, {"metadata": {}, "status": status}, None, step, decision=decision)) is found
+    assert torn(ReconcileState(of, {"metadata": {}, "status": status}, None, step, decision=decision)) is found
 
 
 def test_the_status_notes_how_many_ran_when_it_was_whole() -> None:
@@ -272,8 +272,8 @@ TAKEN = pod("other", bound="n3", priority=100)
     ids=["r2 is free", "r2 is full", "r2 is free once somebody is evicted"],
 )
 def test_whether_a_gang_has_a_place_as_a_whole(others: tuple[Pod, ...], placed: bool) -> None:  # noqa: FBT001
-    of, checks = asked(A, B), RestartChecks(InlineLane(), Limits())
-    verdict = checks.look([of], picture(snapshot(A, B, *others)))[of.key]
+    of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
+    verdict = checks.verdicts([of], picture(snapshot(A, B, *others)))[of.key]
     assert verdict.placed is placed
     assert verdict.fresh(of, verdict.at) is placed
     assert verdict.why == ("" if placed else "all its members together have no free place either")
@@ -305,11 +305,11 @@ CORDONED = replace(
     ],
 )
 def test_a_yes_is_forgotten_once_its_place_is_another_ones(later: Snapshot, known: bool) -> None:  # noqa: FBT001
-    of, lane = asked(A, B), HeldLane()
+    of, lane = asked(A, B), HeldExecutor()
     checks = RestartChecks(lane, Limits())
-    checks.look([of], picture(snapshot(A, B, *OTHERS)))
+    checks.verdicts([of], picture(snapshot(A, B, *OTHERS)))
     lane.run()
-    assert (of.key in checks.look([of], picture(later))) is known
+    assert (of.key in checks.verdicts([of], picture(later))) is known
 
 
 class Told:
@@ -318,9 +318,9 @@ class Told:
     def __init__(self) -> None:
         self.gangs: list[str] = []
 
-    def take_back(self, gang_round: GangRound, _message: str) -> None:
+    def take_back(self, gang_state: ReconcileState, _message: str) -> None:
         """In the place of evictions."""
-        self.gangs.append(gang_round.gang.key.name)
+        self.gangs.append(gang_state.gang.key.name)
 
 
 @pytest.mark.parametrize(("node", "restarted"), [("n1", True), ("n3", False)])
@@ -329,13 +329,15 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
     restarted: bool,  # noqa: FBT001 -- one word in a table
 ) -> None:
     """A cluster view shows nothing of a plan before its gang is nominated."""
-    of, lane, told, there = asked(A, B), HeldLane(), Told(), picture(snapshot(A, B, *OTHERS))
+    of, lane, told, there = asked(A, B), HeldExecutor(), Told(), picture(snapshot(A, B, *OTHERS))
     checks = RestartChecks(lane, Limits())
-    restarter = Restarter(cast("Withdrawer", told), checks, Mishaps(cast("Writer", None), Metrics()), seconds=-1.0)
+    restarter = Restarter(
+        cast("PartialGangRollback", told), checks, ErrorBackoff(cast("Writer", None), Metrics()), seconds=-1.0
+    )
     no = Decision(of, of.key, Outcome.UNPLACEABLE, Message.of("?"), proof=Proof.INFEASIBLE.value)
     manifest = {"metadata": {"name": "llm", "namespace": "default"}, "status": WAS_WHOLE}
-    torn_one = GangRound(of, manifest, None, NeedPlan(), decision=no)
-    first = GangRound(gang(pod("first")), manifest, record([("first", node)]), NeedPlan())
+    torn_one = ReconcileState(of, manifest, None, NeedPlan(), decision=no)
+    first = ReconcileState(gang(pod("first")), manifest, record([("first", node)]), NeedPlan())
     restarter.restart([torn_one], there)
     lane.run()
     restarter.restart([torn_one, first], there)
@@ -343,14 +345,14 @@ def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_
 
 
 def test_a_gang_that_can_be_mended_by_now_is_not_restarted() -> None:
-    of, checks = asked(A, B), RestartChecks(InlineLane(), Limits())
-    verdict = checks.look([of], picture(snapshot(A, B, OTHERS[0])))[of.key]
+    of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
+    verdict = checks.verdicts([of], picture(snapshot(A, B, OTHERS[0])))[of.key]
     assert (verdict.placed, verdict.why) == (False, "")
 
 
 def test_what_is_in_the_way_is_looked_at_in_the_lane_on_the_same_picture() -> None:
-    of, checks = asked(OF_A_JOB, B), RestartChecks(InlineLane(), Limits())
-    verdict = checks.look([of], picture(snapshot(OF_A_JOB, B, *OTHERS)))[of.key]
+    of, checks = asked(OF_A_JOB, B), RestartChecks(InlineExecutor(), Limits())
+    verdict = checks.verdicts([of], picture(snapshot(OF_A_JOB, B, *OTHERS)))[of.key]
     assert (verdict.placed, verdict.why) == (False, "Job default/w is not there")
 
 
@@ -371,9 +373,9 @@ def test_nobody_is_restarted_where_it_is_not_proven_anew_that_there_is_no_place(
             ]
         ]
 
-    monkeypatch.setattr(questions, "plan_in_turn", unsure)
-    of, checks = asked(A, B), RestartChecks(InlineLane(), Limits())
-    verdict = checks.look([of], picture(snapshot(A, B, *OTHERS)))[of.key]
+    monkeypatch.setattr(planning_requests, "plan_in_turn", unsure)
+    of, checks = asked(A, B), RestartChecks(InlineExecutor(), Limits())
+    verdict = checks.verdicts([of], picture(snapshot(A, B, *OTHERS)))[of.key]
     assert (verdict.placed, verdict.why) == (False, "")
 
 
@@ -388,14 +390,14 @@ def test_a_yes_is_of_use_for_a_moment_and_a_no_for_longer() -> None:
 def test_gangs_are_looked_at_one_at_a_time_in_turns_of_their_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten gangs of one namespace came first: the one of another is second."""
     monkeypatch.setattr(restart_checks, "_REST", DutyCycle(rest=0))
-    lane = HeldLane()
+    lane = HeldExecutor()
     checks = RestartChecks(lane, Limits())
     many = [replace(asked(A, B), key=GangKey("phalanx", "a", f"g{number}")) for number in range(10)]
     all_of_them = [*many, replace(asked(A, B), key=GangKey("phalanx", "b", "g"))]
     seen = list[str]()
     for _ in range(2):
-        known = set(checks.look(all_of_them, picture(snapshot(A, B, *OTHERS))))
+        known = set(checks.verdicts(all_of_them, picture(snapshot(A, B, *OTHERS))))
         assert len(lane.works) == 1
         lane.run()
-        seen += [key.namespace for key in set(checks.look([], picture(snapshot(A, B, *OTHERS)))) - known]
+        seen += [key.namespace for key in set(checks.verdicts([], picture(snapshot(A, B, *OTHERS)))) - known]
     assert seen == ["a", "b"]

@@ -4,17 +4,17 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
 import pytest
-from inline_lanes import HeldLane
+from inline_executors import HeldExecutor
 from msgspec import structs
 from planning_bench import FULL, Bench, members, named, picture
 from protocol_scenes import pod
 
-from controller.scheduling import scheduling_queue
-from controller.scheduling.counting import Room
-from controller.scheduling.kept_noes import HOLD_SECONDS
-from controller.scheduling.lanes import Lanes
-from controller.scheduling.needs import Least
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling import planning_queue
+from controller.scheduling.cached_rejections import HOLD_SECONDS
+from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand
+from controller.scheduling.planning_queue import PlanningQueue
+from controller.scheduling.single_slot_executor import Lanes
 from kube.objects import Container, ResourceRequirements
 from planning.decision import Outcome
 
@@ -28,7 +28,7 @@ def bench() -> Bench:
     return Bench()
 
 
-class EndingLane(HeldLane):
+class EndingExecutor(HeldExecutor):
     """Its work ends right after it was seen busy, if so told."""
 
     ends = False
@@ -47,14 +47,14 @@ def test_rounds_do_not_chase_each_other_while_the_lane_is_busy(bench: Bench) -> 
     """A gang that fits nowhere waits for the lane, in which another gang is planned."""
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
-    assert bench.planner.due > bench.clock.now
-    assert bench.planner.pausing(), "it is looked again in half a second"
+    assert bench.queue.due > bench.clock.now
+    assert bench.queue.pausing(), "it is looked again in half a second"
 
 
 def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
     """Capacity has become free for a rejected gang. The round finds the lane busy, and reads the end of its work."""
-    bench, lane = Bench(), EndingLane()
-    bench.planner = Planner(FULL, bench.metrics, Lanes(lane, bench.patient))
+    bench, lane = Bench(), EndingExecutor()
+    bench.queue = PlanningQueue(FULL, bench.metrics, Lanes(lane, bench.slow))
     old, young = named("old", *members("o", 2)), named("young", *members("y", 1), created=LATE)
     bench.round(old, on=picture(*ALL))
     lane.run()
@@ -66,7 +66,7 @@ def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
     assert told["young"] is Outcome.PLACED
     assert told["old"] is Outcome.UNPLACEABLE, "as before: it has not been asked"
     assert lane.idle
-    assert bench.planner.pausing()
+    assert bench.queue.pausing()
 
 
 def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,35 +75,35 @@ def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.M
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(scheduling_queue, "waiting", fail)
+    monkeypatch.setattr(planning_queue, "waiting", fail)
     pair = named("pair", *members("p", 2))
     for _ in range(3):
         assert bench.round(pair)["pair"] is Outcome.UNPLACEABLE
-        assert bench.planner.pausing()
+        assert bench.queue.pausing()
         bench.clock.now += HOLD_SECONDS
 
 
 def test_an_error_in_counting_stops_no_other_gang(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Room.may_hold
+    counted = CapacityBound.may_hold
 
-    def fail(room: Room, least: Least) -> bool:
-        if least.gang.key.name == "odd":
+    def fail(bound: CapacityBound, demand: MinimumDemand) -> bool:
+        if demand.gang.key.name == "odd":
             raise OverflowError
-        return counted(room, least)
+        return counted(bound, demand)
 
-    monkeypatch.setattr(Room, "may_hold", fail)
+    monkeypatch.setattr(CapacityBound, "may_hold", fail)
     odd, pair = named("odd", *members("o", 1)), named("pair", *members("p", 2), created=LATE)
     assert bench.round(odd, pair)["odd"] is Outcome.UNPLACEABLE
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(odd, pair)["pair"] is Outcome.PLACED
 
 
 def test_resources_that_no_node_has_are_not_looked_for_on_each_of_them() -> None:
     """Users can invent resource names: with 5,000 nodes each one would take a millisecond in every round."""
-    room = Room().look(picture().snapshot, ())
+    bound = CapacityBound().update(picture().snapshot, ())
     for number in range(3):
         asking = Container(name="c", resources=ResourceRequirements(requests={f"example.com/{number}": "1"}))
         odd = pod("odd", priority=0)
         odd = structs.replace(odd, spec=structs.replace(odd.spec, containers=(asking,)))
-        assert not room.may_hold(Least(named("odd", odd)))
-    assert room._at(0)._columns.keys() <= {"cpu", "memory", "pods"}  # noqa: SLF001 -- what it costs is not told
+        assert not bound.may_hold(MinimumDemand(named("odd", odd)))
+    assert bound._at(0)._columns.keys() <= {"cpu", "memory", "pods"}  # noqa: SLF001 -- what it costs is not told

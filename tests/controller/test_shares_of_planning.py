@@ -11,9 +11,9 @@ import pytest
 from planning_bench import Bench, members, named, picture, slowed
 from protocol_scenes import pod
 
-from controller.scheduling.aside import OVERDUE_SECONDS
-from controller.scheduling.counting import Room
-from controller.scheduling.needs import Least
+from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand
+from controller.scheduling.infeasible_queue import OVERDUE_SECONDS
 from controller.scheduling.shares import MOST_AWAY, Shares
 from gangs.model import Gang, GangKey, PodSet
 from kube.objects import PodStatus
@@ -41,7 +41,7 @@ def enormous(number: int, namespace: str = "greedy", count: int = 1_200) -> list
 
 def asked(bench: Bench) -> set[str]:
     """The gangs that are being planned."""
-    return {key.name for key in bench.planner._asked}  # noqa: SLF001 -- what is asked is not told
+    return {key.name for key in bench.queue._asked}  # noqa: SLF001 -- what is asked is not told
 
 
 def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Bench) -> None:
@@ -49,7 +49,7 @@ def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Ben
     crowd, small = enormous(4), named("small", *members("s", 2), namespace="modest", created=LATE)
     bench.round(*crowd, small)
     assert asked(bench) == {"small"}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(*crowd, small)["small"] is Outcome.PLACED
 
 
@@ -60,8 +60,8 @@ def test_those_that_fit_nowhere_get_their_answers_namespace_by_namespace(bench: 
     for _ in range(30):
         answers = bench.round(*crowd)
         told += [name for name, outcome in answers.items() if outcome is Outcome.UNPLACEABLE and name not in told]
-        bench.prompt.run()
-        bench.patient.run()
+        bench.fast.run()
+        bench.slow.run()
         bench.clock.now += 1
     assert len(told) == len(crowd)
     assert {each.partition("-")[0] for each in told[:4]} == {"greedy", "other"}
@@ -74,52 +74,52 @@ def test_when_room_comes_free_the_oldest_is_first_again(bench: Bench) -> None:
     crowd, old = enormous(3), named("old", *members("o", 2), namespace="greedy")
     late = named("late", *members("l", 2), namespace="modest", created=LATE)
     bench.round(*crowd, old, on=picture(*full))
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(*crowd, old, late, on=picture(version="2"))
-    bench.prompt.run()
+    bench.fast.run()
     told = bench.round(*crowd, old, late, on=picture(version="2"))
     assert told["old"] is Outcome.PLACED
     assert told["late"] is Outcome.UNPLACEABLE
 
 
-def test_who_was_set_aside_and_may_fit_now_is_asked_anew_at_once(bench: Bench) -> None:
+def test_an_infeasible_gang_that_may_fit_now_is_planned_at_once(bench: Bench) -> None:
     """The gang is planned without its earlier answer. Otherwise a younger gang could get the capacity meanwhile."""
     full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
     old = named("old", *members("o", 2), namespace="first")
     crowd = enormous(2, count=2_148)
     bench.round(old, *crowd, on=picture(*full))
     assert "old" in asked(bench)
-    bench.prompt.works, stuck = [], bench.prompt.works
+    bench.fast.works, stuck = [], bench.fast.works
     late = named("late", *members("l", 2), namespace="modest", created=LATE)
     bench.round(old, *crowd, late, on=picture(version="2"))
     assert {"old", "late"} <= asked(bench)
-    bench.prompt.works += stuck
-    bench.prompt.run()
+    bench.fast.works += stuck
+    bench.fast.run()
     assert bench.round(old, *crowd, late, on=picture(version="2"))["old"] is Outcome.PLACED
 
 
-def test_the_processor_is_left_to_others_between_two_certain_noes(bench: Bench) -> None:
+def test_two_proven_rejections_leave_the_processor_to_other_work_between_them(bench: Bench) -> None:
     crowd = enormous(4)
     bench.round(*crowd)
     bench.clock.now += 2.0  # so long it takes
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(*crowd)
-    assert not bench.prompt.works
-    assert not bench.patient.works
+    assert not bench.fast.works
+    assert not bench.slow.works
     bench.clock.now += 2 * 2.0
     bench.round(*crowd)
-    assert bench.prompt.works
+    assert bench.fast.works
 
 
 def test_those_that_fit_nowhere_are_planned_even_if_others_are_all_the_time(bench: Bench) -> None:
-    """The prompt lane is never idle; once in a while they are planned beside it."""
+    """The fast lane is never idle; once in a while they are planned beside it."""
     crowd, small = enormous(4), named("small", *members("s", 2), namespace="modest")
     bench.round(*crowd, small)
     assert asked(bench) == {"small"}
     bench.clock.now += OVERDUE_SECONDS
     bench.round(*crowd, small)
     assert asked(bench) == {"small", "greedy-0", "greedy-1"}
-    bench.patient.run()
+    bench.slow.run()
     assert Outcome.UNPLACEABLE in bench.round(*crowd, small).values()
 
 
@@ -131,7 +131,7 @@ def test_all_of_one_namespace_are_told_before_one_is_told_again(bench: Bench) ->
         bench.round(*crowd, on=picture(version=str(version)))
         turns.append(" ".join(sorted(asked(bench))))
         bench.clock.now += 1
-        bench.prompt.run()
+        bench.fast.run()
         bench.round(*crowd, on=picture(version=str(version)))
         bench.clock.now += 1000
     assert turns == ["greedy-0", "greedy-1", "greedy-2", *turns[:2]]
@@ -147,7 +147,7 @@ def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_be
         crowd[:2] = [replace(each, min_member=1_199 - version) for each in crowd[:2]]
         bench.round(*crowd, on=here)
         bench.clock.now += 1
-        bench.prompt.run()
+        bench.fast.run()
         bench.round(*crowd, on=here)
         bench.clock.now += 1000
     assert turns == ["greedy-0", "greedy-1", "greedy-2"]
@@ -163,15 +163,15 @@ def test_who_is_overdue_for_being_told_why_it_fits_nowhere_goes_before_the_patie
     for each in hard:
         slow(each.key.name, 1000.0)
     bench.round(*hard)
-    bench.prompt.run()
+    bench.fast.run()
     small = named("small", *members("s", 1))
     told: list[str] = []
     for _ in range(4):
         outcomes = bench.round(small, *hard, *crowd)
         told += [name for name in ("crowd-0", "crowd-1") if outcomes[name] is Outcome.UNPLACEABLE]
-        bench.patient.run()
+        bench.slow.run()
     assert {"crowd-0", "crowd-1"} <= set(told)
-    assert bench.planner._slow  # noqa: SLF001 -- who waits for the lane is not told
+    assert bench.queue._slow  # noqa: SLF001 -- who waits for the lane is not told
 
 
 def test_what_waits_for_pods_is_told_so_whether_it_would_fit_or_not(bench: Bench) -> None:
@@ -192,7 +192,7 @@ def test_nobody_is_planned_together_with_one_that_fits_nowhere(bench: Bench) -> 
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
     assert asked(bench) == {"pair"}
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(wide, pair)["pair"] is Outcome.PLACED
     assert asked(bench) == {"wide"}
 
@@ -207,7 +207,7 @@ def test_who_comes_waits_for_one_certain_no_at_most(bench: Bench) -> None:
     crowd, late = enormous(9), named("late", *members("l", 2), created=LATE)
     bench.round(*crowd)
     assert asked(bench) == {"greedy-0"}
-    bench.prompt.run()
+    bench.fast.run()
     bench.round(*crowd, late)
     assert asked(bench) == {"late"}
 
@@ -220,10 +220,10 @@ def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: B
         bench.clock.now += 1.0
         there = [pod("comes-and-goes", bound="n3")] if number % 2 else []
         bench.round(*crowd, on=picture(*there, version=str(number)))
-        if bench.prompt.works:
+        if bench.fast.works:
             told.append(bench.clock.now)
             bench.clock.now += 1.0
-            bench.prompt.run()
+            bench.fast.run()
     pauses = [after - before - 1 for before, after in pairwise(told)]
     assert max(pauses[:2]) < 4, pauses
     assert len(pauses) > 4
@@ -233,13 +233,13 @@ def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: B
 def test_a_round_comes_when_the_next_one_is_due(bench: Bench) -> None:
     crowd = enormous(3)
     bench.round(*crowd)
-    assert bench.planner.due == float("inf"), "its answer brings the next round"
+    assert bench.queue.due == float("inf"), "its answer brings the next round"
     bench.clock.now += 1.0
-    bench.prompt.run()
+    bench.fast.run()
     began = bench.clock.now
     bench.round(*crowd)
-    assert began < bench.planner.due <= began + 3
-    bench.clock.now = bench.planner.due
+    assert began < bench.queue.due <= began + 3
+    bench.clock.now = bench.queue.due
     bench.round(*crowd)
     assert asked(bench) == {"greedy-1"}
 
@@ -271,15 +271,15 @@ COUNTED = [
 def test_what_counting_leaves_open(what: str, pods: list[object], there: list[object], *, may: bool) -> None:
     gang = named("g", *pods)  # type: ignore[arg-type]
     snapshot = replace(picture(*there).snapshot, leaving=frozenset({"default/leaving"}))  # type: ignore[arg-type]
-    assert Room().look(snapshot, ()).may_hold(Least(gang)) is may, what
+    assert CapacityBound().update(snapshot, ()).may_hold(MinimumDemand(gang)) is may, what
 
 
 def test_counting_minds_what_must_start_together_and_nothing_else() -> None:
-    room, gang = Room().look(picture().snapshot, ()), named("g", *members("g", 9))
-    assert room.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 2),))))
-    assert not room.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 4),))))
-    assert room.may_hold(Least(replace(gang, min_member=9, succeeded=6)))
-    assert room.may_hold(Least(replace(gang, queue="team"))), "a queue has an order of its own"
+    bound, gang = CapacityBound().update(picture().snapshot, ()), named("g", *members("g", 9))
+    assert bound.may_hold(MinimumDemand(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 2),))))
+    assert not bound.may_hold(MinimumDemand(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 4),))))
+    assert bound.may_hold(MinimumDemand(replace(gang, min_member=9, succeeded=6)))
+    assert bound.may_hold(MinimumDemand(replace(gang, queue="team"))), "a queue has an order of its own"
 
 
 def keys(*names: str) -> list[GangKey]:
@@ -357,12 +357,12 @@ def test_a_gang_that_is_read_again_and_asks_for_the_same_is_not_compared_in_ever
     """
     (crowd,) = enormous(1, count=2_048)
     bench.round(crowd)
-    known = bench.planner._requests[crowd.key]  # noqa: SLF001 -- what is remembered is not told
+    known = bench.queue._requests[crowd.key]  # noqa: SLF001 -- what is remembered is not told
     first, *others = crowd.members
     said = msgspec.structs.replace(first.pod, status=PodStatus(phase="Pending", nominated_node_name=""))
     again = replace(crowd, members=(replace(first, pod=said), *others))
     bench.round(again)
-    gang, request, least = bench.planner._requests[crowd.key]  # noqa: SLF001
+    gang, request, demand = bench.queue._requests[crowd.key]  # noqa: SLF001
     assert gang is again
     assert request is known[1]
-    assert least is known[2]
+    assert demand is known[2]

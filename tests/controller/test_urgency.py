@@ -14,11 +14,11 @@ from cluster.caches.journal import News
 from cluster.snapshot import Snapshot
 from controller.acting.probe import PROBE
 from controller.cluster_view import ClusterView
-from controller.gang_round import GangRound
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Release, Step
 from controller.release.records import PlanRecord
 from controller.urgency import Urgencies, Urgency
-from controller.writes.echo import Echo
+from controller.writes.read_your_writes import ReadYourWrites
 from gangs.incremental.gang_store import GangStore
 from gangs.model import Gang, GangKey, PodSet
 from gangs.sources import Sources
@@ -43,10 +43,10 @@ def of_two(*members: Pod) -> Gang:
     return replace(gang(*members), pod_sets=(PodSet("main", 2, 2),), expected=2, min_member=2)
 
 
-def gang_round(of: Gang, step: Step, plan: PlanRecord | None = None, outcome: Outcome | None = None) -> GangRound:
+def gang_state(of: Gang, step: Step, plan: PlanRecord | None = None, outcome: Outcome | None = None) -> ReconcileState:
     """How the last round left it."""
     decision = None if outcome is None else Decision(of, of.key, outcome, Message())
-    return GangRound(of, {"metadata": {"name": "llm", "namespace": "default"}}, plan, step, decision=decision)
+    return ReconcileState(of, {"metadata": {"name": "llm", "namespace": "default"}}, plan, step, decision=decision)
 
 
 def probe(*, tried: bool) -> Pod:
@@ -60,28 +60,28 @@ def probe(*, tried: bool) -> Pod:
 class Case:
     """The state that the last round left, the pods now, the pods that changed, and how soon a round is due."""
 
-    left: GangRound | None
+    left: ReconcileState | None
     there: tuple[Pod, ...]
     news: tuple[str, ...]
     due: Urgency
     before: tuple[Pod, ...] = ()
 
 
-WAITING = gang_round(of_two(member("a")), NeedPlan(), outcome=Outcome.WAITING)
-NO_ROOM = gang_round(of_two(member("a"), member("b")), NeedPlan(), outcome=Outcome.UNPLACEABLE)
-HELD = gang_round(of_two(member("a", nominated="n1"), member("b", nominated="n2")), Release(()), PLAN)
-BINDING = gang_round(
+WAITING = gang_state(of_two(member("a")), NeedPlan(), outcome=Outcome.WAITING)
+NO_ROOM = gang_state(of_two(member("a"), member("b")), NeedPlan(), outcome=Outcome.UNPLACEABLE)
+HELD = gang_state(of_two(member("a", nominated="n1"), member("b", nominated="n2")), Release(()), PLAN)
+BINDING = gang_state(
     of_two(member("a", gated=False, nominated="n1"), member("b", gated=False, nominated="n2")), AwaitBinding(()), PLAN
 )
-BOUND = gang_round(of_two(member("a", bound="n1"), member("b", bound="n2")), AllBound())
-BROKEN = gang_round(of_two(member("b", bound="n2")), AllBound())
+BOUND = gang_state(of_two(member("a", bound="n1"), member("b", bound="n2")), AllBound())
+BROKEN = gang_state(of_two(member("b", bound="n2")), AllBound())
 A, B, STRANGER = "default/a", "default/b", "default/stranger"
 HERE = pod("stranger", gated=False, bound="n3")
 HERE_TOO = pod("another", gated=False, bound="n3")
 
 CASES = {
     "a member of a gang that lacks two": Case(
-        gang_round(of_two(), NeedPlan(), outcome=Outcome.WAITING), (member("a"),), (A,), LATER
+        gang_state(of_two(), NeedPlan(), outcome=Outcome.WAITING), (member("a"),), (A,), LATER
     ),
     "the last member": Case(WAITING, (member("a"), member("b")), (B,), NOW),
     "a member that is known, once more": Case(WAITING, (member("a"),), (A,), LATER),
@@ -110,7 +110,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_how_soon(case: Case) -> None:
     cache = FedCache()
-    urgencies = Urgencies(cache, Echo())
+    urgencies = Urgencies(cache, ReadYourWrites())
     kept = GangStore(Sources(case.before))
     left = [] if case.left is None else [case.left]
     urgencies.note(left, (), view(kept))
@@ -123,7 +123,7 @@ def test_how_soon(case: Case) -> None:
 def test_what_is_not_told_by_name_is_looked_at_soon_whatever_comes_with_it() -> None:
     """A node arrives together with a pod that alone would only be gathered."""
     cache = FedCache()
-    urgencies = Urgencies(cache, Echo())
+    urgencies = Urgencies(cache, ReadYourWrites())
     urgencies.note([NO_ROOM], (), view(GangStore(Sources())))
     cache.put(HERE)
     with cache.journal() as journal:
@@ -138,18 +138,18 @@ def test_what_is_not_told_by_name_is_looked_at_soon_whatever_comes_with_it() -> 
 
 
 def test_what_we_wrote_on_a_gang_comes_back_later_and_what_others_write_soon() -> None:
-    cache, echo = FedCache(), Echo()
-    urgencies = Urgencies(cache, echo)
+    cache, read_your_writes = FedCache(), ReadYourWrites()
+    urgencies = Urgencies(cache, read_your_writes)
     key = ("phalanx.dev", "Gang", "default", "llm")
     for version, due in (("7", LATER), ("8", SOON)):
         cache.put_gang({"metadata": {"name": "llm", "namespace": "default", "resourceVersion": version}})
-        echo.expect("/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/llm/status", "7")
+        read_your_writes.expect("/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/llm/status", "7")
         assert urgencies.of(News(objects=(key,))) is due
 
 
 def test_a_gang_that_is_gone_is_waited_for_no_more() -> None:
     cache = FedCache()
-    urgencies = Urgencies(cache, Echo())
+    urgencies = Urgencies(cache, ReadYourWrites())
     urgencies.note([NO_ROOM], (), view(GangStore(Sources((HERE,)))))
     urgencies.note([], (GangKey("phalanx", "default", "llm"),), view(GangStore(Sources((HERE,)))))
     assert urgencies.of(News(pods=(_at(STRANGER),))) is LATER

@@ -12,8 +12,8 @@ import pytest
 from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
 
 from controller.acting.withdrawing import begun, why_not
-from controller.gang_round import GangRound
 from controller.gang_status import Phase, gang_status
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AwaitBinding, NeedPlan, Release
 from controller.release.records import PlanRecord
 from controller.release.wholeness import Withdrawal, WithdrawalReason, status_says_whole, still_withdrawn
@@ -36,9 +36,11 @@ def made(pod: Pod, time: str) -> Pod:
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, creation_timestamp=time))
 
 
-def case(of: Gang, plan: PlanRecord | None = None, status: dict[str, Any] | None = None, **fields: Any) -> GangRound:
+def case(
+    of: Gang, plan: PlanRecord | None = None, status: dict[str, Any] | None = None, **fields: Any
+) -> ReconcileState:
     step = fields.pop("step", NeedPlan() if plan is None else Release(()))
-    return GangRound(of, {"metadata": {}, "status": status or NEVER}, plan, step, **fields)
+    return ReconcileState(of, {"metadata": {}, "status": status or NEVER}, plan, step, **fields)
 
 
 def said(whole: str) -> dict[str, Any]:
@@ -49,7 +51,7 @@ NEVER = said("False")
 MARKED_A = let_go(A, **{RELEASE_BEGUN: NOON})
 """The member a as this version releases it."""
 
-BEGUN: dict[str, tuple[GangRound, str | None]] = {
+BEGUN: dict[str, tuple[ReconcileState, str | None]] = {
     "one of two runs": (case(gang(let_go(A), B)), NOON),
     "the first of two that run": (
         case(gang(let_go(A, "2026-01-01T12:00:01Z"), let_go(pod("c", bound="n2")), B)),
@@ -113,7 +115,7 @@ BEGUN: dict[str, tuple[GangRound, str | None]] = {
 
 
 @pytest.mark.parametrize(("of", "since"), BEGUN.values(), ids=BEGUN)
-def test_since_when_a_gang_runs_in_part_that_never_was_whole(of: GangRound, since: str | None) -> None:
+def test_since_when_a_gang_runs_in_part_that_never_was_whole(of: ReconcileState, since: str | None) -> None:
     assert begun(of) == since
 
 

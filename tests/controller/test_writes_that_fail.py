@@ -12,7 +12,7 @@ import pytest
 from controller_scene import PODS, SYSTEM_PODS, Scene, leading, member, place
 from local_api.server import LOST, UNREACHABLE, Fault, refused
 
-from controller.writes import echo
+from controller.writes import read_your_writes
 
 _MERGE = "application/merge-patch+json"
 
@@ -137,7 +137,7 @@ def test_rounds_wait_until_they_see_what_was_written(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The watch of pods delivers nothing after the nominations. A round on that state would write them again."""
-    monkeypatch.setattr(echo, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(read_your_writes, "PATIENCE_SECONDS", 0.2)
     scene.api.fault(WRITES["first nomination"], Fault(before=lambda: scene.api.silence("pods")))
     with leading(scene, tmp_path):
         place(scene)

@@ -15,9 +15,9 @@ from controller.leadership.election import Term, renew
 from controller.leadership.lease import Lease, timing_of
 from controller.loop import Controller, LoopState, Outcome
 from controller.pace import AT_ONCE_SECONDS, GATHER, SETTLE
-from controller.scheduling.lanes import Lanes, Work
+from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
-from controller.scheduling.scheduling_queue import Planner
+from controller.scheduling.single_slot_executor import Lanes, Work
 from controller.serving import Planners, Settings, controller_of
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
@@ -64,7 +64,7 @@ class InlineExecutor(Executor):
         return future
 
 
-class SimulatedLane:
+class SimulatedExecutor:
     """A planning lane whose answer comes after a time that the seed decides."""
 
     def __init__(self, process: Process, choices: Choices, name: str, answered: Callable[[], None]) -> None:
@@ -75,7 +75,7 @@ class SimulatedLane:
         self._process, self._choices, self._answered = process, choices, answered
         self._site = f"{process.name}/{name}"
 
-    def do(self, work: Work) -> None:
+    def submit(self, work: Work) -> None:
         """Do the work later."""
         self.idle = False
         seconds = self.seconds
@@ -144,13 +144,13 @@ class Candidate:
 
     def _planners_of(self) -> Planners:
         limits = Limits(seconds=10.0)
-        prompt, patient, restarts = (
-            SimulatedLane(self.process, self._choices, each, self._answered)
-            for each in ("prompt", "patient", "restart")
+        fast, slow, restarts = (
+            SimulatedExecutor(self.process, self._choices, each, self._answered)
+            for each in ("prompt", "patient", "restart")  # names of random streams: other names change every seed's run
         )
-        self.lanes = prompt, patient, restarts
+        self.lanes = fast, slow, restarts
         return Planners(
-            Planner(limits, self._metrics, Lanes(prompt, patient), clock=self.clock),
+            PlanningQueue(limits, self._metrics, Lanes(fast, slow), clock=self.clock),
             RestartChecks(restarts, limits, clock=self.clock),
         )
 
@@ -310,7 +310,7 @@ class Candidate:
             return
         if outcome.due < float("inf"):
             self._schedule(self._engine.now + max(pause, outcome.due - self.clock.monotonic(), 0.0))
-        if self._planners.planner.answered() and not self._state.due.late:
+        if self._planners.planning_queue.answered() and not self._state.due.late:
             self._schedule(self._engine.now + pause)
         if self.cache.version() != self._state.due.version and not pause:
             self._changed()

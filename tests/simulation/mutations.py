@@ -31,8 +31,8 @@ MUTATIONS = (
     Mutation(
         "a release does not wait for the probe",
         _EXECUTING,
-        "if gang_round.record is None or not self._probes.seen(gang_round.record.plan_id):",
-        "if gang_round.record is None:",
+        "if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):",
+        "if gang_state.record is None:",
     ),
     Mutation("the probe's answer is dropped", _PROBE, "self._seen |= self._covered", "self._seen = set(self._seen)"),
     Mutation(
@@ -44,8 +44,8 @@ MUTATIONS = (
     Mutation(
         "a new nomination leaves an old probe valid",
         _EXECUTING,
-        "        plan_id = gang_round.record.plan_id\n        self._probes.forget(plan_id)\n",
-        "        plan_id = gang_round.record.plan_id\n",
+        "        plan_id = gang_state.record.plan_id\n        self._probes.forget(plan_id)\n",
+        "        plan_id = gang_state.record.plan_id\n",
     ),
     Mutation(
         "a release does not wait for missing nominations",
@@ -86,13 +86,13 @@ MUTATIONS = (
     Mutation(
         "a release ignores the plans that its round accepts",
         _LOOP,
-        "        postpone_displaced(gang_rounds, picture.snapshot)\n",
+        "        postpone_displaced(gang_states, picture.snapshot)\n",
         "",
     ),
     Mutation(
         "a new leader releases before it has planned gangs of higher priority",
         _LOOP,
-        "        known.handover.postpone(gang_rounds, self._planner.unanswered)\n",
+        "        known.handover.postpone(gang_states, self._planning_queue.unanswered)\n",
         "",
     ),
     Mutation(
@@ -116,7 +116,7 @@ MUTATIONS = (
     Mutation(
         "victims of a plan that fell are not spared",
         _EXECUTING,
-        "            self._spare(gang_round, picture)\n",
+        "            self._spare(gang_state, picture)\n",
         "",
     ),
     Mutation(
@@ -170,8 +170,8 @@ MUTATIONS = (
     Mutation(
         "a round does not wait until the cache shows its leader's own writes",
         _LOOP,
-        "        if self._writer.echo.late(self._cache):",
-        "        if self._writer.echo.late(self._cache) and known.fresh:",
+        "        if self._writer.read_your_writes.late(self._cache):",
+        "        if self._writer.read_your_writes.late(self._cache) and known.fresh:",
     ),
     Mutation(
         "a pod that leaves wakes nobody who waits for capacity",
@@ -187,8 +187,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a rejection holds although the cluster has changed",
-        "controller/scheduling/kept_noes.py",
-        "        if self.lasting and self.premises == premises:",
+        "controller/scheduling/cached_rejections.py",
+        "        if self.lasting and self.inputs == inputs:",
         "        if self.lasting:",
     ),
 )

@@ -11,7 +11,7 @@ import pytest
 from planning_bench import Bench, members, named, picture
 from protocol_scenes import pod
 
-from controller.scheduling import alike_noes
+from controller.scheduling import rejections_by_demand_class
 from gangs.model import Gang, GangKey
 from kube.keys import PINNED_IN
 from kube.objects import Affinity, PodAffinity, PodAffinityTerm, Toleration
@@ -47,9 +47,9 @@ def with_metadata(gang: Gang, **fields: object) -> Gang:
 def test_one_is_planned_and_all_who_ask_for_the_same_are_told(bench: Bench) -> None:
     crowd = [of_three(f"g{number}") for number in range(50)]
     bench.round(*crowd)
-    bench.prompt.run()
+    bench.fast.run()
     assert set(bench.round(*crowd).values()) == {NO}
-    assert not bench.prompt.works
+    assert not bench.fast.works
     told = [answer for answer in bench.last.values() if answer is not None]
     assert len({answer.message for answer in told}) == 1
     assert [answer.gang for answer in told] == crowd
@@ -61,10 +61,10 @@ def test_who_comes_to_a_cluster_with_more_room_is_planned(bench: Bench) -> None:
     full = [pod("x", bound="n1")]
     first, second = (named(name, *members(name, 2)) for name in ("a-gang", "b-gang"))
     bench.round(first, on=picture(*full))
-    bench.prompt.run()
+    bench.fast.run()
     assert bench.round(first, on=picture(*full))["a-gang"] is NO
     bench.round(first, second, on=picture(version="2"))
-    bench.prompt.run()
+    bench.fast.run()
     assert Outcome.PLACED in bench.round(first, second, on=picture(version="2")).values()
 
 
@@ -86,7 +86,7 @@ UNLIKE: dict[str, Callable[[Gang], Gang]] = {
 def test_one_that_asks_for_something_else_is_planned_itself(bench: Bench, what: str) -> None:
     first, other = of_three("a-gang"), UNLIKE[what](of_three("b-gang"))
     bench.round(first)
-    bench.prompt.run()
+    bench.fast.run()
     answers = bench.round(first, other)
     assert answers["a-gang"] is NO
     assert answers["b-gang"] is not NO, "nobody tells it what the other was told"
@@ -95,7 +95,7 @@ def test_one_that_asks_for_something_else_is_planned_itself(bench: Bench, what: 
 def test_volumes_that_every_pod_has_under_another_name_make_no_difference(bench: Bench) -> None:
     crowd = [with_spec(of_three(name), volumes=({"name": f"token-{name}", "projected": {}},)) for name in ("a1", "b1")]
     bench.round(*crowd)
-    bench.prompt.run()
+    bench.fast.run()
     assert set(bench.round(*crowd).values()) == {NO}
 
 
@@ -108,19 +108,19 @@ def test_labels_count_where_somebody_keeps_others_off(bench: Bench) -> None:
     for there, told in (([], True), ([shy], False)):
         bench = Bench()
         bench.round(*crowd, on=picture(*there))
-        bench.prompt.run()
+        bench.fast.run()
         answers = bench.round(*crowd, on=picture(*there))
         assert (list(answers.values()).count(NO) == len(crowd)) is told
 
 
 def test_what_is_compared_in_one_round_is_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike_noes, "MOST_MEMBERS", 9)
+    monkeypatch.setattr(rejections_by_demand_class, "MOST_MEMBERS", 9)
     crowd = [of_three(f"g{number}") for number in range(9)]
     bench.round(*crowd)
-    bench.prompt.run()
+    bench.fast.run()
     assert 1 < list(bench.round(*crowd).values()).count(NO) < len(crowd)
     bench.round(*crowd)
-    bench.prompt.run()  # plans the gangs that were not compared
+    bench.fast.run()  # plans the gangs that were not compared
     assert set(bench.round(*crowd).values()) == {NO}
 
 
@@ -128,7 +128,7 @@ def test_one_that_names_its_gang_is_told_to_that_alone(bench: Bench) -> None:
     """The rack is called as the gang is."""
     crowd = [of_three("r1"), of_three("b1")]
     bench.round(*crowd)
-    bench.prompt.run()
+    bench.fast.run()
     answers = bench.round(*crowd)
     told = bench.last[GangKey("phalanx", "default", "r1")]
     assert told is not None

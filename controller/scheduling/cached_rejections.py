@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from zlib import crc32
 
-from controller.scheduling.questions import Answer
-from controller.scheduling.standing_noes import Basis, Fuller
+from controller.scheduling.monotonicity_check import Basis, MonotonicityCheck
+from controller.scheduling.planning_requests import PlanningResult
 from gangs.model import GangKey
 from kube.objects import Pod
 from planning.decision import Decision
@@ -12,7 +12,7 @@ from solver.plan import Proof
 from timing.backoff import Backoff
 from timing.duty_cycle import DutyCycle
 
-PROMPT_SECONDS = 3.0
+FAST_LANE_SECONDS = 3.0
 """The most seconds in the fast lane for one gang, or for the competing gangs of one priority."""
 PROVEN_RETRIES = Backoff(first=0.1, longest=2.0)
 """The back-off, in seconds, of a gang with a proven rejection whose inputs keep changing."""
@@ -29,7 +29,7 @@ _REST = DutyCycle(rest=4, longest=UNPROVEN_RETRIES.longest)
 
 
 @dataclass(slots=True)
-class KeptNo:
+class CachedRejection:
     """A rejection with the request and the inputs of its planning, and the time from which the gang may be replanned.
 
     `lasting`: the rejection holds while request and inputs are equal. `final`: more time would not have helped.
@@ -38,7 +38,7 @@ class KeptNo:
     """
 
     request: object
-    premises: object
+    inputs: object
     decision: Decision
     again: float
     pause: float
@@ -50,18 +50,19 @@ class KeptNo:
     paused: bool = False
     """Whether the rejection holds only because its pause is not over. The gang is replanned when the pause ends."""
 
-    def holds(self, request: object, premises: object, now: Fuller, at: float) -> bool:
+    def holds(self, request: object, inputs: object, now: MonotonicityCheck, at: float) -> bool:
         """Return whether the rejection still holds, or its pause is not over.
 
-        If it holds in a fuller cluster, that cluster becomes its basis, so the next call compares the last change only.
+        If it holds because the cluster only gained pods, the present cluster becomes its basis. So the next call
+        compares only the changes since this one.
         """
         self.paused = False
         if self.request != request:
             return False
-        if self.lasting and self.premises == premises:
+        if self.lasting and self.inputs == inputs:
             return True
-        if self.basis is not None and at < self.fresh_until and now.leaves(self.decision, self.basis):
-            self.premises, self.basis = premises, now.basis
+        if self.basis is not None and at < self.fresh_until and now.still_holds(self.decision, self.basis):
+            self.inputs, self.basis = inputs, now.basis
             return True
         self.basis = None  # frees memory: the basis of each waiting gang holds a snapshot of the whole cluster
         self.paused = at < self.again
@@ -73,12 +74,12 @@ def fresh_seconds(key: GangKey) -> float:
     return FRESH_SECONDS * (0.5 + crc32(str(key).encode()) % 1024 / 1024)
 
 
-def next_pause(answer: Answer, before: KeptNo | None) -> float:
+def next_pause(answer: PlanningResult, before: CachedRejection | None) -> float:
     """Return the seconds before a rejected gang may be replanned with changed inputs. They grow with each rejection."""
     if answer.failed:
         return HOLD_SECONDS
     last = before.pause if before is not None and before.final else 0.0
     if answer.decision.proof != Proof.UNPROVEN.value:
         return PROVEN_RETRIES.after(last)
-    spent = min(answer.seconds, PROMPT_SECONDS)  # the time for which other gangs waited
+    spent = min(answer.seconds, FAST_LANE_SECONDS)  # the time for which other gangs waited
     return max(UNPROVEN_RETRIES.after(last), _REST.pause(spent))

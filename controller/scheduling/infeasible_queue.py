@@ -1,8 +1,11 @@
-"""The deferred queue: gangs above the capacity bound. They are planned in idle lanes, to explain their rejection."""
+"""The infeasible queue: gangs above the capacity bound. They are planned in idle lanes, to explain their rejection.
+
+kube-scheduler's counterpart is the queue of unschedulable pods.
+"""
 
 from collections.abc import Callable, Collection, Container, Iterable
 
-from controller.scheduling.questions import Question
+from controller.scheduling.planning_requests import PlanningRequest
 from controller.scheduling.shares import Shares
 from gangs.model import GangKey
 from timing.duty_cycle import DutyCycle
@@ -14,11 +17,11 @@ It admits one gang of the maximum size, or some twenty small gangs. In the fast 
 because a gang that may fit can arrive at any time.
 """
 OVERDUE_SECONDS = 5.0
-"""If the lanes are never idle, deferred gangs are planned in the slow lane after waiting this long beyond their due
+"""If the lanes are never idle, infeasible gangs are planned in the slow lane after waiting this long beyond their due
 time.
 """
 _REST = DutyCycle(rest=2)
-"""The pause after a request of the deferred queue, as a multiple of the time it took. It limits the processor time."""
+"""The pause after a request of the infeasible queue, as a multiple of its planning time. It limits processor time."""
 _REST_BEFORE_RENEWAL = DutyCycle(rest=19)
 """The pause before a gang that has a cached rejection is replanned, as a multiple of the time the last replanning took.
 
@@ -26,12 +29,12 @@ Replanning only renews the figures in the rejection, so it may use a twentieth o
 """
 
 
-class Aside:
-    """The deferred queue: which of its gangs are planned next, by round-robin share of the namespaces, and when."""
+class InfeasibleQueue:
+    """The infeasible queue: which of its gangs are planned next, by round-robin share of the namespaces, and when."""
 
     def __init__(self) -> None:
         self._shares = Shares()
-        self._question: Question | None = None
+        self._question: PlanningRequest | None = None
         self._since, self._renewing = 0.0, False
         self._again: float | None = None
         """The time at which the next request is due. None until the due time is first read."""
@@ -80,29 +83,31 @@ class Aside:
             self._again = at
         return self._again
 
-    def next_ones(self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], *, promptly: bool) -> list[GangKey]:
+    def next_ones(
+        self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], *, in_fast_lane: bool
+    ) -> list[GangKey]:
         """Return the gangs to plan next, by round-robin share of the namespaces.
 
         Within a namespace, gangs that were never planned come first, then the gang that was planned longest ago.
 
-        :param promptly: return one gang only. Otherwise return gangs up to a total cost of `BATCH`.
+        :param in_fast_lane: return one gang only. Otherwise return gangs up to a total cost of `BATCH`.
         """
-        return self._shares.next_ones(sorted(keys, key=self._last_planned), cost, 1 if promptly else BATCH)
+        return self._shares.next_ones(sorted(keys, key=self._last_planned), cost, 1 if in_fast_lane else BATCH)
 
     def _last_planned(self, key: GangKey) -> float:
         return self._planned.get(key, float("-inf"))
 
-    def sent(self, question: Question, at: float, *, renewing: bool) -> None:
+    def sent(self, question: PlanningRequest, at: float, *, renewing: bool) -> None:
         """Record that this request is being planned. A gang that changes before the answer has used its turn, too."""
         self._question, self._since, self._renewing = question, at, renewing
         self.planned((gang.key for gang in question.gangs), at)
 
-    def holds(self, question: Question) -> bool:
-        """Return whether this is the request of the deferred queue that is being planned."""
+    def holds(self, question: PlanningRequest) -> bool:
+        """Return whether this is the request of the infeasible queue that is being planned."""
         return question is self._question
 
-    def ended(self, question: Question, at: float) -> None:
-        """Start the pause after a request of the deferred queue. A request of another queue is ignored."""
+    def ended(self, question: PlanningRequest, at: float) -> None:
+        """Start the pause after a request of the infeasible queue. A request of another queue is ignored."""
         if question is self._question:
             took = at - self._since
             self._question, self._again = None, at + _REST.pause(took)

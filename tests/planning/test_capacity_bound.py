@@ -1,4 +1,4 @@
-"""Counting and planner agree: the planner places no gang that counting rules out."""
+"""The capacity bound is sound: the planner places no gang that is above the bound."""
 
 from collections import Counter
 from dataclasses import replace
@@ -11,9 +11,9 @@ from msgspec import structs
 from random_pods import random_cluster
 from thorough import chunks, has_rare_cases
 
-from controller.scheduling import counting, node_choice
-from controller.scheduling.counting import Room
-from controller.scheduling.needs import Least
+from controller.scheduling import capacity_bound, eligibility_cache
+from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand
 from planning.decision import Outcome
 from planning.planner import plan_gang
 
@@ -69,10 +69,10 @@ def test_whoever_has_a_place_is_not_counted_out(seeds: range) -> None:
     seen: Counter[str] = Counter()
     for seed in seeds:
         gangs, snapshot, topologies = scenes.picture(drawn(seed))
-        room = Room()
+        bound = CapacityBound()
         for gang in gangs:
-            open_ = room.look(snapshot, topologies).may_hold(Least(gang))
-            sums = Room().look(snapshot, ()).may_hold(Least(gang))
+            open_ = bound.update(snapshot, topologies).may_hold(MinimumDemand(gang))
+            sums = CapacityBound().update(snapshot, ()).may_hold(MinimumDemand(gang))
             assert sums or not open_, seed
             assert open_ or plan_gang(gang, snapshot, topologies).outcome is not Outcome.PLACED, seed
             seen["open" if open_ else "by its sum" if not sums else "by domains or nodes"] += 1
@@ -151,21 +151,21 @@ def racks() -> list[Manifest]:
 @pytest.mark.parametrize(("what", "spec", "pods", "may"), COUNTED, ids=[each[0] for each in COUNTED])
 def test_what_domains_and_nodes_leave_open(what: str, spec: Manifest, pods: list[Manifest], *, may: bool) -> None:
     gangs, snapshot, topologies = scenes.picture([*racks(), scenes.gang(**{"minMember": len(pods), **spec}), *pods])
-    assert Room().look(snapshot, topologies).may_hold(Least(gangs[0])) is may, what
+    assert CapacityBound().update(snapshot, topologies).may_hold(MinimumDemand(gangs[0])) is may, what
 
 
 def test_it_is_looked_again_at_nodes_that_have_changed() -> None:
     """The count checks changed nodes again, and no other nodes."""
-    room = Room()
+    bound = CapacityBound()
     gangs, before, topologies = scenes.picture([*racks(), scenes.gang(minMember=3), *scenes.members(3, **SSD)])
-    assert not room.look(before, topologies).may_hold(Least(gangs[0]))
-    assert room.looks == 4, "at those with room"
+    assert not bound.update(before, topologies).may_hold(MinimumDemand(gangs[0]))
+    assert bound.checks == 4, "at those with room"
     old = before.nodes[-1]
     labels = {**old.node.metadata.labels, "disk": "ssd"}
     new = replace(old, node=structs.replace(old.node, metadata=structs.replace(old.node.metadata, labels=labels)))
     after = replace(before, nodes=(*before.nodes[:-1], new))
-    assert room.look(after, topologies).may_hold(Least(gangs[0]))
-    assert room.looks == 5
+    assert bound.update(after, topologies).may_hold(MinimumDemand(gangs[0]))
+    assert bound.checks == 5
 
 
 def test_there_is_a_limit_to_looking_and_to_counting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,10 +174,10 @@ def test_there_is_a_limit_to_looking_and_to_counting(monkeypatch: pytest.MonkeyP
     Beyond the limit, counting rules out no gang.
     """
     gangs, snapshot, topologies = scenes.picture([*racks(), scenes.gang(minMember=3), *scenes.members(3, **SSD)])
-    monkeypatch.setattr(node_choice, "MOST_LOOKS", 3)
-    assert Room().look(snapshot, topologies).may_hold(Least(gangs[0]))
+    monkeypatch.setattr(eligibility_cache, "MOST_CHECKS", 3)
+    assert CapacityBound().update(snapshot, topologies).may_hold(MinimumDemand(gangs[0]))
     monkeypatch.undo()
-    monkeypatch.setattr(counting, "MOST_COUNTED", 0)
-    assert Room().look(snapshot, topologies).may_hold(Least(gangs[0]))
+    monkeypatch.setattr(capacity_bound, "MOST_COUNTED", 0)
+    assert CapacityBound().update(snapshot, topologies).may_hold(MinimumDemand(gangs[0]))
     monkeypatch.undo()
-    assert not Room().look(snapshot, topologies).may_hold(Least(gangs[0]))
+    assert not CapacityBound().update(snapshot, topologies).may_hold(MinimumDemand(gangs[0]))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from controller.cluster_view import ClusterView
-from controller.scheduling.standing_noes import Basis, may_stand
+from controller.scheduling.monotonicity_check import Basis, is_monotone
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.after_plan import after_all
@@ -30,7 +30,7 @@ _TIME_WAS_OVER = 0.7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class PlanningRequest:
     """A planning request: the gangs to plan, and all inputs of their plans."""
 
     gangs: tuple[Gang, ...]
@@ -43,7 +43,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PlanningResult:
     """The result of one gang of a planning request.
 
     `final`: more time would not help. `seconds`: the planning time of all gangs of this priority together.
@@ -61,7 +61,7 @@ class Answer:
     basis: Basis | None = None
 
 
-def answers(question: Question, clock: Clock) -> Iterator[Answer]:
+def answers(question: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
     """Yield an answer for every gang. A gang whose planning fails is planned apart, so that it stops no other gang."""
     left, found = {gang.key: gang for gang in question.gangs}, list[Decision]()
     try:
@@ -72,20 +72,20 @@ def answers(question: Question, clock: Clock) -> Iterator[Answer]:
     except Exception:
         LOG.exception("planning failed; looking for the gang on which it does")
         rest = replace(question, gangs=tuple(left.values()), standing=(*question.standing, *found))
-        yield from _set_aside(rest, clock)
+        yield from _planned_apart(rest, clock)
 
 
-def _set_aside(question: Question, clock: Clock) -> Iterator[Answer]:
+def _planned_apart(question: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
     faulty = [gang for gang in question.gangs if not _plans(gang, question)]
     for gang in faulty:
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, Message.of(FAULTY), proof=Proof.UNPROVEN.value)
-        yield Answer(decision, final=True, seconds=0.0, failed=True)
+        yield PlanningResult(decision, final=True, seconds=0.0, failed=True)
     sound = tuple(gang for gang in question.gangs if gang not in faulty)
     if sound:
         yield from _in_turn(replace(question, gangs=sound), clock)
 
 
-def _in_turn(question: Question, clock: Clock) -> Iterator[Answer]:
+def _in_turn(question: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
     started = clock.monotonic()
     beside = after_all(question.standing, question.picture.snapshot)
     for tier in _planned(question.gangs, question):
@@ -94,17 +94,17 @@ def _in_turn(question: Question, clock: Clock) -> Iterator[Answer]:
         basis = Basis(beside, question.picture.topologies)
         for decision in tier:
             tied = _tied(decision, question)
-            yield Answer(
+            yield PlanningResult(
                 decision,
                 final=_is_final(decision, tier, seconds, question),
                 seconds=seconds,
                 tied=tied,
-                basis=basis if may_stand(decision) and not tied else None,
+                basis=basis if is_monotone(decision) and not tied else None,
             )
         started = clock.monotonic()
 
 
-def _planned(gangs: Sequence[Gang], question: Question) -> Iterable[Sequence[Decision]]:
+def _planned(gangs: Sequence[Gang], question: PlanningRequest) -> Iterable[Sequence[Decision]]:
     picture = question.picture
     options = PlanningOptions(
         running_gangs=running_gangs(picture.reading),
@@ -115,7 +115,7 @@ def _planned(gangs: Sequence[Gang], question: Question) -> Iterable[Sequence[Dec
     return plan_in_turn(gangs, picture.snapshot, picture.topologies, options, standing=question.standing)
 
 
-def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, question: Question) -> bool:
+def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, question: PlanningRequest) -> bool:
     """Return whether more time would not help. Gangs that were placed in competition with others never get more."""
     if question.limits.seconds >= question.full.seconds or seconds < _TIME_WAS_OVER * question.limits.seconds:
         return True
@@ -124,7 +124,7 @@ def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, ques
     return decision.outcome not in (Outcome.PLACED, Outcome.UNPLACEABLE) or decision.proof in _PROVEN
 
 
-def _tied(decision: Decision, question: Question) -> tuple[Pod, ...]:
+def _tied(decision: Decision, question: PlanningRequest) -> tuple[Pod, ...]:
     """Return the members whose pins alone cause the rejection.
 
     Empty if the rejection is not proven, or if it would also hold without the pins.
@@ -136,7 +136,7 @@ def _tied(decision: Decision, question: Question) -> tuple[Pod, ...]:
     return pods if pods and _plans(untied(gang, pods), question, Outcome.PLACED) else ()
 
 
-def asked_alone(gang: Gang, question: Question) -> Decision | None:
+def asked_alone(gang: Gang, question: PlanningRequest) -> Decision | None:
     """Return the decision for a gang that is planned alone. None if planning it fails."""
     try:
         (decision,) = (each for tier in _planned([gang], question) for each in tier)
@@ -146,7 +146,7 @@ def asked_alone(gang: Gang, question: Question) -> Decision | None:
     return decision
 
 
-def _plans(gang: Gang, question: Question, outcome: Outcome | None = None) -> bool:
+def _plans(gang: Gang, question: PlanningRequest, outcome: Outcome | None = None) -> bool:
     """Return whether planning the gang alone does not fail, and has this outcome; any outcome if None."""
     decision = asked_alone(gang, question)
     return decision is not None and outcome in (None, decision.outcome)

@@ -1,8 +1,8 @@
 """Which gangs are planned when, and which results are cached. A reconcile never waits for planning.
 
-Planning runs in the background of reconciles, in two lanes (docs/decisions/0008). In the fast lane (`prompt`) every
+Planning runs in the background of reconciles, in two lanes (docs/decisions/0008). In the fast lane (`fast`) every
 gang that needs a plan gets an answer within seconds. A gang that the fast lane could not place, or not prove optimal,
-is planned again in the slow lane (`patient`). There it gets the full time limit and delays no other gang's answer.
+is planned again in the slow lane (`slow`). There it gets the full time limit and delays no other gang's answer.
 A reconcile accepts the plans that were found since the last one, unless they are stale.
 
 Nothing here is durable state. A rejection is dropped when the free capacity of the cluster or the request changes, and
@@ -18,15 +18,21 @@ from typing import TypeVar
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.scheduling.aside import Aside
-from controller.scheduling.counting import Room
-from controller.scheduling.kept_noes import HOLD_SECONDS, PROMPT_SECONDS, KeptNo, fresh_seconds, next_pause
-from controller.scheduling.lanes import Lane, Lanes
-from controller.scheduling.needs import Least, request_of
+from controller.scheduling.cached_rejections import (
+    FAST_LANE_SECONDS,
+    HOLD_SECONDS,
+    CachedRejection,
+    fresh_seconds,
+    next_pause,
+)
+from controller.scheduling.capacity_bound import CapacityBound
+from controller.scheduling.demand import MinimumDemand, request_of
+from controller.scheduling.infeasible_queue import InfeasibleQueue
+from controller.scheduling.plan_revalidation import inputs_of
+from controller.scheduling.planning_requests import FAULTY, PlanningRequest, PlanningResult, answers
 from controller.scheduling.planning_round import PlanningRound
-from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.shares import Shares
-from controller.scheduling.taking import premises_of
+from controller.scheduling.single_slot_executor import Lanes, SingleSlotExecutor
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
@@ -54,15 +60,15 @@ class _Found:
     """
 
     request: object
-    plans: tuple[tuple[Decision, Question], ...]
+    plans: tuple[tuple[Decision, PlanningRequest], ...]
     due: float
 
 
-class Planner:
-    """The scheduling queue: sends gangs that need a plan to the lanes, by priority. Use an object from one thread only.
+class PlanningQueue:
+    """The planning queue: sends gangs that need a plan to the lanes, by priority. Use an object from one thread only.
 
     :param limits: the limits of planning one gang in the slow lane.
-    :param wake: called, in a lane's thread, when there is an answer.
+    :param wake: called in the thread of a lane's executor when there is an answer.
     """
 
     def __init__(
@@ -79,16 +85,16 @@ class Planner:
         self._metrics = metrics
         self._lanes = lanes
         self._wake = wake
-        self._inbox: deque[tuple[Question, Answer | None, float]] = deque()
+        self._inbox: deque[tuple[PlanningRequest, PlanningResult | None, float]] = deque()
         """The answers of the lanes with their times. None marks the end of a planning request."""
-        self._asked: dict[GangKey, tuple[Question, object]] = {}
+        self._asked: dict[GangKey, tuple[PlanningRequest, object]] = {}
         self._found: dict[GangKey, _Found] = {}
-        self._refusals: dict[GangKey, KeptNo] = {}
+        self._rejections: dict[GangKey, CachedRejection] = {}
         self._slow: set[GangKey] = set()
         """Gangs that had too little time in the fast lane and wait for the slow lane."""
         self._overtaken: set[GangKey] = set()
         """Gangs whose plan from the slow lane was stale. Once, the fast lane gives them the full time limit."""
-        self._requests: dict[GangKey, tuple[Gang, object, Least]] = {}
+        self._requests: dict[GangKey, tuple[Gang, object, MinimumDemand]] = {}
         """The request and needs of each gang, with the gang object they are from. Most objects do not change between
         reconciles.
         """
@@ -97,29 +103,29 @@ class Planner:
         self._pausing = False
         self.unanswered: frozenset[GangKey] = frozenset()
         """Gangs of the last reconcile that have no answer and are not above the capacity bound."""
-        self._aside = Aside()
-        self._aside_due = float("inf")
-        self._room = Room()
-        self._patience = Shares()
+        self._infeasible_queue = InfeasibleQueue()
+        self._infeasible_due = float("inf")
+        self._capacity_bound = CapacityBound()
+        self._slow_shares = Shares()
 
     def decide(self, gangs: Sequence[Gang], picture: ClusterView) -> Mapping[GangKey, Decision | None]:
         """Return the decision for every gang, or None while the gang is planned. A plan is returned only once.
 
         When gangs compete, each is planned with the capacity that the gangs before it leave.
         """
-        self._room.look(picture.snapshot, picture.topologies)
-        now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._room)
+        self._capacity_bound.update(picture.snapshot, picture.topologies)
+        now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._capacity_bound)
         now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot, partial(self._in_line, now))}
-        idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before the inbox is read: all its answers are there
-        self._look_up(now)
+        idle = self._lanes.fast.idle, self._lanes.slow.idle  # before the inbox is read: all its answers are there
+        self._take_results(now)
         if self._ask(now, *idle):
-            self._look_up(now)
+            self._take_results(now)
         self._since = {
             key: self._since.get(key, self._clock.monotonic()) for key in now.gangs.keys() - now.known.keys()
         }
         self._metrics.planning(len(self._asked))
-        self._look_ahead(now)
-        self.unanswered = frozenset(now.gangs.keys() - now.known.keys() - now.aside)
+        self._set_due(now)
+        self.unanswered = frozenset(now.gangs.keys() - now.known.keys() - now.infeasible)
         return {key: now.known.get(key) or self._former(key) for key in now.gangs}
 
     def answered(self) -> bool:
@@ -135,8 +141,8 @@ class Planner:
 
     @property
     def due(self) -> float:
-        """The time, in monotonic seconds, at which a deferred gang is to be planned, if no event comes before."""
-        return self._aside_due
+        """The time, in monotonic seconds, at which an infeasible gang is to be planned, if no event comes before."""
+        return self._infeasible_due
 
     def quiet(self, key: GangKey) -> bool:
         """Return whether the gang has been waiting for its answer for less than `QUIET_SECONDS`."""
@@ -144,15 +150,15 @@ class Planner:
 
     def forget_others(self, keys: Collection[GangKey]) -> None:
         """Forget all gangs that are not in `keys`."""
-        known = set[GangKey]().union(self._asked, self._found, self._refusals, self._since, self._requests)
+        known = set[GangKey]().union(self._asked, self._found, self._rejections, self._since, self._requests)
         self.forget((known | self._slow | self._overtaken).difference(keys))
 
     def forget(self, keys: Collection[GangKey]) -> None:
         """Forget these gangs, which no longer exist."""
         for key in keys:
-            for memory in (self._asked, self._found, self._refusals, self._since, self._requests):
+            for memory in (self._asked, self._found, self._rejections, self._since, self._requests):
                 memory.pop(key, None)
-            self._aside.forget(key)
+            self._infeasible_queue.forget(key)
         self._slow.difference_update(keys)
         self._overtaken.difference_update(keys)
 
@@ -160,9 +166,9 @@ class Planner:
         """Reject this gang for `HOLD_SECONDS`: its last plan could not be carried out, or its planning failed."""
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, Message.of(message), proof=Proof.UNPROVEN.value)
         self._drop(gang.key)
-        self._refusals[gang.key] = KeptNo(
+        self._rejections[gang.key] = CachedRejection(
             request_of(gang),
-            premises_of(picture),
+            inputs_of(picture),
             decision,
             self._clock.monotonic() + HOLD_SECONDS,
             HOLD_SECONDS,
@@ -172,8 +178,8 @@ class Planner:
 
     def held_back(self, decision: Decision) -> tuple[Pod, ...]:
         """Return the members that can be recreated at no cost and whose old pin alone keeps their gang from a plan."""
-        kept = self._refusals.get(decision.key)
-        return kept.tied if kept is not None and kept.decision is decision else ()
+        rejection = self._rejections.get(decision.key)
+        return rejection.tied if rejection is not None and rejection.decision is decision else ()
 
     def close(self) -> None:
         """Stop planning."""
@@ -182,11 +188,11 @@ class Planner:
     def _request_of(self, gang: Gang) -> object:
         if (known := self._requests.get(gang.key)) is None or known[0] is not gang:
             request = request_of(gang)  # compared by value once; after that, the same object is found by identity
-            same = known[1:] if known is not None and known[1] == request else (request, Least(gang))
+            same = known[1:] if known is not None and known[1] == request else (request, MinimumDemand(gang))
             known = self._requests[gang.key] = gang, *same
         return known[1]
 
-    def _look_up(self, now: PlanningRound) -> None:
+    def _take_results(self, now: PlanningRound) -> None:
         """Read the lanes' answers, accept plans that are not stale, and look up cached rejections that still hold."""
         self._read()
         for key in self._found.keys() - now.gangs.keys():
@@ -196,12 +202,13 @@ class Planner:
             if decision is not None:
                 now.known[key] = decision
         for key in now.gangs.keys() - now.known.keys():
-            kept = self._refusals.get(key)
-            if kept is not None and kept.holds(now.requests[key], now.premises, now.fuller, self._clock.monotonic()):
-                now.known[key] = kept.decision
-                now.pausing = now.pausing or kept.paused
+            rejection = self._rejections.get(key)
+            at = self._clock.monotonic()
+            if rejection is not None and rejection.holds(now.requests[key], now.inputs, now.monotonicity, at):
+                now.known[key] = rejection.decision
+                now.pausing = now.pausing or rejection.paused
         left = now.gangs.keys() - now.known.keys() - self._asked.keys() - self._found.keys()
-        self._metrics.decided(now.answer_alike(left, self._refusals, self._requests, self._clock.monotonic()))
+        self._metrics.decided(now.reuse_rejections(left, self._rejections, self._requests, self._clock.monotonic()))
 
     def _taken(self, key: GangKey, now: PlanningRound) -> Decision | None:
         """Return the gang's plan if it is due and not stale. A stale plan is dropped, so the gang is replanned."""
@@ -213,15 +220,15 @@ class Planner:
             return None
         self._drop(key)
         for decision, question in found.plans:
-            why = self._tried(key, now, partial(now.taking.fault, decision, now.gangs[key], question))
+            why = self._tried(key, now, partial(now.revalidation.fault, decision, now.gangs[key], question))
             if why is None:
                 return None
             if not why:
-                now.taking.take(decision, question)
+                now.revalidation.accept(decision, question)
                 return decision
             LOG.info("gang %s: a plan does not stand any more, and is made again: %s", key, why)
             self._metrics.stale()
-        if any(question.limits.seconds > PROMPT_SECONDS for _, question in found.plans):
+        if any(question.limits.seconds > FAST_LANE_SECONDS for _, question in found.plans):
             self._overtaken.add(key)
         return None
 
@@ -231,57 +238,60 @@ class Planner:
         self._asked.pop(key, None)
         self._slow.discard(key)
 
-    def _ask(self, now: PlanningRound, prompt: bool, patient: bool) -> bool:  # noqa: FBT001 - which lanes are idle
+    def _ask(self, now: PlanningRound, fast_idle: bool, slow_idle: bool) -> bool:  # noqa: FBT001 - which lanes are idle
         """Send gangs without an answer to the idle lanes. Return whether there may be new answers."""
         for key, (question, request) in list(self._asked.items()):
-            if request != now.requests.get(key) or (self._aside.holds(question) and self._may_fit(key, now)):
+            if request != now.requests.get(key) or (self._infeasible_queue.holds(question) and self._may_fit(key, now)):
                 self._drop(key)
         new = [key for key in now.gangs if key not in now.known and key not in self._asked and key not in self._found]
         self._slow.difference_update(new)
-        able, aside = self._counted(new, now)
+        able, infeasible = self._counted(new, now)
         able = [key for key in able if not self._waits(key, now)]
-        aside = [key for key in aside if not (self._may_wait(key, now) and self._waits(key, now))]
-        now.aside = frozenset(aside)
+        infeasible = [key for key in infeasible if not (self._may_wait(key, now) and self._waits(key, now))]
+        now.infeasible = frozenset(infeasible)
         slow = [key for key in now.gangs if key in self._slow and key not in self._asked]
         asked = False
-        if able and prompt:
-            seconds = self._limits.seconds if self._overtaken & set(able) else PROMPT_SECONDS
+        if able and fast_idle:
+            seconds = self._limits.seconds if self._overtaken & set(able) else FAST_LANE_SECONDS
             self._overtaken.difference_update(able)
-            self._send(self._lanes.prompt, able, now, replace(self._limits, seconds=min(self._limits.seconds, seconds)))
-            asked, prompt = True, False
-        free = self._lanes.prompt if prompt else self._lanes.patient if patient else None
-        asked = self._ask_aside(aside, now, free) or asked  # in the slow lane only if overdue, then before `slow`
-        if slow and patient and self._lanes.patient.idle:
-            first = self._patience.next_ones(now.highest(slow), _one_turn, 1)
+            self._send(self._lanes.fast, able, now, replace(self._limits, seconds=min(self._limits.seconds, seconds)))
+            asked, fast_idle = True, False
+        free = self._lanes.fast if fast_idle else self._lanes.slow if slow_idle else None
+        # Infeasible gangs use the slow lane only if they are overdue. Then they go before the gangs in `slow`.
+        asked = self._ask_infeasible(infeasible, now, free) or asked
+        if slow and slow_idle and self._lanes.slow.idle:
+            first = self._slow_shares.next_ones(now.highest(slow), _one_turn, 1)
             self._slow.difference_update(first)
-            self._send(self._lanes.patient, first, now, self._limits)
+            self._send(self._lanes.slow, first, now, self._limits)
             asked = True
         return asked
 
-    def _look_ahead(self, now: PlanningRound) -> None:
+    def _set_due(self, now: PlanningRound) -> None:
         """Set when the next reconcile is due for gangs that could not be sent to a lane.
 
         The lanes are checked again: a lane may have become idle during this reconcile, after its last answer.
         """
         met = now.known.keys() | self._asked.keys() | self._found.keys()
         left = now.gangs.keys() - met | (self._slow & now.gangs.keys()) - self._asked.keys()
-        aside = left & now.aside
-        due = self._aside.next_due(aside, self._refusals, self._clock.monotonic()) if aside else float("inf")
-        self._aside_due = due if self._lanes.prompt.idle else float("inf")
-        self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - aside)
+        infeasible = left & now.infeasible
+        due = float("inf")
+        if infeasible and self._lanes.fast.idle:
+            due = self._infeasible_queue.next_due(infeasible, self._rejections, self._clock.monotonic())
+        self._infeasible_due = due
+        self._pausing = now.pausing or bool(left if not self._lanes.fast.idle else left - infeasible)
 
-    def _ask_aside(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
-        """Send deferred gangs to the lane if they are due. Return whether any was sent or has a new decision."""
+    def _ask_infeasible(self, keys: Sequence[GangKey], now: PlanningRound, executor: SingleSlotExecutor | None) -> bool:
+        """Send infeasible gangs to the lane if they are due. Return whether any was sent or has a new decision."""
         at = self._clock.monotonic()
-        ready, promptly = self._aside.ready(keys, self._refusals, at), lane is self._lanes.prompt
-        if not ready or lane is None or not (promptly or self._aside.overdue(at)):
+        ready, in_fast_lane = self._infeasible_queue.ready(keys, self._rejections, at), executor is self._lanes.fast
+        if not ready or executor is None or not (in_fast_lane or self._infeasible_queue.overdue(at)):
             return False
-        first = self._aside.next_ones(ready, self._cost, promptly=promptly)
+        first = self._infeasible_queue.next_ones(ready, self._cost, in_fast_lane=in_fast_lane)
         first = [key for key in first if not self._waits(key, now)]
-        limits = replace(self._limits, seconds=min(self._limits.seconds, PROMPT_SECONDS))
+        limits = replace(self._limits, seconds=min(self._limits.seconds, FAST_LANE_SECONDS))
         if first:
-            renewing = any(key in self._refusals for key in first)
-            self._aside.sent(self._send(lane, first, now, limits), at, renewing=renewing)
+            renewing = any(key in self._rejections for key in first)
+            self._infeasible_queue.sent(self._send(executor, first, now, limits), at, renewing=renewing)
         return True
 
     def _counted(self, keys: Sequence[GangKey], now: PlanningRound) -> tuple[Sequence[GangKey], Sequence[GangKey]]:
@@ -290,13 +300,13 @@ class Planner:
         The bound is computed in each reconcile, so that no gang is missed that fits now. A single new gang is not
         checked, because it delays no other gang.
         """
-        if len(keys) == 1 and keys[0] not in self._refusals:
+        if len(keys) == 1 and keys[0] not in self._rejections:
             return keys, ()
         able = {key for key in keys if self._may_fit(key, now)}
         return [key for key in keys if key in able], [key for key in keys if key not in able]
 
     def _may_fit(self, key: GangKey, now: PlanningRound) -> bool:
-        return self._tried(key, now, partial(now.room.may_hold, self._requests[key][2])) is not False
+        return self._tried(key, now, partial(now.capacity_bound.may_hold, self._requests[key][2])) is not False
 
     def _may_wait(self, key: GangKey, now: PlanningRound) -> bool:
         """Return whether to check if a gang above the capacity bound waits for something else.
@@ -304,9 +314,9 @@ class Planner:
         That is so if it waited before, or if its request is new. With thousands of members the check takes a while, so
         it does not run in each reconcile.
         """
-        kept = self._refusals.get(key)
-        waited = kept is not None and kept.decision.outcome is Outcome.WAITING
-        return self._aside.is_new(key, now.requests[key]) or waited
+        rejection = self._rejections.get(key)
+        waited = rejection is not None and rejection.decision.outcome is Outcome.WAITING
+        return self._infeasible_queue.is_new(key, now.requests[key]) or waited
 
     def _cost(self, key: GangKey) -> int:
         return _EACH + self._requests[key][2].members
@@ -317,7 +327,7 @@ class Planner:
         if decision is None:
             return key in now.known
         self._metrics.decided([decision])
-        self._refuse(Answer(decision, final=True, seconds=0.0), now.requests[key], now.premises)
+        self._reject(PlanningResult(decision, final=True, seconds=0.0), now.requests[key], now.inputs)
         now.known[key] = decision
         return True
 
@@ -338,16 +348,18 @@ class Planner:
             now.known[key], now.pausing = self.hold_off(now.gangs[key], FAULTY, now.picture), True
             return None
 
-    def _send(self, lane: Lane, keys: Sequence[GangKey], now: PlanningRound, limits: Limits) -> Question:
+    def _send(
+        self, executor: SingleSlotExecutor, keys: Sequence[GangKey], now: PlanningRound, limits: Limits
+    ) -> PlanningRequest:
         unseen = [found.plans[0][0] for key, found in self._found.items() if key not in keys]
-        standing = (*now.taking.taken, *unseen)
-        question = Question(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
+        standing = (*now.revalidation.accepted, *unseen)
+        question = PlanningRequest(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
         self._asked |= {key: (question, now.requests[key]) for key in keys}
-        lane.do(partial(self._answer, question))
+        executor.submit(partial(self._answer, question))
         return question
 
-    def _answer(self, question: Question) -> None:
-        """Answer a planning request. Runs in a lane's thread."""
+    def _answer(self, question: PlanningRequest) -> None:
+        """Answer a planning request. Runs in the thread of a lane's executor."""
         try:
             for answer in answers(question, self._clock):
                 self._inbox.append((question, answer, self._clock.monotonic()))
@@ -363,23 +375,23 @@ class Planner:
             question, answer, at = self._inbox.popleft()
             if answer is None:
                 self._give_up(question)
-                self._aside.ended(question, at)
+                self._infeasible_queue.ended(question, at)
                 continue
             asked, request = self._asked.get(answer.decision.key, (None, None))
             if asked is question:
                 del self._asked[answer.decision.key]
-                self._aside.planned([answer.decision.key], self._clock.monotonic())
+                self._infeasible_queue.planned([answer.decision.key], self._clock.monotonic())
                 new += [answer.decision] if answer.final else []
                 self._remember(answer, question, request)
         self._metrics.decided(new)
 
-    def _give_up(self, question: Question) -> None:
+    def _give_up(self, question: PlanningRequest) -> None:
         """End a planning request. Gangs without an answer are held off, because planning them has failed twice."""
         for gang in question.gangs:
             if self._asked.get(gang.key, (None,))[0] is question:
                 self.hold_off(gang, FAULTY, question.picture)
 
-    def _remember(self, answer: Answer, question: Question, request: object) -> None:
+    def _remember(self, answer: PlanningResult, question: PlanningRequest, request: object) -> None:
         key, before = answer.decision.key, self._found.get(answer.decision.key)
         if not answer.final:
             self._slow.add(key)
@@ -389,18 +401,18 @@ class Planner:
             plans = ((answer.decision, question), *(before.plans if before is not None else ()))
             due = float("-inf") if answer.final else self._clock.monotonic() + self._limits.seconds
             self._found[key] = _Found(request, plans, due)
-            self._refusals.pop(key, None)
+            self._rejections.pop(key, None)
         elif before is not None:
             before.due = float("-inf")  # no better plan was found, so the earlier plan is accepted now
         else:
-            self._refuse(answer, request, premises_of(question.picture))
+            self._reject(answer, request, inputs_of(question.picture))
 
-    def _refuse(self, answer: Answer, request: object, premises: object) -> None:
+    def _reject(self, answer: PlanningResult, request: object, inputs: object) -> None:
         decision = answer.decision
-        pause = next_pause(answer, self._refusals.get(decision.key))
-        self._refusals[decision.key] = KeptNo(
+        pause = next_pause(answer, self._rejections.get(decision.key))
+        self._rejections[decision.key] = CachedRejection(
             request,
-            premises,
+            inputs,
             decision,
             self._clock.monotonic() + pause,
             pause,
@@ -413,8 +425,10 @@ class Planner:
 
     def _former(self, key: GangKey) -> Decision | None:
         """Return the gang's last rejection, which is reported until replanning has an answer; None if there is none."""
-        kept = self._refusals.get(key)
-        return kept.decision if kept is not None and kept.decision.outcome is Outcome.UNPLACEABLE else None
+        rejection = self._rejections.get(key)
+        if rejection is None or rejection.decision.outcome is not Outcome.UNPLACEABLE:
+            return None
+        return rejection.decision
 
 
 def _one_turn(_key: GangKey) -> int:

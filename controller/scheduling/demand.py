@@ -1,4 +1,4 @@
-"""The least resources that a gang needs, for the comparison with the capacity bound of a cluster."""
+"""The minimum demand of a gang, for the comparison with the capacity bound of a cluster."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from functools import cached_property
 from weakref import WeakValueDictionary
 
 from cluster.node_state import Amounts
-from controller.scheduling.node_choice import Chooser, choosers_of
+from controller.scheduling.eligibility_cache import EligibilityClass, eligibility_classes_of
 from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node
 from gangs.model import Fault, Gang, Member
@@ -28,20 +28,21 @@ def request_of(gang: Gang) -> object:
 class Need:
     """A number of pods that must run in one domain of a level; in any domains if `level` is None.
 
-    Each pod requests at least the amounts `each`. Each pod may run only on nodes that one of `choosers` allows.
+    Each pod requests at least the amounts `requests`. Each pod may run only on nodes that at least one of
+    `eligibility_classes` allows.
     """
 
     pods: int
-    each: Requests
+    requests: Requests
     level: str | None
-    choosers: tuple[Chooser, ...]
+    eligibility_classes: tuple[EligibilityClass, ...]
 
 
 @dataclass(frozen=True)
-class Alike:
+class DemandClass:
     """The needs that gangs have in common, with all inputs of the capacity bound.
 
-    All gangs with equal needs share one object (`Least.alike`), so it is compared by identity.
+    All gangs with equal needs share one object (`MinimumDemand.demand_class`), so it is compared by identity.
     """
 
     priority: int
@@ -52,24 +53,24 @@ class Alike:
     __hash__ = object.__hash__
 
 
-_ALIKE: WeakValueDictionary[tuple[int, Requests, Sequence[Need]], Alike] = WeakValueDictionary()
-"""The shared `Alike` objects by their content, as long as a gang refers to them."""
+_CLASSES: WeakValueDictionary[tuple[int, Requests, Sequence[Need]], DemandClass] = WeakValueDictionary()
+"""The shared `DemandClass` objects by their content, as long as a gang refers to them."""
 
 
 @dataclass(frozen=True)
-class Least:
+class MinimumDemand:
     """A lower bound on the capacity that a gang takes from a cluster."""
 
     gang: Gang
 
     @cached_property
-    def alike(self) -> Alike:
+    def demand_class(self) -> DemandClass:
         """The gang's needs, in one object that all gangs with equal needs share."""
-        said = self.priority, tuple(sorted(self.amounts.items())), self.needs
-        found = _ALIKE.get(said)
-        if found is None:
-            found = _ALIKE[said] = Alike(*said)
-        return found
+        content = self.priority, tuple(sorted(self.amounts.items())), self.needs
+        shared = _CLASSES.get(content)
+        if shared is None:
+            shared = _CLASSES[content] = DemandClass(*content)
+        return shared
 
     def topology(self, known: Sequence[Topology]) -> Topology | Fault | None:
         """Return the topology in which the gang is placed, a fault, or None.
@@ -94,8 +95,8 @@ class Least:
 
     @cached_property
     def amounts(self) -> Amounts:
-        """The least amounts that the whole gang needs, by resource. Empty if no lower bound is known (`_of_each`)."""
-        return {name: self._needed * value for name, value in self._of_each.items() if value}
+        """The least amounts that the whole gang needs, by resource. Empty if no lower bound is known (`_of_member`)."""
+        return {name: self._needed * value for name, value in self._of_member.items() if value}
 
     @cached_property
     def needs(self) -> Sequence[Need]:
@@ -113,8 +114,10 @@ class Least:
 
     @staticmethod
     def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:
-        each = _least(member.pod for member in members)
-        return Need(pods, tuple(sorted(each.items())), level, choosers_of(member.pod for member in members))
+        requests = _least(member.pod for member in members)
+        return Need(
+            pods, tuple(sorted(requests.items())), level, eligibility_classes_of(member.pod for member in members)
+        )
 
     @cached_property
     def _needed(self) -> int:
@@ -124,7 +127,7 @@ class Least:
         return max(gang.still_needed, sum(each.min_count for each in gang.pod_sets))
 
     @cached_property
-    def _of_each(self) -> Amounts:
+    def _of_member(self) -> Amounts:
         """The least amounts that one member requests, by resource. Empty if there is no usable lower bound.
 
         It is empty if a member already has a node, if the gang is subject to a quota, or if its members differ in

@@ -1,7 +1,7 @@
 """Every gang with its Gang object and the step that is due. From reconcile to reconcile only changes are processed.
 
-A `GangRound` rests if nothing was written for its gang, and nothing will be until an input changes. It is then kept.
-Every other `GangRound` is rebuilt from the cluster in each reconcile, regardless of the result of the last one.
+A `ReconcileState` rests if nothing was written for its gang, and nothing will be until an input changes. It is then
+kept. Every other one is rebuilt from the cluster in each reconcile, regardless of the result of the last reconcile.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from controller.cluster_view import ClusterView
 from controller.defaults import MADE_AGAIN_SECONDS
-from controller.gang_round import GangRound
+from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_status import Phase, status_patch
 from controller.lost_members import LostMembers
-from controller.mishaps import Doing, Mishaps
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound, NeedPlan, Situation, next_step
 from controller.release.records import record_from
 from controller.release.schedule_timeout import timed_out
@@ -43,11 +43,11 @@ class _Refusal(NamedTuple):
     again: float
 
 
-class GangRounds:
-    """The `GangRound`s of all gangs, with the states that have been reported."""
+class ReconcileStates:
+    """The `ReconcileState`s of all gangs, with the states that have been reported."""
 
     def __init__(
-        self, writer: Writer, mishaps: Mishaps, *, placeholders: bool = True, clock: Clock = SYSTEM_CLOCK
+        self, writer: Writer, error_backoff: ErrorBackoff, *, placeholders: bool = True, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         """Start with no gangs.
 
@@ -59,8 +59,8 @@ class GangRounds:
         self._looked: dict[GangKey, Gang | None] = {}
         """Gangs as they are planned in this reconcile, cached by key; None for a gang that does not exist."""
         self._writer = writer
-        self._mishaps = mishaps
-        self._cases: dict[GangKey, GangRound] = {}
+        self._error_backoff = error_backoff
+        self._cases: dict[GangKey, ReconcileState] = {}
         self._open: dict[GangKey, None] = {}
         """Gangs for which a step may be due: all except those that run and rest. A dict keeps their order."""
         self._again: set[GangKey] = set()
@@ -80,17 +80,17 @@ class GangRounds:
         """If no capacity is reserved for expected pods: gangs that have some, as read and as planned."""
         self._untold = True
 
-    def look(self, picture: ClusterView) -> list[GangRound]:
-        """Return the `GangRound`s for which a step may be due, updated to this cluster view."""
+    def update(self, picture: ClusterView) -> list[ReconcileState]:
+        """Return the `ReconcileState`s for which a step may be due, updated to this cluster view."""
         self._looked = {}
         existing = mirrors.GangObjects(picture.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
         renewed, self._again = picture.concerned | self._again | begun, set()
         self._renew(renewed, picture, existing)
         for key in self._open.keys() - renewed:
-            gang_round = self._cases[key]
-            gang_round.last, gang_round.decision, gang_round.writing = gang_round.decision, None, False
-            gang_round.moved, gang_round.settled = False, False
+            gang_state = self._cases[key]
+            gang_state.last, gang_state.decision, gang_state.writing = gang_state.decision, None, False
+            gang_state.moved, gang_state.settled = False, False
         return [self._cases[key] for key in self._open]
 
     @property
@@ -107,19 +107,19 @@ class GangRounds:
         gone, self._gone = self._gone, set()
         return [key for key in gone if key not in self._cases]
 
-    def close(self, gang_rounds: Iterable[GangRound]) -> None:
+    def close(self, gang_states: Iterable[ReconcileState]) -> None:
         """End the reconcile of these gangs: record their states, and close those that are placed and rest."""
-        for gang_round in gang_rounds:
-            key, stands = gang_round.gang.key, _standing(gang_round)
-            if gang_round.decision is not None and gang_round.decision.outcome is not Outcome.PLACED:
+        for gang_state in gang_states:
+            key, stands = gang_state.gang.key, _standing(gang_state)
+            if gang_state.decision is not None and gang_state.decision.outcome is not Outcome.PLACED:
                 self._lost_members.refuse(key)
             if self._samples.get(key) != stands:
                 self._samples[key] = stands
                 self._moved[key] = None
-            if gang_round.resting and isinstance(gang_round.step, AllBound) and not gang_round.watched:
+            if gang_state.resting and isinstance(gang_state.step, AllBound) and not gang_state.watched:
                 self._open.pop(key, None)
-            if not gang_round.failed:
-                self._mishaps.carried(key)
+            if not gang_state.failed:
+                self._error_backoff.succeeded(key)
 
     @property
     def moved(self) -> bool:
@@ -146,20 +146,20 @@ class GangRounds:
     @property
     def hurried(self) -> bool:
         """Whether the writes of this reconcile make another step due, or there was too little time."""
-        tried = {key for key in self._again if key in self._refusals or self._mishaps.any_at(key)}
+        tried = {key for key in self._again if key in self._refusals or self._error_backoff.any_at(key)}
         return self._again != tried or any(
-            gang_round.moved or gang_round.behind for gang_round in map(self._cases.__getitem__, self._open)
+            gang_state.moved or gang_state.behind for gang_state in map(self._cases.__getitem__, self._open)
         )
 
     def _stays(self, key: GangKey) -> bool:
-        """Return whether the gang's `GangRound` is still valid if the cluster has not changed."""
-        gang_round = self._cases[key]
-        return gang_round.behind or (
-            gang_round.resting and isinstance(gang_round.step, NeedPlan) and not gang_round.watched
+        """Return whether the gang's `ReconcileState` is still valid if the cluster has not changed."""
+        gang_state = self._cases[key]
+        return gang_state.behind or (
+            gang_state.resting and isinstance(gang_state.step, NeedPlan) and not gang_state.watched
         )
 
     def _renew(self, keys: Collection[GangKey], picture: ClusterView, existing: mirrors.GangObjects) -> None:
-        """Rebuild the `GangRound`s of these gangs, and write the mirrors that differ from their gangs.
+        """Rebuild the `ReconcileState`s of these gangs, and write the mirrors that differ from their gangs.
 
         One reconcile writes and deletes only as many mirrors as its time allows.
         """
@@ -172,7 +172,7 @@ class GangRounds:
                 if key not in left:
                     self._made.pop(key, None)
                 self._refusals.pop(key, None)
-                self._mishaps.forget(key)
+                self._error_backoff.forget(key)
                 self._roomless.pop(key, None)
                 self._drop(key)
             elif callable(found := self._object_of(gang, existing, picture.ending)):
@@ -188,7 +188,7 @@ class GangRounds:
                 del writes[key]
         for key in writes:
             self._put(self._gang(key, picture), None, picture)
-        self._mishaps.say(Doing.LOOKING, self._mute.items(), turn.batch)
+        self._error_backoff.report(Activity.LOOKING, self._mute.items(), turn.batch)
         self._mute.clear()
 
     def _gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
@@ -247,7 +247,7 @@ class GangRounds:
         self._gone.add(key)
 
     def _put(self, gang: Gang | None, manifest: Manifest | None, picture: ClusterView) -> None:
-        """Store the `GangRound` of a gang with its object. A gang without an object waits for the next reconcile."""
+        """Store the state of a gang that has a Gang object. A gang without one waits for the next reconcile."""
         if gang is None:
             return
         if manifest is None:
@@ -255,17 +255,17 @@ class GangRounds:
             self._again.add(gang.key)
             return
         made, key = partial(_case, gang, manifest, picture), gang.key
-        pausing = self._mishaps.pausing(key, Doing.LOOKING)
-        gang_round = None if pausing else self._mishaps.looked(key, Doing.LOOKING, made)
-        if gang_round is None:  # its reserved capacity stays until its step can be computed
+        pausing = self._error_backoff.message(key, Activity.LOOKING)
+        gang_state = None if pausing else self._error_backoff.run(key, Activity.LOOKING, made)
+        if gang_state is None:  # its reserved capacity stays until its step can be computed
             self._drop(key)
             self._again.add(key)
             self._mute[key] = manifest
             return
-        gang_round.failed = self._mishaps.pausing(key, Doing.ACTING)
+        gang_state.failed = self._error_backoff.pausing(key, Activity.ACTING)
         if (before := self._cases.get(key)) is not None:
-            gang_round.reported = before.reported
-        self._cases[key] = gang_round
+            gang_state.reported = before.reported
+        self._cases[key] = gang_state
         self._open[key] = None
 
     def _delete_stale(
@@ -311,7 +311,7 @@ class GangRounds:
             if there is None or claim_of(there):  # pods name a Gang that does not exist; a mirror is another gang's
                 return {"metadata": {"namespace": own[0], "name": own[1]}}
             return there
-        place = mirrors.mirror_place(gang, existing)
+        place = mirrors.mirror_name(gang, existing)
         wanted, present = mirrors.mirror_of(gang, place), existing.at(place)
         if present is None:
             existing.add(wanted)
@@ -322,7 +322,7 @@ class GangRounds:
         written = self._writer.create(gang_path(wanted["metadata"]["namespace"]), wanted)
         if not written.done:
             return None
-        self._made[key] = mirrors.Unmarked(mirrors.place_of(wanted), written.uid)
+        self._made[key] = mirrors.Unmarked(mirrors.namespaced_name_of(wanted), written.uid)
         metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version}
         return self._marked({**wanted, "metadata": metadata})
 
@@ -334,27 +334,27 @@ class GangRounds:
         if made["metadata"].get("ownerReferences"):
             return made
         status = {MARK: claim_of(made)}
-        written = self._writer.merge(f"{gang_path(*mirrors.place_of(made))}/status", {"status": status}, made)
+        written = self._writer.merge(f"{gang_path(*mirrors.namespaced_name_of(made))}/status", {"status": status}, made)
         metadata = {**made["metadata"], "resourceVersion": written.version}
         return {**made, "metadata": metadata, "status": status} if written.done else made
 
     def _mend(self, present: Manifest, wanted: Manifest) -> Manifest | None:
         spec = status_patch(present.get("spec"), wanted["spec"])
-        path = gang_path(*mirrors.place_of(present))
+        path = gang_path(*mirrors.namespaced_name_of(present))
         written = self._writer.merge(path, {"metadata": wanted["metadata"], "spec": spec}, present)
         metadata = {**present["metadata"], "resourceVersion": written.version}
         return {**present, "metadata": metadata, "spec": wanted["spec"]} if written.done else None
 
 
-def _case(gang: Gang, manifest: Manifest, picture: ClusterView) -> GangRound:
+def _case(gang: Gang, manifest: Manifest, picture: ClusterView) -> ReconcileState:
     status = manifest.get("status") or {}
     record = record_from(status)
     placeholders = picture.placeholders.get(gang.key, {})
     step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live, placeholders))
-    return GangRound(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
+    return ReconcileState(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
 
 
-def _standing(gang_round: GangRound) -> GangSample:
-    uid = gang_round.manifest["metadata"].get("uid", "")
-    phase = Phase.shown_by(gang_round.status) if gang_round.deferred else phase_of(gang_round)
-    return GangSample(gang_round.gang.key, phase, gang_round.gang.created, gang_round.status, uid)
+def _standing(gang_state: ReconcileState) -> GangSample:
+    uid = gang_state.manifest["metadata"].get("uid", "")
+    phase = Phase.shown_by(gang_state.status) if gang_state.deferred else phase_of(gang_state)
+    return GangSample(gang_state.gang.key, phase, gang_state.gang.created, gang_state.status, uid)

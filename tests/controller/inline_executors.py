@@ -1,14 +1,14 @@
-"""Planning lanes under the control of a test: they do their work at once, or when the test runs them."""
+"""Executors under the control of a test: they do their work at once, or when the test runs them."""
 
-from controller.scheduling.lanes import Lanes, Work
+from controller.scheduling.single_slot_executor import Lanes, Work
 
 
-class InlineLane:
-    """Does its work before `do` returns."""
+class InlineExecutor:
+    """An executor that does its work before `submit` returns."""
 
     idle = True
 
-    def do(self, work: Work) -> None:
+    def submit(self, work: Work) -> None:
         """Do it."""
         work()
 
@@ -16,8 +16,8 @@ class InlineLane:
         """There is nothing to end."""
 
 
-class HeldLane:
-    """A planning lane that runs its work only when the test calls it."""
+class HeldExecutor:
+    """An executor that runs its work only when the test calls `run`."""
 
     def __init__(self) -> None:
         self.works: list[Work] = []
@@ -27,7 +27,7 @@ class HeldLane:
         """Whether nothing is left to do."""
         return not self.works
 
-    def do(self, work: Work) -> None:
+    def submit(self, work: Work) -> None:
         """Keep it for later."""
         assert self.idle
         self.works.append(work)
@@ -44,4 +44,4 @@ class HeldLane:
 
 def inline() -> Lanes:
     """Return lanes that answer every request before the planner continues."""
-    return Lanes(InlineLane(), InlineLane())
+    return Lanes(InlineExecutor(), InlineExecutor())

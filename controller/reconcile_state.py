@@ -33,7 +33,7 @@ class Reported:
 
 
 @dataclass(slots=True)
-class GangRound:
+class ReconcileState:
     """One gang in one reconcile: its request, the plan in force, the step that is due, and the resulting state."""
 
     gang: Gang

@@ -1,4 +1,8 @@
-"""Background threads beside the reconciles. Each handles one piece of work at a time."""
+"""Executors for background work beside the reconciles. Each has one slot: it runs one piece of work at a time.
+
+An executor has no queue. Its caller submits only to an idle executor, so all waiting stays in the caller's queues.
+There, priorities and round-robin shares decide which work is next.
+"""
 
 import logging
 import threading
@@ -12,15 +16,15 @@ LOG = logging.getLogger(__name__)
 Work = Callable[[], None]
 
 
-class Lane(Protocol):
-    """A worker that handles one piece of work at a time."""
+class SingleSlotExecutor(Protocol):
+    """An executor that runs one piece of work at a time."""
 
     @property
     def idle(self) -> bool:
         """Whether all accepted work is done."""
 
-    def do(self, work: Work) -> None:
-        """Start a piece of work. Call it only if the lane is idle."""
+    def submit(self, work: Work) -> None:
+        """Start a piece of work. Call it only if the executor is idle."""
 
     def close(self) -> None:
         """Start no further work. Work that runs is not awaited."""
@@ -28,19 +32,19 @@ class Lane(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The two lanes that answer planning requests: `prompt` is the fast lane, `patient` the slow lane."""
+    """The executors of the two lanes that answer planning requests."""
 
-    prompt: Lane
-    patient: Lane
+    fast: SingleSlotExecutor
+    slow: SingleSlotExecutor
 
     def close(self) -> None:
         """Close both lanes."""
-        self.prompt.close()
-        self.patient.close()
+        self.fast.close()
+        self.slow.close()
 
 
-class ThreadLane:
-    """A lane with a thread of its own, which does not keep the process alive."""
+class ThreadExecutor:
+    """An executor with a daemon thread, which does not keep the process alive."""
 
     def __init__(self, name: str) -> None:
         self._works: SimpleQueue[Work | None] = SimpleQueue()
@@ -53,14 +57,14 @@ class ThreadLane:
         """Whether all accepted work is done."""
         return self._idle.is_set()
 
-    def do(self, work: Work) -> None:
-        """Start a piece of work. Call it only if the lane is idle."""
-        self._idle.clear()
+    def submit(self, work: Work) -> None:
+        """Start a piece of work. Call it only if the executor is idle."""
+        self._idle.clear()  # before the thread takes the work: it sets the event at the end of the work
         self._works.put(work)
 
     def close(self) -> None:
         """Start no further work. Work that runs is not awaited."""
-        self._works.put(None)
+        self._works.put(None)  # ends the thread
 
     def _run(self) -> None:
         while (work := self._works.get()) is not None:

@@ -12,21 +12,24 @@ import numpy as np
 from cluster.node_state import Amounts, NodeState
 from cluster.snapshot import Snapshot
 from cluster.topology.tree import DomainTree, domains
-from controller.scheduling.needs import Alike, Least, Need, Requests
-from controller.scheduling.node_choice import Integers, NodeChoice
+from controller.scheduling.demand import DemandClass, MinimumDemand, Need, Requests
+from controller.scheduling.eligibility_cache import EligibilityCache, Integers
 from kube.topology import Topology
 
 MOST_COUNTED = 256
 """The most different needs that are counted node by node in one snapshot. For further needs only sums are compared."""
 _HUGE = 2**62
-"""The cap on amounts of a resource, so that they fit into 64 bits. Larger amounts are cut to it."""
+"""The cap on amounts of a resource, in its smallest unit, so that they fit into int64. Larger amounts are cut to it."""
 _MANY = 2**31
-"""More pods than any node holds."""
+"""More pods than any node holds. The kubelet's default limit is 110."""
 _ROUNDING = 1e-6
-"""The relative rounding error that is allowed for in floating-point sums. It exceeds the real error."""
+"""The allowance for rounding, as a share of a floating-point sum.
+
+Adding n numbers has an error of at most n * 2**-53 of the sum, so the allowance covers any number of nodes.
+"""
 
 
-class Room:
+class CapacityBound:
     """An upper bound on the capacity that the nodes of a snapshot offer to any plan.
 
     The cost of an update to a new snapshot is proportional to the number of changed nodes.
@@ -35,59 +38,59 @@ class Room:
     def __init__(self) -> None:
         self._snapshot = Snapshot()
         self._topologies: list[Topology] = []
-        """The topologies of the last call of `look`. The list object is kept while its content is equal."""
-        self._choice = NodeChoice()
-        self._given: dict[int, _Given] = {}
+        """The topologies of the last call of `update`. The list object is kept while its content is equal."""
+        self._eligibility = EligibilityCache()
+        self._bounds: dict[int, _PriorityBound] = {}
         """The upper bounds by priority of the gang that needs capacity."""
         self._most: dict[tuple[Requests, int, Topology | None, str | None], int] = {}
         """The most pods that one domain of this snapshot holds: by requests, priority, topology and level."""
         self._chosen: dict[tuple[Need, int, Topology | None], bool] = {}
         """Whether a domain of this snapshot holds the needed pods, counting only nodes that the pods may use."""
-        self._verdicts: dict[tuple[Alike, int], bool] = {}
+        self._verdicts: dict[tuple[DemandClass, int], bool] = {}
         """The result in this snapshot by need and `id` of the topology. Hundreds of gangs may have the same need."""
         self._numbers: dict[tuple[Topology, str | None], tuple[DomainTree, Integers]] = {}
 
     @property
-    def looks(self) -> int:
+    def checks(self) -> int:
         """The number of checks so far whether a pod may run on a node."""
-        return self._choice.looks
+        return self._eligibility.checks
 
-    def look(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> Self:
+    def update(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> Self:
         """Switch to this snapshot and these topologies. Returns the object itself."""
         if self._topologies != (there := list(topologies)):
             self._topologies, self._verdicts = there, {}
         if self._snapshot is snapshot:
             return self
         self._snapshot = snapshot
-        self._choice.look(snapshot)
-        self._given = {priority: given for priority, given in self._given.items() if given.asked}
-        for given in self._given.values():
-            given.look(snapshot)
+        self._eligibility.update(snapshot)
+        self._bounds = {priority: bound for priority, bound in self._bounds.items() if bound.asked}
+        for bound in self._bounds.values():
+            bound.update(snapshot)
         self._most, self._chosen, self._verdicts = {}, {}, {}
         if len(self._numbers) > MOST_COUNTED:
             self._numbers = {}
         return self
 
-    def may_hold(self, least: Least) -> bool:
+    def may_hold(self, demand: MinimumDemand) -> bool:
         """Return whether the gang may have a place. False proves that it has none."""
-        if not least.needs:
+        if not demand.needs:
             return True
-        topology = least.topology(self._topologies) if self._topologies else None
+        topology = demand.topology(self._topologies) if self._topologies else None
         within = topology if isinstance(topology, Topology) else None
-        mark = least.alike, id(within)
+        mark = demand.demand_class, id(within)
         if mark not in self._verdicts:
-            self._verdicts[mark] = self._may_hold(least.alike, within)
+            self._verdicts[mark] = self._may_hold(demand.demand_class, within)
         return self._verdicts[mark]
 
-    def _may_hold(self, alike: Alike, within: Topology | None) -> bool:
-        given = self._at(alike.priority)
-        if any(given.total(name) < amount for name, amount in alike.amounts):
+    def _may_hold(self, demand_class: DemandClass, within: Topology | None) -> bool:
+        bound = self._at(demand_class.priority)
+        if any(bound.total(name) < amount for name, amount in demand_class.amounts):
             return False
-        return all(self._may_give(each, alike.priority, within) for each in alike.needs)
+        return all(self._may_fit(each, demand_class.priority, within) for each in demand_class.needs)
 
-    def _may_give(self, need: Need, priority: int, topology: Topology | None) -> bool:
+    def _may_fit(self, need: Need, priority: int, topology: Topology | None) -> bool:
         """Return whether some domain has nodes for the needed pods, if each pod had the smallest requests of all."""
-        counted, chosen = (need.each, priority, topology, need.level), (need, priority, topology)
+        counted, chosen = (need.requests, priority, topology, need.level), (need, priority, topology)
         if counted not in self._most and len(self._most) < MOST_COUNTED:
             fit, domain = self._fitting(need, priority, topology)
             self._most[counted] = int(np.bincount(domain[domain >= 0], weights=fit[domain >= 0], minlength=1).max())
@@ -95,7 +98,9 @@ class Room:
             return False
         if chosen not in self._chosen and len(self._chosen) < MOST_COUNTED:
             fit, domain = self._fitting(need, priority, topology)
-            nodes = self._choice.among(need.choosers, _enough(fit, domain, np.flatnonzero(domain >= 0), need.pods))
+            nodes = self._eligibility.allowed_nodes(
+                need.eligibility_classes, _enough(fit, domain, np.flatnonzero(domain >= 0), need.pods)
+            )
             self._chosen[chosen] = bool(_enough(fit, domain, nodes, need.pods).size)
         return self._chosen.get(chosen, True)
 
@@ -104,7 +109,7 @@ class Room:
 
         The domain is -1 for a node outside the topology, and for a node that could hold none of the pods.
         """
-        fit = self._at(priority).fitting(need.each)
+        fit = self._at(priority).fitting(need.requests)
         return fit, np.where(fit > 0, self._domains(topology, need.level), -1)
 
     def _domains(self, topology: Topology | None, level: str | None) -> Integers:
@@ -120,24 +125,24 @@ class Room:
             known = self._numbers[topology, level] = tree, _numbers(tree, level, self._snapshot)
         return known[1]
 
-    def _at(self, priority: int) -> "_Given":
+    def _at(self, priority: int) -> "_PriorityBound":
         """Return the upper bound for a gang of this priority.
 
         It counts pods of lower priority and pods that are leaving as free. Reserved capacity of the same priority is
         free, too, because it may be the gang's own.
         """
-        given = self._given.get(priority)
-        if given is None:
-            given = self._given[priority] = _Given(priority)
-            given.look(self._snapshot)
-        given.asked = True
-        return given
+        bound = self._bounds.get(priority)
+        if bound is None:
+            bound = self._bounds[priority] = _PriorityBound(priority)
+            bound.update(self._snapshot)
+        bound.asked = True
+        return bound
 
 
-class _Given:
+class _PriorityBound:
     """An upper bound on the capacity that each node offers to a gang of one priority.
 
-    `asked`: whether the bound was read since the last call of `look`. A bound that was not read is dropped.
+    `asked`: whether the bound was read since the last call of `update`. A bound that was not read is dropped.
     """
 
     def __init__(self, priority: int) -> None:
@@ -145,24 +150,24 @@ class _Given:
         self._priority = priority
         self._leaving = frozenset[str]()
         self._states: Sequence[NodeState] = ()
-        self._of_each: list[Amounts] = []
+        self._by_node: list[Amounts] = []
         self._columns: dict[str, Integers] = {}
         self._totals: dict[str, float] = {}
         self._offered: frozenset[str] | None = None
         """The resources that at least one node has. None until they are first needed."""
 
-    def look(self, snapshot: Snapshot) -> None:
+    def update(self, snapshot: Snapshot) -> None:
         """Switch to this snapshot, recomputing the changed nodes only."""
         self.asked = False
         states, before = snapshot.nodes, self._states
         if len(states) != len(before) or snapshot.leaving != self._leaving:
-            self._of_each = [_could_give(state, self._priority, snapshot.leaving) for state in states]
+            self._by_node = [_offer(state, self._priority, snapshot.leaving) for state in states]
             self._columns = {}
         else:
             for at in [at for at, (new, old) in enumerate(zip(states, before, strict=True)) if new is not old]:
-                self._of_each[at] = _could_give(states[at], self._priority, snapshot.leaving)
+                self._by_node[at] = _offer(states[at], self._priority, snapshot.leaving)
                 for name, column in self._columns.items():
-                    column[at] = _within_bounds(self._of_each[at].get(name, 0))
+                    column[at] = _within_bounds(self._by_node[at].get(name, 0))
         self._states, self._leaving, self._totals, self._offered = states, snapshot.leaving, {}, None
 
     def total(self, name: str) -> float:
@@ -171,10 +176,10 @@ class _Given:
             self._totals[name] = float(self._column(name).sum(dtype=np.float64)) * (1 + _ROUNDING)
         return self._totals[name]
 
-    def fitting(self, each: Requests) -> Integers:
+    def fitting(self, requests: Requests) -> Integers:
         """Return how many pods with these requests each node could hold, at most `_MANY`."""
-        fit = np.full(len(self._of_each), _MANY, dtype=np.int64)
-        for name, amount in each:
+        fit = np.full(len(self._by_node), _MANY, dtype=np.int64)
+        for name, amount in requests:
             np.minimum(fit, self._column(name) // min(amount, _HUGE), out=fit)
         return fit
 
@@ -185,13 +190,13 @@ class _Given:
         """
         if name not in self._columns:
             if self._offered is None:
-                self._offered = frozenset[str]().union(*self._of_each)
+                self._offered = frozenset[str]().union(*self._by_node)
             if name not in self._offered:
-                return np.zeros(len(self._of_each), dtype=np.int64)
+                return np.zeros(len(self._by_node), dtype=np.int64)
             if len(self._columns) >= MOST_COUNTED:
                 self._columns = {}
-            amounts = (_within_bounds(each.get(name, 0)) for each in self._of_each)
-            self._columns[name] = np.fromiter(amounts, dtype=np.int64, count=len(self._of_each))
+            amounts = (_within_bounds(each.get(name, 0)) for each in self._by_node)
+            self._columns[name] = np.fromiter(amounts, dtype=np.int64, count=len(self._by_node))
         return self._columns[name]
 
 
@@ -211,14 +216,14 @@ def _numbers(tree: DomainTree, level: str | None, snapshot: Snapshot) -> Integer
     found = tree.topology.find(level) if level is not None else None
     depth = 0 if found is None else found + 1
     numbers: dict[tuple[str, ...], int] = {}
-    of_each = np.full(len(snapshot.nodes), -1, dtype=np.int64)
+    by_node = np.full(len(snapshot.nodes), -1, dtype=np.int64)
     for at, state in enumerate(snapshot.nodes):
         if (above := tree.path_of.get(state.name)) is not None:
-            of_each[at] = numbers.setdefault((*above, state.name)[:depth], len(numbers))
-    return of_each
+            by_node[at] = numbers.setdefault((*above, state.name)[:depth], len(numbers))
+    return by_node
 
 
-def _could_give(state: NodeState, priority: int, leaving: frozenset[str]) -> Amounts:
+def _offer(state: NodeState, priority: int, leaving: frozenset[str]) -> Amounts:
     lowest = state.lowest_evictable
     stays = state.marks.isdisjoint(leaving)
     if stays and not state.reserving and (lowest is None or lowest >= priority):

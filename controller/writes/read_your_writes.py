@@ -18,7 +18,7 @@ RESOURCES = ("pods", "gangs", "poddisruptionbudgets")
 """The resources that reconciles both read and write. An eviction writes to its disruption budget."""
 
 
-class Echo:
+class ReadYourWrites:
     """The latest version written of each resource, and the pods that have been evicted."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -50,8 +50,8 @@ class Echo:
     def late(self, cache: ClusterCache) -> bool:
         """Return whether the cache does not show everything written yet.
 
-        After `PATIENCE_SECONDS` of lateness, the echo stops waiting for evictions. Another client may have replaced
-        such a pod, and one pod must not hold up all gangs.
+        After `PATIENCE_SECONDS` of lateness, evictions are not awaited any more. Another client may have replaced such
+        a pod, and one pod must not hold up all gangs.
         """
         now = self._clock.monotonic()
         if not self._late(cache):

@@ -1,4 +1,4 @@
-"""Whether a proven rejection still holds: in a cluster that has only become fuller it does, without replanning.
+"""Whether a proven rejection still holds without replanning: it does if the cluster has only gained pods.
 
 A gang that fits nowhere also fits nowhere beside more pods. The exceptions are checked, and then the gang is replanned.
 Capacity may be free now or soon, and nodes may be new or changed. New pods may satisfy the gang's affinity or change
@@ -25,7 +25,7 @@ class Basis(NamedTuple):
     topologies: Sequence[Topology]
 
 
-def may_stand(decision: Decision) -> bool:
+def is_monotone(decision: Decision) -> bool:
     """Return whether the decision is a proven rejection that more pods cannot change, unless they are evicted."""
     gang = decision.gang
     proven = decision.outcome is Outcome.UNPLACEABLE and decision.proof == Proof.INFEASIBLE.value
@@ -37,8 +37,10 @@ def _seeks_others(pod: Pod) -> bool:
     return bool(affinity is not None and affinity.pod_affinity) or bool(pod.spec.topology_spread_constraints)
 
 
-class Fuller:
-    """One snapshot of the cluster, compared with earlier ones. Each comparison is made once.
+class MonotonicityCheck:
+    """Checks whether the present snapshot differs from earlier ones only by more pods. Each comparison is made once.
+
+    Feasibility is monotone in the pods of the cluster: a gang that has no plan has none beside further pods either.
 
     :param snapshot: the present state of the cluster.
     """
@@ -47,8 +49,8 @@ class Fuller:
         self.basis = Basis(snapshot, topologies)
         self._compared: dict[int, tuple[Basis, bool]] = {}
 
-    def leaves(self, decision: Decision, before: Basis) -> bool:
-        """Return whether a rejection from the basis `before`, which passed `may_stand`, still holds."""
+    def still_holds(self, decision: Decision, before: Basis) -> bool:
+        """Return whether a rejection from the basis `before`, which passed `is_monotone`, still holds."""
         return decision.gang is not None and not self._might_evict(decision.gang) and self._is_fuller_than(before)
 
     def _might_evict(self, gang: Gang) -> bool:
@@ -60,11 +62,11 @@ class Fuller:
     def _is_fuller_than(self, before: Basis) -> bool:
         known = self._compared.get(id(before.snapshot))
         if known is None:
-            known = self._compared[id(before.snapshot)] = before, _only_fuller(before, self.basis)
+            known = self._compared[id(before.snapshot)] = before, _has_only_more_pods(before, self.basis)
         return known[1]
 
 
-def _only_fuller(before: Basis, after: Basis) -> bool:
+def _has_only_more_pods(before: Basis, after: Basis) -> bool:
     """Return whether the cluster has changed only by more pods."""
     was, now = before.snapshot, after.snapshot
     return (

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from cluster.snapshot import Snapshot
-from controller.scheduling.kept_noes import KeptNo
-from controller.scheduling.needs import Alike
-from controller.scheduling.standing_noes import may_stand
+from controller.scheduling.cached_rejections import CachedRejection
+from controller.scheduling.demand import DemandClass
+from controller.scheduling.monotonicity_check import is_monotone
 from gangs.model import Gang, GangKey, Member, ObjectRef
 from kube.keys import PINNED_DOMAIN, PINNED_IN
 from kube.objects import Pod, PodSpec
@@ -22,47 +22,47 @@ from solver.plan import Proof
 
 MOST_MEMBERS = 20_000
 """The most members that are compared in one reconcile. It bounds the comparison to a tenth of a second."""
-_MOST_NOES = 8
+_MOST_REJECTIONS = 8
 """The most cached rejections, of gangs that need the same amounts, with which one gang is compared."""
-_OF_NO_WEIGHT = frozenset(("projected", "configMap", "secret", "emptyDir", "downwardAPI"))
+_UNTIED_VOLUMES = frozenset(("projected", "configMap", "secret", "emptyDir", "downwardAPI"))
 """Kinds of volumes that do not tie a pod to a node. The names of such volumes may differ from pod to pod."""
 
 
 @dataclass(slots=True)
-class _Given:
+class _Entry:
     """A rejection that may be reused for other gangs, and the gang that was planned."""
 
-    kept: KeptNo
+    rejection: CachedRejection
     gang: Gang
 
 
-class AlikeNoes:
-    """The cached rejections that hold in one reconcile, indexed by the needs of their gangs."""
+class RejectionByDemandClass:
+    """The cached rejections that hold in one reconcile, indexed by the demand classes of their gangs."""
 
-    def __init__(self, noes: Iterable[tuple[Alike, KeptNo]], snapshot: Snapshot) -> None:
+    def __init__(self, rejections: Iterable[tuple[DemandClass, CachedRejection]], snapshot: Snapshot) -> None:
         """Index the rejections that may be reused for other gangs.
 
         :param snapshot: the snapshot of this reconcile.
         """
         self._labels_count = bool(snapshot.keeping_off)
         self._left = MOST_MEMBERS
-        self._given: defaultdict[Alike, list[_Given]] = defaultdict(list)
-        for alike, kept in noes:
-            gang = kept.decision.gang
-            if gang is not None and len(self._given[alike]) < _MOST_NOES and _tellable(kept):
-                self._given[alike].append(_Given(kept, gang))
+        self._entries: defaultdict[DemandClass, list[_Entry]] = defaultdict(list)
+        for demand_class, rejection in rejections:
+            gang = rejection.decision.gang
+            if gang is not None and len(self._entries[demand_class]) < _MOST_REJECTIONS and _is_reusable(rejection):
+                self._entries[demand_class].append(_Entry(rejection, gang))
 
-    def of(self, gang: Gang, alike: Alike) -> KeptNo | None:
+    def of(self, gang: Gang, demand_class: DemandClass) -> CachedRejection | None:
         """Return the rejection of a gang with the same request.
 
         None if there is none, or if the comparison has used up `MOST_MEMBERS`.
         """
-        for given in self._given.get(alike, ()):
+        for entry in self._entries.get(demand_class, ()):
             self._left -= len(gang.members)
             if self._left < 0:
                 return None
-            if self._same(gang, given.gang):
-                return given.kept
+            if self._same(gang, entry.gang):
+                return entry.rejection
         return None
 
     def _same(self, one: Gang, other: Gang) -> bool:
@@ -79,23 +79,23 @@ class AlikeNoes:
             (one.pod_set, one.index) == (other.pod_set, other.index)
             and (not self._labels_count or of.labels == to.labels)
             and all(of.annotations.get(each) == to.annotations.get(each) for each in (PINNED_DOMAIN, PINNED_IN))
-            and _weighty(one.pod) == _weighty(other.pod)
+            and _without_untied_volumes(one.pod) == _without_untied_volumes(other.pod)
         )
 
 
-def renamed(kept: KeptNo, gang: Gang, request: object, fresh_until: float) -> KeptNo:
+def renamed(rejection: CachedRejection, gang: Gang, request: object, fresh_until: float) -> CachedRejection:
     """Return a copy of the rejection for another gang, with that gang's request and expiry."""
-    decision = replace(kept.decision, gang=gang, key=gang.key)
-    return replace(kept, request=request, decision=decision, fresh_until=fresh_until, paused=False)
+    decision = replace(rejection.decision, gang=gang, key=gang.key)
+    return replace(rejection, request=request, decision=decision, fresh_until=fresh_until, paused=False)
 
 
-def _tellable(kept: KeptNo) -> bool:
+def _is_reusable(rejection: CachedRejection) -> bool:
     """Return whether a rejection may be reused for other gangs.
 
     The rejection must be proven and independent of single pods. Its text must not name the gang or its members.
     """
-    decision = kept.decision
-    if kept.tied or not may_stand(decision) or decision.proof != Proof.INFEASIBLE.value:
+    decision = rejection.decision
+    if rejection.tied or not is_monotone(decision) or decision.proof != Proof.INFEASIBLE.value:
         return False
     if decision.gang is None or any(_own_claims(member.pod) for member in decision.gang.members):
         return False
@@ -125,9 +125,9 @@ def _nameless(gang: Gang) -> Gang:
     return replace(gang, key=key, source=asked, groups=groups, members=(), created="", part="")
 
 
-def _weighty(pod: Pod) -> PodSpec:
+def _without_untied_volumes(pod: Pod) -> PodSpec:
     """Return the pod's spec without the volumes that do not tie the pod to a node."""
-    volumes = tuple(each for each in pod.spec.volumes if _OF_NO_WEIGHT.isdisjoint(each))
+    volumes = tuple(each for each in pod.spec.volumes if _UNTIED_VOLUMES.isdisjoint(each))
     return pod.spec if len(volumes) == len(pod.spec.volumes) else msgspec.structs.replace(pod.spec, volumes=volumes)
 
 

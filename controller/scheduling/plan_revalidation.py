@@ -3,8 +3,8 @@
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.release.verifying import lost_room
+from controller.scheduling.planning_requests import PlanningRequest
 from controller.scheduling.promised_evictions import EVICTED
-from controller.scheduling.questions import Question
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.after_plan import after_all
@@ -21,41 +21,41 @@ MOVED = "nodes or topologies have changed"
 OVERSPENT = "others use the quota of its queue by now"
 
 
-class Taking:
+class PlanRevalidation:
     """The plans that one reconcile accepts, each checked beside the plans that were accepted before it."""
 
     def __init__(self, picture: ClusterView) -> None:
-        self.taken: list[Decision] = []
+        self.accepted: list[Decision] = []
         self._picture = picture
-        self._questions: set[Question] = set()
-        self._beside: tuple[int, Snapshot] = 0, picture.snapshot
+        self._questions: set[PlanningRequest] = set()
+        self._with_accepted: tuple[int, Snapshot] = 0, picture.snapshot
         self._usage: Usage | None = None
 
-    def take(self, decision: Decision, question: Question) -> None:
+    def accept(self, decision: Decision, question: PlanningRequest) -> None:
         """Accept this plan: later checks count its capacity and quota as used."""
-        self.taken.append(decision)
+        self.accepted.append(decision)
         self._questions.add(question)
         if self._usage is not None:
             self._usage = charged(decision, self._usage)
 
-    def fault(self, decision: Decision, gang: Gang, question: Question) -> str:
+    def fault(self, decision: Decision, gang: Gang, question: PlanningRequest) -> str:
         """Return the reason for which the plan is stale; "" if it is not.
 
         :param gang: the present state of the gang. Its request is the one that was planned.
         :param question: the planning request of the plan. Plans of one request were made beside each other.
         """
-        if self._questions <= {question} and premises_of(question.picture) == premises_of(self._picture):
+        if self._questions <= {question} and inputs_of(question.picture) == inputs_of(self._picture):
             return ""
         gang = settled(gang, decision.flavors)
         return (
-            self._losing(decision)
+            self._loses_members(decision)
             or self._moved(decision, question.picture)
-            or self._crowded(decision, gang)
-            or self._unlawful(decision)
+            or self._capacity_lost(decision, gang)
+            or self._eviction_not_allowed(decision)
             or ("" if still_covered(decision, self._used()) else OVERSPENT)
         )
 
-    def _losing(self, decision: Decision) -> str:
+    def _loses_members(self, decision: Decision) -> str:
         """Return `EVICTED` if members that the plan uses are evicted for other gangs, else ""."""
         going = evicted_for(self._snapshot())
         return EVICTED if any(each.member.pod.key in going for each in decision.assignments) else ""
@@ -67,21 +67,21 @@ class Taking:
         alike = list(before.topologies) == list(self._picture.topologies)
         return "" if alike and labels == _labels(before.snapshot, names) else MOVED
 
-    def _crowded(self, decision: Decision, gang: Gang) -> str:
+    def _capacity_lost(self, decision: Decision, gang: Gang) -> str:
         """Return what takes the plan's capacity, or `NEEDLESS` if the plan fits without its evictions; else ""."""
         node = {each.member.pod.metadata.uid: each.node for each in decision.assignments if not each.held}
         pods = [member.pod for member in gang.members]
         planned = [(pod, node[pod.metadata.uid]) for pod in pods if pod.metadata.uid in node and not pod.bound]
         gone = tuple(each.uid for each in decision.evictions)
-        if decision.evictions and not self._lost(planned, decision, ()):
+        if decision.evictions and not self._shortage(planned, decision, ()):
             return NEEDLESS
-        return self._lost(planned, decision, gone)
+        return self._shortage(planned, decision, gone)
 
-    def _lost(self, planned: list[tuple[Pod, str]], decision: Decision, gone: tuple[str, ...]) -> str:
+    def _shortage(self, planned: list[tuple[Pod, str]], decision: Decision, gone: tuple[str, ...]) -> str:
         priority = decision.gang.priority if decision.gang is not None else 0
         return lost_room(planned, self._snapshot(), priority=priority, gone=gone, count_terminating=True)
 
-    def _unlawful(self, decision: Decision) -> str:
+    def _eviction_not_allowed(self, decision: Decision) -> str:
         """Return why the plan's victims may not all be evicted any more; "" if they may."""
         if not decision.evictions:
             return ""
@@ -92,21 +92,21 @@ class Taking:
 
     def _snapshot(self) -> Snapshot:
         """Return the cluster as it will be when the accepted plans are carried out."""
-        known, snapshot = self._beside
-        if known < len(self.taken):
-            snapshot = after_all(self.taken[known:], snapshot)
-            self._beside = len(self.taken), snapshot
+        known, snapshot = self._with_accepted
+        if known < len(self.accepted):
+            snapshot = after_all(self.accepted[known:], snapshot)
+            self._with_accepted = len(self.accepted), snapshot
         return snapshot
 
     def _used(self) -> Usage:
         if self._usage is None:
             self._usage = usage_of(self._picture.charged, self._picture.snapshot)
-            for decision in self.taken:
+            for decision in self.accepted:
                 self._usage = charged(decision, self._usage)
         return self._usage
 
 
-def premises_of(picture: ClusterView) -> object:
+def inputs_of(picture: ClusterView) -> object:
     """Return the inputs of planning besides the request. They are equal as long as none of them has changed."""
     return picture.snapshot.version, picture.snapshot.leaving, tuple(picture.topologies)
 
