@@ -262,7 +262,7 @@ class ReconcileStates:
             self._again.add(key)
             self._mute[key] = manifest
             return
-        gang_state.failed = self._error_backoff.pausing(key, Activity.ACTING)
+        gang_state.failed = self._error_backoff.message(key, Activity.ACTING)
         if (before := self._cases.get(key)) is not None:
             gang_state.reported = before.reported
         self._cases[key] = gang_state
