@@ -17,8 +17,11 @@ from solver.eviction.slot_costs import INFEASIBLE_COST, PaidVictims, most_on_a_n
 from solver.instance import Instance
 from solver.problem import VictimTable
 
-INFEASIBLE_PRICE = 1 << 400
-"""The price of an impossible plan."""
+INFEASIBLE_PRICE = 1 << (1 << 20)
+"""The price of an impossible plan, a Python integer of 2^20 bits.
+
+Each priority adds at most 63 + 8 bits to a real price, so prices of 14,000 priorities stay below it.
+"""
 _BITS = 59
 """How many bits of a price the table of slots holds. The lower bits are rounded down."""
 _SHARE_BITS = 8

@@ -99,3 +99,25 @@ def test_32_whole_nodes_among_two_thousand_victims_are_proven_quickly() -> None:
     assert isinstance(plan, Plan)
     assert plan.proof is Proof.OPTIMAL
     assert plan.goals[0].value == 32
+
+
+def test_hundreds_of_priorities_do_not_make_the_most_important_victims_infeasible() -> None:
+    """Only the last node can be emptied for the member. With 900 priorities, the price of its pods has 1,087 bits."""
+    nodes = 450
+    problem = Problem(
+        levels=("rack", "node"),
+        resources=("cpu",),
+        nodes=nodes_of(Node(f"n{node}", (f"r{node // 10}",), (0,), (0,)) for node in range(nodes)),
+        shapes=(Shape((4,), frozenset(range(nodes))),),
+        sets=(PodSet("main", (Member("m0", 0),), 1),),
+        minimum=1,
+        victims=victim_table(
+            Victim(f"v/{node}-{pod}", node, 2 * node + pod, (2 if node == nodes - 1 or not pod else 1,))
+            for node in range(nodes)
+            for pod in range(2)
+        ),
+    )
+    answer = solve(problem)
+    assert isinstance(answer, Plan)
+    assert answer.nodes == ((nodes - 1,),)
+    assert answer.proof is Proof.OPTIMAL
