@@ -25,7 +25,7 @@ R1 = {"n0", "n1", "n2", "n3"}
 OPERATED = {name: ROWS[name] for name in ("Volcano's Job",)}
 """Kinds whose operator does not run here; the test creates their pods."""
 
-as_a_whole = pytest.mark.parametrize("dialect", ["ours", pytest.param("Run:ai's", marks=pytest.mark.long)])
+as_a_whole = pytest.mark.parametrize("dialect", ["ours", "Run:ai's"])
 """Kueue takes the pods of these kinds one by one, or does not know them."""
 
 MARKED = {

@@ -54,7 +54,7 @@ def gangs(phalanx: Phalanx) -> list[Object]:
 
 
 @dialects
-@pytest.mark.parametrize("kind", ["RayJob", pytest.param("RayService", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kind: str, dialect: str) -> None:
     with racks.record() as recorder:
         racks.apply_once_told("4 pods fit in r1: n0..3, proven optimal", workload(kind, dialect, 3))

@@ -81,7 +81,7 @@ def test_nothing_goes_wrong(seen: Any) -> None:
     assert (seen["errors"], seen["elsewhere"]) == ([], [])
 
 
-@pytest.mark.long
+@pytest.mark.thorough
 def test_gangs_are_listed_by_namespace_by_system_and_by_words(seen: Any) -> None:
     assert seen["all"] == seen["again"] == listed(*FULL, PLACED)
     assert seen["namespace"] == listed(PLACED)
@@ -90,7 +90,7 @@ def test_gangs_are_listed_by_namespace_by_system_and_by_words(seen: Any) -> None
     assert seen["words"] == listed(FULL[0]), "words are looked for in what is said of a gang, large or small"
 
 
-@pytest.mark.long
+@pytest.mark.thorough
 def test_nodes_are_as_dark_as_the_resource_that_is_chosen(seen: Any) -> None:
     assert set(seen["resources"]) == {"each node's scarcest resource", "cpu", "memory", GPU}
     by_gpu, by_cpu = seen["byGpu"], seen["byCpu"]
@@ -99,7 +99,7 @@ def test_nodes_are_as_dark_as_the_resource_that_is_chosen(seen: Any) -> None:
     assert by_cpu["domain"]["titles"][0] == "cpu a pod"
 
 
-@pytest.mark.long
+@pytest.mark.thorough
 def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattered_its_room_is(seen: Any) -> None:
     whole = seen["whole"]
     assert whole["title"] == "datacenter"
@@ -116,7 +116,7 @@ def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattere
     ]
 
 
-@pytest.mark.long
+@pytest.mark.thorough
 def test_another_topology_is_another_picture(seen: Any) -> None:
     power = seen["power"]
     assert (power["crumbs"], power["domain"]["title"]) == (["power"], "power")
@@ -126,7 +126,7 @@ def test_another_topology_is_another_picture(seen: Any) -> None:
     assert seen["back"] == ["datacenter"]
 
 
-@pytest.mark.long
+@pytest.mark.thorough
 def test_who_was_evicted_for_a_gang_is_told(seen: Any) -> None:
     assert [each.split("\t") for each in seen["evicted"]] == [
         ["Pod", "Node", "Priority", "Gang"],
@@ -135,7 +135,7 @@ def test_who_was_evicted_for_a_gang_is_told(seen: Any) -> None:
     ]
 
 
-@pytest.mark.long
+@pytest.mark.thorough
 def test_a_gang_that_waits_tells_who_is_before_it_and_lights_where_it_nearly_fits(seen: Any) -> None:
     assert "in line\n2 of 2 for capacity, after default/first" in seen["line"]
     assert seen["unlit"] == [], "of a gang that does not wait nothing is lit so"
