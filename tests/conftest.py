@@ -27,7 +27,7 @@ Events, in the order of the API server, rather than polling (`controlplane.recor
 Tests that use these fixtures carry `@pytest.mark.controlplane` and run after all others. A test that needs other
 options starts its own control plane: `with ControlPlane(Options(…)) as plane`.
 
-`make test` runs three processes of pytest, each with a control plane of its own; the tests of a file stay together.
+`make test` runs two processes of pytest with a control plane each; the tests of a file stay together.
 """
 
 import gc

@@ -38,7 +38,7 @@ from controlplane.running.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
 MANIFESTS = Path(__file__).parents[1] / "manifests" / "default"
-PATIENCE = 120.0
+PATIENCE = 300.0
 USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
 FORBIDDEN = 403
 _POLICY = {

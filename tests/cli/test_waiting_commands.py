@@ -93,7 +93,7 @@ def test_in_a_pipe_nothing_moves() -> None:
     assert in_a_pipe(HASTE + TAKES_LONG) == ("done\n", "")
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "said"),
     [

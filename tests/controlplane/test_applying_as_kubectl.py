@@ -9,7 +9,7 @@ from controlplane.api import RefusedError
 from controlplane.applying import UnknownKindError
 from controlplane.control_plane import ControlPlane
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 OBJECTS = (
     {

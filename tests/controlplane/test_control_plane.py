@@ -19,7 +19,7 @@ from controlplane.running.stages import TERMINATES_AFTER
 pytestmark = pytest.mark.controlplane
 
 PODS = "/api/v1/namespaces/default/pods"
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds within which a pod that ends at once is gone, and a slow one is not."""
 
 

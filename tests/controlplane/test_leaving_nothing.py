@@ -22,7 +22,7 @@ from controlplane.running.directories import PREFIX, RunDirectory
 from controlplane.running.janitor import marked
 from controlplane.running.processes import Program
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 REPOSITORY = Path(__file__).parents[2]
 START = """
@@ -94,7 +94,6 @@ def test_nothing_is_left_after_a_signal(
     await_nothing(tmp_path, directory)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("seconds", [0.7, 0.2, 1.5])
 def test_nothing_is_left_when_it_is_killed_while_it_starts(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path, seconds: float
@@ -155,7 +154,6 @@ def test_a_component_that_there_is_not_is_refused() -> None:
         Options(components=["kubelet"])
 
 
-@pytest.mark.long
 def test_only_what_is_asked_for_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with ControlPlane(Options(components=["kwok"])) as running:
@@ -166,7 +164,6 @@ def test_only_what_is_asked_for_is_started(tmp_path: Path, monkeypatch: pytest.M
     assert not runs(tmp_path)
 
 
-@pytest.mark.long
 def test_the_native_gang_scheduling_can_be_switched_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     gates = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}

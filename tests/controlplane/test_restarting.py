@@ -11,7 +11,7 @@ import pytest
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.recording import Recorder
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 PODS = "/api/v1/namespaces/default/pods"
 COMEBACK_SECONDS = 240.0

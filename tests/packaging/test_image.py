@@ -29,7 +29,7 @@ from controlplane.scenarios import folders
 from image.leave_out import DISTRIBUTIONS, FILES, normalised
 from kube.keys import SYSTEM_NAMESPACE
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900), pytest.mark.long]
 
 MEGABYTES = 210
 """Most that we may add to the base; CP-SAT and numpy are two thirds of it."""
@@ -223,7 +223,6 @@ def test_the_example_happens_as_documented(installation: Installation, folder: P
     happens_as_documented(installation.plane, folder)
 
 
-@pytest.mark.long
 def test_its_contents_and_their_licences_are_listed(image: Image | Bundle) -> None:
     """`make sbom` lists the contents of the image and nothing else.
 

@@ -57,7 +57,7 @@ def test_a_gang_for_which_there_is_no_room_is_refused_by_counting() -> None:
     assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_gangs_that_compete_are_planned_one_after_the_other() -> None:
     """Spine s can hold two of the three members."""
     gangs = [part for name in ("a", "b", "c") for part in (scenes.gang(name, minMember=2), *scenes.members(2, of=name))]

@@ -171,7 +171,7 @@ def test_where_no_worker_can_be_started_the_callers_own_plan_stands_every_time()
             is_sound(pool.solve(problem(3), PATIENT))
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_another_worker_takes_the_place_of_one_that_was_killed(workers: Workers) -> None:
     workers.solve(problem(3), PATIENT)
     for pid in _children():

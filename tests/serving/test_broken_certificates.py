@@ -23,7 +23,7 @@ from cluster.api.transport import Transport
 from controller.leadership.certificates import INTERVAL_SECONDS, Keeping, keep_certificate
 from controlplane.control_plane import ControlPlane, wait_until
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800), pytest.mark.long]
 
 HEALED_LOOKS = int(10 / INTERVAL_SECONDS)
 """Whole again within ten seconds, by a controller on a machine that is quick enough to look every few."""
@@ -207,7 +207,6 @@ def test_a_secret_heals_within_seconds_and_no_admission_fails(
     leader.await_ready()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -227,7 +226,6 @@ def test_bundles_heal_within_seconds_and_nothing_else_changes(
     wait_until(lambda: gated(plane), PATIENCE, "the API server to trust the webhook")
 
 
-@pytest.mark.long
 def test_a_leader_follows_its_own_schedule(plane: ControlPlane, replica: Replica) -> None:
     """A certificate with a lifetime of twelve seconds is replaced within twelve seconds."""
     quick = Schedule(leaf_lifetime=timedelta(seconds=12), introduction=timedelta(), retirement=timedelta(seconds=1))
@@ -246,7 +244,6 @@ def test_a_leader_follows_its_own_schedule(plane: ControlPlane, replica: Replica
     wait_until(lambda: replica.shown() == held, PATIENCE, "the replica to show the one that lasts")
 
 
-@pytest.mark.long
 def test_given_certificates_are_left_alone_and_trusted_by_the_given_bundle(
     plane: ControlPlane, replica: Replica, tmp_path: Path
 ) -> None:
@@ -267,7 +264,6 @@ def test_given_certificates_are_left_alone_and_trusted_by_the_given_bundle(
     put(plane, tls_crt=held["tls.crt"], tls_key=held["tls.key"])
 
 
-@pytest.mark.long
 def test_where_somebody_else_tells_api_servers_whom_to_trust_nothing_is_written(
     plane: ControlPlane, replica: Replica
 ) -> None:

@@ -14,7 +14,7 @@ from replica import PATIENCE, Load, Mount, Replica, as_controller, gated, lead_t
 from certs.cluster_edge import ensure_serving_certificate
 from controlplane.control_plane import ControlPlane, wait_until
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800), pytest.mark.long]
 
 REPLICAS = 3
 NOTICE = "--shutdown-notice-seconds=10"

@@ -18,13 +18,12 @@ from certs.cluster_edge import ensure_serving_certificate
 from certs.rotation import Schedule
 from controlplane.control_plane import ControlPlane, wait_until
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800), pytest.mark.long]
 
 HASTY = Schedule(introduction=timedelta(), retirement=timedelta(), renewal=0.0)
 """Something is always due: one step at each look."""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("rotations", [5, pytest.param(20, marks=pytest.mark.long)])
 def test_rotations_cost_no_admission(
     plane: ControlPlane, replica: Replica, capsys: pytest.CaptureFixture[str], rotations: int

@@ -14,9 +14,9 @@ from simulation.known import unknown
 from simulation.minimise import minimised
 from simulation.schedule import run, simulating
 
-FAST, FIXED = 4, 40
-FRESH = int(os.environ.get("PHALANX_SIMULATED_SCHEDULES", "60"))
-"""How many fresh seeds a run tries: with the fixed ones about a minute of an idle core."""
+FAST, FIXED = 4, 20
+FRESH = int(os.environ.get("PHALANX_SIMULATED_SCHEDULES", "20"))
+"""How many fresh seeds a run tries: with the fixed ones less than half a minute of an idle core."""
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
 from controlplane.rendering import MANIFESTS
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 FILES = Path(__file__).parents[1] / "faults" / "schedulers"
 CONFIG = "/api/v1/namespaces/phalanx-system/configmaps/phalanx-schedulers"
@@ -185,7 +185,6 @@ def test_a_job_that_names_an_absent_scheduler_starts(soon: Phalanx, file: str) -
     assert {each["spec"]["schedulerName"] for each in soon.pods()} == {"default-scheduler"}
 
 
-@pytest.mark.long
 def test_a_job_of_an_automatic_namespace_starts_too(soon: Phalanx) -> None:
     soon.cluster.kubectl("label", "namespace", "default", "phalanx.dev/automatic=true")
     try:
@@ -195,7 +194,6 @@ def test_a_job_of_an_automatic_namespace_starts_too(soon: Phalanx) -> None:
         soon.cluster.kubectl("label", "namespace", "default", "phalanx.dev/automatic-")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
 def test_a_pod_that_names_one_can_be_applied_again(soon: Phalanx, how: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
@@ -214,7 +212,6 @@ def test_a_pod_that_names_one_can_be_applied_again(soon: Phalanx, how: tuple[str
     assert soon.cluster.kubectl_result("diff", *how, "-f", str(file)).returncode == 0
 
 
-@pytest.mark.long
 def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon: Phalanx) -> None:
     seen_to_bind(soon, "volcano")
     soon.submit(gang("silent", 2), member("silent-0", "silent", "volcano"), member("silent-1", "silent", "volcano"))
@@ -239,7 +236,6 @@ def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon
     soon.await_bound(names)
 
 
-@pytest.mark.long
 def test_a_silent_schedulers_members_are_made_again_where_that_is_free(soon: Phalanx) -> None:
     seen_to_bind(soon, "volcano")
     labels = {"app": "set", "phalanx.dev/gang": "set"}
@@ -272,7 +268,6 @@ def test_a_silent_schedulers_members_are_made_again_where_that_is_free(soon: Pha
     assert noted(soon)["volcano"].split()[2] == "1"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("limit", "free"), [(6, True), (1, False)])
 def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Phalanx, limit: int, free: bool) -> None:  # noqa: FBT001
     seen_to_bind(soon, "volcano")
@@ -295,7 +290,6 @@ def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Pha
     soon.wait(lambda: schedulers(soon) == {("volcano", True), ("default-scheduler", True)}, "its pods to be bound")
 
 
-@pytest.mark.long
 def test_what_a_person_has_said_of_a_scheduler_holds(soon: Phalanx) -> None:
     soon.cluster.request("PUT", CONFIG, config(**{"my-profile": "runs"}))
     soon.apply_once_told('"my-profile" runs here', gang("said", 1), member("said-0", "said", "my-profile"))
@@ -316,7 +310,6 @@ def unscheduled(phalanx: Phalanx) -> list[str]:
     return sorted(line.split()[1] for line in lines if line.startswith("SchedulerAbsent"))
 
 
-@pytest.mark.long
 def test_pods_of_no_gang_are_told_that_their_scheduler_is_not_there(soon: Phalanx) -> None:
     soon.apply_files(
         *(FILES / f"{name}.yaml" for name in ("kai-quickstart-pod", "runai-notebook", "lone-koord-deploy"))
@@ -332,7 +325,6 @@ def test_pods_of_no_gang_are_told_that_their_scheduler_is_not_there(soon: Phalan
     assert "Scheduler runai-scheduler: does not run here, and 1 pod of no gang waits for it: default/notebook" in told
 
 
-@pytest.mark.long
 def test_they_are_handed_over_by_choice_and_can_be_applied_again(soon: Phalanx) -> None:
     register_for_absent_schedulers(soon)
     files = [FILES / f"{name}.yaml" for name in ("kai-quickstart-pod", "runai-notebook", "lone-koord-pod")]

@@ -14,7 +14,7 @@ from controlplane.deployment import Deployment
 from controlplane.rendering import MANIFESTS
 from kube import keys
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 POLICIES = [str(MANIFESTS / "admission-policy" / f"{name}.yaml") for name in ("pods", "jobs", "bindings")]
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -162,7 +162,6 @@ def in_automatic_namespace() -> Iterator[Object]:
         yield each
 
 
-@pytest.mark.long
 def test_policies_do_what_the_webhook_does(phalanx: Phalanx) -> None:
     labels = {keys.AUTOMATIC: "true"}
     phalanx.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "automatic", "labels": labels}})
@@ -210,7 +209,6 @@ def bound_members(phalanx: Phalanx) -> list[str]:
     return [each["metadata"]["name"] for each in phalanx.pods() if each["spec"].get("nodeName")]
 
 
-@pytest.mark.long
 def test_a_wrong_request_is_told_by_its_pods_which_stay_gated(by_policy: Phalanx) -> None:
     by_policy.cluster.add_nodes(node(number) for number in range(2))
     by_policy.apply(*cluster_objects())

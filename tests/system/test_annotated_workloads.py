@@ -19,13 +19,13 @@ from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 from gangs.workloads.kind_table import WORKLOADS
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds")]
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds"), pytest.mark.long]
 
 R1 = {"n0", "n1", "n2", "n3"}
 OPERATED = {name: ROWS[name] for name in ("Volcano's Job",)}
 """Kinds whose operator does not run here; the test creates their pods."""
 
-as_a_whole = pytest.mark.parametrize("dialect", ["ours", pytest.param("Run:ai's", marks=pytest.mark.long)])
+as_a_whole = pytest.mark.parametrize("dialect", ["ours", "Run:ai's"])
 """Kueue takes the pods of these kinds one by one, or does not know them."""
 
 MARKED = {
@@ -81,7 +81,6 @@ def running(phalanx: Phalanx) -> dict[str, str]:
     return {name: node for name, node in pods if node}
 
 
-@pytest.mark.long
 @as_a_whole
 @pytest.mark.parametrize("row", OPERATED.values(), ids=OPERATED)
 def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, row: Row, dialect: str) -> None:
@@ -154,7 +153,6 @@ def test_pods_without_numbers_start_together_and_are_replaced_beside_each_other(
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
 
 
-@pytest.mark.long
 @as_a_whole
 def test_a_deployment_that_has_no_room_waits_as_a_whole_until_it_is_smaller(racks: Phalanx, dialect: str) -> None:
     manifest = filling(ROWS["Deployment"], dialect)

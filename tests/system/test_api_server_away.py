@@ -18,7 +18,7 @@ from test_killed_releases import releases
 from controller.defaults import LEASE_SECONDS
 from kube.keys import GATE, SYSTEM_NAMESPACE
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300), pytest.mark.long]
 
 AWAY_SECONDS = LEASE_SECONDS + 3
 MEMBERS = numbered("member", 6)
@@ -84,7 +84,6 @@ def test_a_gang_that_is_being_let_go_is_whole_once_it_is_back(
         phalanx.await_phase("llm", "Placed")
 
 
-@pytest.mark.long
 def test_the_next_test_does_not_go_on_with_a_controller_behind_this_proxy(phalanx: Phalanx, tmp_path: Path) -> None:
     """It would, by the connections that it had, until it needed another: for a kind that is served later, say."""
     phalanx.cluster.program("controller").kill()

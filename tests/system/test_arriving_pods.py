@@ -9,7 +9,7 @@ from system import SPINE, Phalanx, node, numbered, pod, pod_group
 
 from controlplane.recording import WatchEvent
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 MUST_SPINE = ("SpineLayer", "MustGather")
 PINNED = "phalanx.dev/pinned-domain"
@@ -59,7 +59,6 @@ def replica_set(name: str, pods: int) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.long
 def test_kubectl_says_at_each_pod_what_becomes_of_its_gang(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     *first, last = [pod(name, "told") for name in numbered("told", 4)]
@@ -119,7 +118,6 @@ def spine_nodes(first: int, spine: str, count: int) -> list[dict[str, Any]]:
     return [node(f"node-{number}", spine, f"{spine}-block") for number in range(first, first + count)]
 
 
-@pytest.mark.long
 def test_a_replacement_that_finds_its_room_taken_waits_for_it_and_says_where(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("full", 4, MUST_SPINE), *(pod(name, "full") for name in numbered("full", 4)))
@@ -134,7 +132,6 @@ def test_a_replacement_that_finds_its_room_taken_waits_for_it_and_says_where(pha
     assert phalanx.await_bound(["full-new"])["full-new"] == nodes["full-0"]
 
 
-@pytest.mark.long
 def test_members_whose_siblings_all_go_are_set_free_and_planned_elsewhere(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(*replica_set("moved", 4))
@@ -169,7 +166,6 @@ def test_members_whose_siblings_all_go_are_set_free_and_planned_elsewhere(phalan
     assert {each["involvedObject"]["name"] for each in json.loads(freed)["items"]} == tied
 
 
-@pytest.mark.long
 def test_a_gated_member_cannot_be_taken_out_of_its_gang_but_let_go(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("loyal", 4, MUST_SPINE), *(pod(name, "loyal") for name in numbered("loyal", 2)))

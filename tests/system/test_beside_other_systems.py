@@ -10,7 +10,7 @@ from system import Object, Phalanx, all_bound, node, numbered, one_line, pod, po
 
 from cli.main import group
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 GATES = [{"name": "phalanx.dev/gang"}]
 CONFIGURATION = "koordinator-mutating-webhook-configuration"
@@ -96,7 +96,6 @@ def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> Non
     phalanx.wait(lambda: bool(events(phalanx, "SystemTaken")), "the controller to say that Koordinator has gone")
 
 
-@pytest.mark.long
 def test_its_pods_are_never_evicted_for_a_gang(phalanx: Phalanx) -> None:
     low = {"priorityClassName": "low", "nodeSelector": {"kubernetes.io/hostname": "node-0"}}
     phalanx.submit(priority_class("low", -5), node("node-0", "s", "b"), KOORDINATOR)
@@ -114,7 +113,6 @@ def test_its_pods_are_never_evicted_for_a_gang(phalanx: Phalanx) -> None:
     assert phalanx.pod("theirs").get("code") == 404
 
 
-@pytest.mark.long
 def test_a_job_in_a_queue_of_kueue_stays_suspended_for_it(phalanx: Phalanx) -> None:
     entry = {**KOORDINATOR["webhooks"][0], "name": "mclusterqueue.kb.io"}
     kueue = {**KOORDINATOR, "metadata": {"name": "kueue-mutating-webhook-configuration"}, "webhooks": [entry]}

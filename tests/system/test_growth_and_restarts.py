@@ -20,7 +20,7 @@ from controlplane.operator_processes import Running
 from controlplane.recording import bound
 from controlplane.running.stages import GOES_ON, TERMINATES_AFTER
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 Places = dict[str, str]
 R1 = {"n0", "n1", "n2", "n3"}
@@ -148,7 +148,6 @@ def test_more_pods_come_beside_their_siblings_or_wait_and_fewer_give_room_back(
     assert racks.status("w")["members"]["expected"] == 3
 
 
-@pytest.mark.long
 def test_a_group_more_is_a_gang_more_and_moves_nobody(racks: Phalanx, lws: Running) -> None:
     lws.register()
     manifest = filling(ROWS["LeaderWorkerSet"].manifest(required="rack"))
@@ -210,7 +209,6 @@ def test_a_group_that_is_made_anew_for_one_of_its_pods_gets_its_rack_back(racks:
     racks.await_phase("w-0", "Placed")
 
 
-@pytest.mark.long
 def test_a_job_set_that_is_made_anew_gets_its_rack_back_as_a_whole(racks: Phalanx, jobset: Running) -> None:
     jobset.register()
     manifest = slow_to_end(filling(ROWS["JobSet"].manifest(required="rack")))

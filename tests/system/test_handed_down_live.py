@@ -16,7 +16,7 @@ from controlplane.recording import bound
 from controlplane.running.stages import GOES_ON
 from gangs.workloads.kind_table import WORKLOADS
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 R1 = {"n0", "n1", "n2", "n3"}
 VERSIONS = {("workload.codeflare.dev", "AppWrapper"): "v1beta2"}
@@ -78,7 +78,6 @@ def test_every_job_of_a_cron_job_is_a_gang(racks: Phalanx) -> None:
     assert "metadata.annotations[phalanx.dev/min-member]: 5 is more than the 4 pods" in one_line(late.stderr)
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("definitions")
 def test_what_an_operator_hands_on_is_written_where_it_looks(racks: Phalanx) -> None:
     inner = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "inner"}, "spec": job()}
@@ -108,7 +107,6 @@ def by_keys_of(dialect: str, job_template: Object) -> Object:
 others = pytest.mark.parametrize("dialect", ["Kueue's", "Run:ai's"])
 
 
-@pytest.mark.long
 @others
 def test_every_job_of_a_cron_job_is_a_gang_by_other_systems_keys(phalanx: Phalanx, dialect: str) -> None:
     apply_two_racks(phalanx, 7, dialect)
@@ -119,7 +117,6 @@ def test_every_job_of_a_cron_job_is_a_gang_by_other_systems_keys(phalanx: Phalan
     starts_once_and_not_twice(phalanx, lambda name: phalanx.cluster.kubectl("create", "job", name, "--from=cronjob/w"))
 
 
-@pytest.mark.long
 @others
 @pytest.mark.usefixtures("definitions")
 def test_what_an_app_wrapper_holds_is_a_gang_by_other_systems_keys(phalanx: Phalanx, dialect: str) -> None:

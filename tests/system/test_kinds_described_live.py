@@ -16,7 +16,7 @@ from cli.main import group
 from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 R1 = {"n0", "n1", "n2", "n3"}
 ROW = training_run()
@@ -140,7 +140,6 @@ def test_a_described_kind_is_a_gang_without_a_restart(racks: Phalanx) -> None:
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
 
 
-@pytest.mark.long
 def test_what_is_described_otherwise_holds_from_then_on_and_after_a_restart(racks: Phalanx) -> None:
     install(racks)
     racks.submit(ACCESS, described())
@@ -181,7 +180,6 @@ def test_a_wrong_workload_kind_is_refused_with_one_clear_error(racks: Phalanx) -
     racks.wait(lambda: ready(racks).get("status") == "False", "the WorkloadKind to say what it lacks")
 
 
-@pytest.mark.long
 def test_it_comes_with_its_first_workload_and_the_gang_outlives_it(racks: Phalanx) -> None:
     install(racks)
     racks.submit(ACCESS)
@@ -216,7 +214,6 @@ def test_it_comes_with_its_first_workload_and_the_gang_outlives_it(racks: Phalan
     racks.wait(lambda: len(running(racks)) == len(ROW.names), "the pod to start when its kind is described again")
 
 
-@pytest.mark.long
 def test_a_kind_that_the_resource_does_not_have_is_told(racks: Phalanx) -> None:
     other = described()
     other["spec"]["kind"] = "Training"

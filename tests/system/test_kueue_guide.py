@@ -10,7 +10,7 @@ from system import EXAMPLES, Object, Phalanx, all_bound
 
 from controlplane.recording import WatchEvent, bound
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 GUIDE = EXAMPLES / "kueue"
 POOL = ("nodes.yaml", "topology-and-flavor.yaml", "pool-and-queue.yaml")
@@ -86,7 +86,6 @@ def job(name: str, size: int) -> Object:
     }
 
 
-@pytest.mark.long
 def test_the_guides_job_fills_the_super_node_that_holds_it_and_the_quota_holds_across_restarts(
     phalanx: Phalanx,
 ) -> None:
@@ -115,7 +114,6 @@ def test_the_guides_job_fills_the_super_node_that_holds_it_and_the_quota_holds_a
     assert await_job(phalanx, "llm-tune", 1) == ["node-10"]
 
 
-@pytest.mark.long
 def test_in_a_queue_of_strict_order_a_job_that_fits_waits_for_an_older_one_that_does_not(phalanx: Phalanx) -> None:
     """The quota is 72; six pods of 8 run, four more wait, and two would fit."""
     start(phalanx)
@@ -135,7 +133,6 @@ def test_in_a_queue_of_strict_order_a_job_that_fits_waits_for_an_older_one_that_
     await_job(phalanx, "younger", 2)
 
 
-@pytest.mark.long
 def test_a_job_written_suspended_is_started_and_can_be_applied_again(phalanx: Phalanx) -> None:
     start(phalanx)
     apply_job(phalanx, "llm-pretrain")
@@ -149,7 +146,6 @@ def test_a_job_written_suspended_is_started_and_can_be_applied_again(phalanx: Ph
     assert not any(pod["metadata"].get("deletionTimestamp") for pod in phalanx.pods())
 
 
-@pytest.mark.long
 def test_files_come_in_any_order_and_what_is_not_there_yet_is_waited_for(phalanx: Phalanx) -> None:
     start(phalanx)
     phalanx.cluster.kubectl("delete", "clusterqueue,resourceflavor,topology.kueue.x-k8s.io", "--all")
@@ -162,7 +158,6 @@ def test_files_come_in_any_order_and_what_is_not_there_yet_is_waited_for(phalanx
     assert await_job(phalanx, "early", 2) == ["node-4", "node-5"]
 
 
-@pytest.mark.long
 def test_a_flavors_tolerations_come_with_the_release_and_its_labels_bound_the_nodes(phalanx: Phalanx) -> None:
     start(phalanx)
     for number in (4, 5, 6):
@@ -220,7 +215,6 @@ def test_a_flavors_tolerations_come_with_the_release_and_its_labels_bound_the_no
     )
 
 
-@pytest.mark.long
 def test_plain_pods_of_a_group_start_together(phalanx: Phalanx) -> None:
     start(phalanx)
 
@@ -265,7 +259,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("annotations", "answer"), REFUSED.values(), ids=REFUSED)
 def test_kubectl_shows_what_is_wrong(phalanx: Phalanx, annotations: dict[str, str], answer: str) -> None:
     start(phalanx)

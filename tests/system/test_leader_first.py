@@ -202,6 +202,7 @@ def test_a_gang_whose_room_is_taken_for_good_is_taken_back_as_a_whole(racks: Pha
     await_held(racks)
 
 
+@pytest.mark.long
 def test_the_room_goes_with_the_workload_and_is_charged_to_no_quota(racks: Phalanx) -> None:
     """A quota of three is enough for three pods: their placeholders are not charged beside them."""
     quota = {

@@ -12,7 +12,7 @@ from system import Object, Phalanx, one_line
 
 from cli.main import group
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 HERE = Path(__file__).parents[1] / "faults" / "what_a_no_says"
 ELSEWHERE = ("kai-scheduler", "ml-training")

@@ -27,7 +27,7 @@ from certs.cluster_edge import DEFAULT_PLACE
 from controlplane.control_plane import LONG_LEASES, wait_until
 from kube.keys import SYSTEM_NAMESPACE
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 BROWSER = Path(__file__).parents[1] / "browser"
 MANY = int(os.environ.get("PHALANX_VIEWED_NODES", "400"))

@@ -13,7 +13,7 @@ from workload_operators import ROWS
 
 from controlplane.recording import bound
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("kuberay")]
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("kuberay"), pytest.mark.long]
 
 R1 = ["n0", "n1", "n2", "n3"]
 KINDS = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}
@@ -54,7 +54,7 @@ def gangs(phalanx: Phalanx) -> list[Object]:
 
 
 @dialects
-@pytest.mark.parametrize("kind", ["RayJob", pytest.param("RayService", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kind: str, dialect: str) -> None:
     with racks.record() as recorder:
         racks.apply_once_told("4 pods fit in r1: n0..3, proven optimal", workload(kind, dialect, 3))
@@ -69,7 +69,6 @@ def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kin
     delete_and_await_nothing(racks, lambda: racks.cluster.kubectl("delete", kind.lower(), "w", "--wait=false"))
 
 
-@pytest.mark.long
 @dialects
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_worker_too_many_and_none_starts(racks: Phalanx, kind: str, dialect: str) -> None:

@@ -93,7 +93,7 @@ IN_ORDER = [each for each in CASES if each.in_order]
 in_order = pytest.mark.parametrize("operated", IN_ORDER, indirect=True, ids=[each.kind for each in IN_ORDER])
 
 
-USUAL = ("LeaderWorkerSet", "JobSet", "PyTorchJob")
+USUAL = ("JobSet",)
 """The kinds that `make test` shows; `make test-long` shows all of them."""
 ALL = [pytest.param(each, id=each.kind, marks=() if each.kind in USUAL else pytest.mark.long) for each in CASES]
 

@@ -71,6 +71,7 @@ def test_of_two_gangs_that_only_fit_one_after_the_other_never_both_start_half(ph
         recorder.wait_for(all_bound(numbered(waiting, 3)))
 
 
+@pytest.mark.long
 def test_a_pod_of_equal_priority_cannot_take_the_room_that_is_held(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(priority_class("high", 100_000), priority_class("low-priority", 1000))

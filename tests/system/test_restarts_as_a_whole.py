@@ -22,7 +22,7 @@ from controlplane.recording import Recorder
 from controlplane.running.stages import GOES_ON
 from kube.keys import SYSTEM_NAMESPACE
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 MEMBERS = numbered("w", 3)
 SOON = ("--restart-seconds", 1)
@@ -157,7 +157,6 @@ def test_a_gang_that_cannot_be_mended_starts_anew_where_all_of_it_has_a_place(ra
     racks.wait(lambda: {"GangRestarted", "MemberRestarted"} <= reasons(racks), "the events")
 
 
-@pytest.mark.long
 def test_a_gang_is_not_restarted_for_nothing(racks: Phalanx) -> None:
     racks.submit(gang(), stateful_set())
     rack = in_one_rack(racks)
@@ -172,7 +171,6 @@ def test_a_gang_is_not_restarted_for_nothing(racks: Phalanx) -> None:
     in_one_rack(racks)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("objects", "why"),
     [
@@ -199,7 +197,6 @@ def test_a_gang_stays_as_it_is_where_it_may_not_be_restarted(racks: Phalanx, obj
     assert "restarts" not in status
 
 
-@pytest.mark.long
 def test_a_gang_that_can_be_mended_soon_is_not_restarted(racks: Phalanx) -> None:
     """The node of the lost member becomes schedulable before the gang has waited long enough."""
     racks.cluster.program("controller").kill()
@@ -215,7 +212,6 @@ def test_a_gang_that_can_be_mended_soon_is_not_restarted(racks: Phalanx) -> None
     assert placed(racks) == before
 
 
-@pytest.mark.long
 def test_two_gangs_are_not_promised_the_same_room(racks: Phalanx) -> None:
     """r1 and r2 hold one gang each, both lose a node, and the third rack holds one of them."""
     racks.submit(*(node_manifest(f"n{number}", {RACK: "r3"}) for number in range(7, 10)))
@@ -244,7 +240,6 @@ def test_two_gangs_are_not_promised_the_same_room(racks: Phalanx) -> None:
     assert len([name for name in bound_of(racks, gangs) if name.startswith(other)]) == 2
 
 
-@pytest.mark.long
 def test_a_job_that_bears_so_many_failed_pods_starts_anew(racks: Phalanx) -> None:
     racks.submit(gang(), job(backoffLimit=9))
     before = in_one_rack(racks)
@@ -273,7 +268,6 @@ def controller_dies_at(phalanx: Phalanx, number: int, folder: Path) -> Iterator[
     phalanx.deployment.start_controller(options=SOON)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_controller_that_dies_amid_a_restart_leaves_no_half_gang(racks: Phalanx, number: int, tmp_path: Path) -> None:
     racks.submit(gang(), stateful_set())

@@ -4,7 +4,7 @@ import pytest
 from system import Object, Phalanx, node, pod, pod_group, priority_class
 from test_release_protocol import budget, topology
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 LIMITED = "evictions there are limited by PodDisruptionBudget default/web"
 

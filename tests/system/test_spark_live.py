@@ -18,7 +18,7 @@ from controlplane.control_plane import ControlPlane
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import PLACEHOLDER
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 ROW = spark_application()
 R1 = {"n0", "n1", "n2", "n3"}

@@ -26,7 +26,7 @@ from controlplane.running.stages import GOES_ON
 from gangs.workloads.kind_table import WORKLOADS
 from kube.keys import CREATED_SUSPENDED
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 R1 = ["n0", "n1", "n2", "n3"]
 

@@ -7,7 +7,7 @@ import yaml
 from suspended_words import LIFTED, SUSPENDED
 from system import Object, Phalanx, one_line
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 FILES = Path(__file__).parent.parent / "faults" / "suspended"
 JOB = "/apis/batch/v1/namespaces/default/jobs/j4"
@@ -91,7 +91,6 @@ def test_a_users_own_suspension_holds_and_the_manifests_is_lifted_once(phalanx: 
     assert before.isdisjoint(each["metadata"]["uid"] for each in phalanx.pods())
 
 
-@pytest.mark.long
 def test_a_dry_run_of_a_suspension_changes_nothing(phalanx: Phalanx) -> None:
     start(phalanx)
     answer = phalanx.cluster.kubectl_result("patch", "job", "j4", "--dry-run=server", "-p", '{"spec":{"suspend":true}}')
@@ -99,7 +98,6 @@ def test_a_dry_run_of_a_suspension_changes_nothing(phalanx: Phalanx) -> None:
     assert not suspended(phalanx)
 
 
-@pytest.mark.long
 def test_a_suspended_job_leaves_its_room_to_others(phalanx: Phalanx) -> None:
     start(phalanx)
     (job,) = yaml.safe_load_all((FILES / "job.yaml").read_text())

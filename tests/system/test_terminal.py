@@ -18,7 +18,7 @@ from system import GUIDE, PATIENCE, Object, Phalanx, pod, pod_group, priority_cl
 
 from cli.main import group
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 PROGRAM = [sys.executable, "-c", "from cli.main import main; main()"]
 WIDTH = 80
@@ -159,7 +159,6 @@ def names_of(report: Object) -> dict[str, str]:
     return {each["name"]: each["outcome"] for each in report["gangs"]}
 
 
-@pytest.mark.long
 def test_a_gang_that_waits_its_place_in_line_and_what_if(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("filler", 1), pod("filler-0", "filler"))
@@ -194,7 +193,6 @@ def place(phalanx: Phalanx, gang: str) -> str:
     return line
 
 
-@pytest.mark.long
 def test_what_happens_is_told_while_it_does_and_a_shell_completes_names(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("llm", 2))

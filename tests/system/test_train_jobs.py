@@ -22,7 +22,7 @@ from controlplane.running.stages import GOES_ON
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import PLACEHOLDER
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 R1 = ["n0", "n1", "n2", "n3"]
 RUNTIME = "manifests/base/runtimes/torch_distributed.yaml"
@@ -126,7 +126,6 @@ def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, dia
     delete_and_await_nothing(racks, lambda: racks.cluster.request("DELETE", PATH, {"propagationPolicy": "Background"}))
 
 
-@pytest.mark.long
 @dialects
 def test_one_pod_too_many_and_none_starts(racks: Phalanx, dialect: str) -> None:
     wanted = train_job(5, dialect)
@@ -140,14 +139,12 @@ def test_one_pod_too_many_and_none_starts(racks: Phalanx, dialect: str) -> None:
     assert all(each["spec"]["schedulingGates"] for each in racks.pods())
 
 
-@pytest.mark.long
 def test_a_queue_for_its_job_set_is_none_but_that_on_itself(racks: Phalanx) -> None:
     wanted = train_job(4, "Kueue's")
     wanted["spec"]["labels"] = {"kueue.x-k8s.io/queue-name": "other"}
     racks.await_refusal('is "other", but the TrainJob itself says "q"; remove one of the two', wanted)
 
 
-@pytest.mark.long
 def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phalanx) -> None:
     """Both steps are one gang: the initializer's pod runs beside a node's pod, in the same rack."""
     racks.submit(with_initializer())

@@ -13,7 +13,7 @@ from controlplane.deployment import Deployment
 from controlplane.programs.previous_version import asked_for
 from kube.keys import GATE
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 
 VICTIMS = numbered("victim", 2)
 LEFT_BEHIND = (

@@ -37,7 +37,8 @@ def test_a_gang_pod_is_refused_while_the_webhook_is_down(phalanx: Phalanx) -> No
     assert not phalanx.pods()
 
 
-@pytest.mark.parametrize("when", [pytest.param("gated", marks=pytest.mark.long), "bound"])
+@pytest.mark.long
+@pytest.mark.parametrize("when", ["gated", "bound"])
 def test_applying_the_same_files_again_changes_nothing_and_the_diff_is_empty(phalanx: Phalanx, when: str) -> None:
     phalanx.guide_nodes()
     if when == "gated":

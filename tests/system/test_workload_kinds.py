@@ -19,7 +19,7 @@ from workload_operators import ROWS
 from controlplane.control_plane import ControlPlane
 from gangs.workloads.kind_table import WORKLOADS
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("definitions")]
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("definitions"), pytest.mark.long]
 
 FILES = Path(__file__).parents[1] / "faults" / "kinds"
 CLUSTER = ("topology-and-flavor", "pool")
@@ -107,7 +107,6 @@ def operate(phalanx: Phalanx, name: str) -> None:
             assert answer["kind"] == "Pod", answer
 
 
-@pytest.mark.long
 def test_a_stateful_set_is_one_gang_in_its_super_node(kinds: Phalanx) -> None:
     manifest = document("kueue-statefulset-required")
     kinds.apply_once_told("gang default/st: 4 pods fit in sn1: n0..3, proven optimal", manifest)
@@ -123,7 +122,6 @@ def test_a_stateful_set_is_one_gang_in_its_super_node(kinds: Phalanx) -> None:
     kinds.wait(lambda: not kinds.gang("st"), "the gang to go with its StatefulSet")
 
 
-@pytest.mark.long
 def test_a_pytorch_job_starts_whole_each_replica_spec_in_a_super_node(kinds: Phalanx) -> None:
     manifest = document("kueue-pytorchjob-template-queue")
     kinds.apply_once_told("gang default/bzq: 5 pods fit in sn1 and sn", manifest)
@@ -133,7 +131,6 @@ def test_a_pytorch_job_starts_whole_each_replica_spec_in_a_super_node(kinds: Pha
     assert kinds.await_phase("bzq", "Placed")["members"]["bound"] == 5
 
 
-@pytest.mark.long
 def test_a_pytorch_job_that_names_a_queue_on_itself_is_a_gang_of_it(kinds: Phalanx) -> None:
     manifest = document("kueue-pytorchjob-template-queue")
     queued = {**manifest, "metadata": {**manifest["metadata"], "labels": {"kueue.x-k8s.io/queue-name": "q"}}}
@@ -148,7 +145,6 @@ def test_a_pytorch_job_that_names_a_queue_on_itself_is_a_gang_of_it(kinds: Phala
     kinds.await_refusal('"other" differs from "q" of the PyTorchJob', queued)
 
 
-@pytest.mark.long
 def test_a_ray_cluster_that_names_a_queue_on_itself_is_a_gang_of_it(kinds: Phalanx) -> None:
     row = ROWS["RayCluster"]
     asks = "{requests: {" + GPU + ": 8}, limits: {" + GPU + ": 8}}"
@@ -164,7 +160,6 @@ def test_a_ray_cluster_that_names_a_queue_on_itself_is_a_gang_of_it(kinds: Phala
     assert (status["members"]["bound"], kinds.gang("w")["metadata"]["ownerReferences"][0]["kind"]) == (4, "RayCluster")
 
 
-@pytest.mark.long
 def test_the_pods_of_a_deployment_are_said_to_be_alone_and_its_remedy_makes_a_gang(kinds: Phalanx) -> None:
     manifest = document("kueue-deployment-required")
     said = (
@@ -277,13 +272,11 @@ MISPLACED = {
 }
 
 
-@pytest.mark.long
 def test_keys_in_the_wrong_place_are_told_at_apply(kinds: Phalanx) -> None:
     for name, text in MISPLACED.items():
         kinds.wait(lambda text=text, name=name: text in created(kinds, document(name)), text)  # type: ignore[misc]
 
 
-@pytest.mark.long
 def test_keys_that_come_to_a_workload_later_are_told(kinds: Phalanx) -> None:
     for kind in ("Job", "Deployment"):
         manifest = carrying(kind, "example.com/key", "metadata")

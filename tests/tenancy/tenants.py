@@ -25,7 +25,7 @@ from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT, seat_u
 
 Object = dict[str, Any]
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 WRITERS = 4
 """Requests of a tenant that are under way at a time."""
 LEASE_SECONDS = 15.0

@@ -21,7 +21,7 @@ from controlplane.deployment import Deployment
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import HELD_FOR
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900), pytest.mark.long]
 
 ALLOWED = 1.0
 """Seconds of the processor that the controller may spend more on gangs beside another tenant's objects. A gang that

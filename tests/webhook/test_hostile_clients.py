@@ -114,7 +114,7 @@ def test_a_crowd_that_comes_at_once_keeps_nobody_from_the_door(server: RunningSe
     assert server.health("/readyz")[0] == 200
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_the_memory_of_connections_is_given_back(tmp_path: Path) -> None:
     """Some 300 KB each while they shake hands. Left to the C library, a process stays as large as it was then."""
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])

@@ -116,7 +116,7 @@ def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattere
     ]
 
 
-@pytest.mark.long
+@pytest.mark.thorough
 def test_another_topology_is_another_picture(seen: Any) -> None:
     power = seen["power"]
     assert (power["crumbs"], power["domain"]["title"]) == (["power"], "power")
@@ -126,7 +126,7 @@ def test_another_topology_is_another_picture(seen: Any) -> None:
     assert seen["back"] == ["datacenter"]
 
 
-@pytest.mark.long
+@pytest.mark.thorough
 def test_who_was_evicted_for_a_gang_is_told(seen: Any) -> None:
     assert [each.split("\t") for each in seen["evicted"]] == [
         ["Pod", "Node", "Priority", "Gang"],
