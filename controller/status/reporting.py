@@ -38,7 +38,7 @@ from gangs.model import Gang, ObjectRef
 from kube.keys import API_VERSION, GATE, STOCK_SCHEDULER
 from kube.objects import ObjectMeta, Pod
 from kube.placeholders import to_come
-from planning.decision import Outcome
+from planning.decision import Decision, Outcome
 from planning.messages import wording
 from planning.messages.wording import compressed, pods
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
@@ -217,12 +217,11 @@ class Reporter:
             self._tell_change(gang_state, before, status)
         return written.done
 
-    def planned(self, gang_state: ReconcileState) -> None:
+    def planned(self, gang_state: ReconcileState, decision: Decision) -> None:
         """Record an event for a new plan, of a gang or of the replacement of a lost member."""
-        if gang_state.decision:
-            repair = any(member.pod.bound for member in gang_state.gang.members)
-            reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
-            self._tell(gang_state, reason, _decided(gang_state.gang, gang_state.decision.message))
+        repair = any(member.pod.bound for member in gang_state.gang.members)
+        reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
+        self._tell(gang_state, reason, _decided(gang_state.gang, decision.message))
 
     def taken_over(self, gang_state: ReconcileState, heirs: Mapping[str, ObjectMeta]) -> bool:
         """Record arrived pods in the plan. Return whether the write succeeded.

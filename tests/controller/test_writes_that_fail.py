@@ -45,6 +45,32 @@ def ends_whole(scene: Scene) -> None:
     assert len(set(released)) == len(released)
 
 
+def tells_each_step_once(scene: Scene) -> None:
+    """Check the events of the gang, and that each member got the condition of its plan with its nomination."""
+    wanted = [
+        ("GangPlanned", "2 pods fit in r1: n1..2, proven optimal (topology dc, required rack)"),
+        ("GangNominated", "room is held for 2 pods on n1..2"),
+        ("GangReleased", "released 2 pods to their nodes"),
+    ]
+
+    def told() -> list[tuple[str, str]]:
+        events = scene.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]
+        of_gang = (each for each in events if each["regarding"]["kind"] == "Gang")
+        reasons = [reason for reason, _ in wanted]
+        found = [(each["reason"], each["note"]) for each in of_gang if each["reason"] in reasons]
+        return sorted(found, key=lambda each: reasons.index(each[0]))
+
+    scene.api.wait(lambda: len(told()) >= len(wanted), f"events of each step, not {told()}")
+    assert told() == wanted
+    for name in ("a", "b"):
+        nominations = [each for each in scene.api.requests if re.match(f"PATCH {PODS}/{name}/status", str(each))]
+        said = [
+            each.body["status"].get("conditions") for each in nominations if "nominatedNodeName" in each.body["status"]
+        ]
+        assert said
+        assert all(said)
+
+
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_write_that_fails_is_made_up_for(scene: Scene, tmp_path: Path, write: str, fault: Fault) -> None:
@@ -52,6 +78,7 @@ def test_a_write_that_fails_is_made_up_for(scene: Scene, tmp_path: Path, write: 
     with leading(scene, tmp_path):
         place(scene)
         ends_whole(scene)
+        tells_each_step_once(scene)
 
 
 def touch(scene: Scene, name: str) -> Callable[[], Any]:
@@ -68,6 +95,7 @@ def test_a_member_that_changes_right_before_it_is_written_is_looked_at_again(
     with leading(scene, tmp_path):
         place(scene)
         ends_whole(scene)
+        tells_each_step_once(scene)
     codes = [each.code for each in scene.api.requests if re.match(write, str(each))]
     assert codes[0] == 409
 
