@@ -47,6 +47,13 @@ Example:
     help="Requests that may wait for a thread; more are refused with 429 and asked to come again.",
 )
 @click.option(
+    "--forecast-seconds",
+    type=SECONDS,
+    default=2.0,
+    show_default=True,
+    help="The most that `kubectl apply` of a workload waits for its gang's forecast, within the webhook's timeout.",
+)
+@click.option(
     "--client-ca-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Answer admission only to clients with a certificate of this authority, as an API server can be told to show.",
@@ -72,6 +79,7 @@ def webhook(
     certificate_poll_seconds: float,
     shutdown_notice_seconds: float,
     most_waiting: int,
+    forecast_seconds: float,
     client_ca_file: Path | None,
     client_name: tuple[str, ...],
     no_placeholders: bool,
@@ -102,4 +110,8 @@ def webhook(
         client_authority=client_ca_file,
     )
     caller = Certified(client_name) if client_ca_file is not None else anybody
-    WebhookServer(settings, lambda: WebhookService(transport, caller, placeholders=not no_placeholders)).run()
+
+    def service() -> WebhookService:
+        return WebhookService(transport, caller, placeholders=not no_placeholders, longest_forecast=forecast_seconds)
+
+    WebhookServer(settings, service).run()

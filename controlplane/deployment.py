@@ -28,14 +28,25 @@ _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 class Deployment:
     """An installation of Phalanx on one control plane, with its running servers."""
 
-    def __init__(self, control_plane: ControlPlane, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        lease_seconds: float = LEASE_SECONDS,
+        *,
+        timeout_seconds: int | None = None,
+        webhook_options: Sequence[object] = (),
+    ) -> None:
         """Prepare a deployment.
 
         :param lease_seconds: the controllers' lease duration. A standby leads this long after the leader was killed.
             On a busy machine a short lease expires, because the leader renews it late.
+        :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
+        :param webhook_options: further options of `phalanx webhook`.
         """
         self._control_plane = control_plane
         self._lease_seconds = lease_seconds
+        self._timeout_seconds = timeout_seconds
+        self._webhook_options = webhook_options
         self._authority = b""
         self._webhook_port, self._webhook_health, self._controller_health, self._controller_metrics = free_ports(4)
         self._controller_way: tuple[Path | None, tuple[object, ...]] = (None, ())
@@ -57,7 +68,7 @@ class Deployment:
         program = self._run(
             "webhook",
             ["--host", "127.0.0.1", "--port", self._webhook_port, "--health-port", self._webhook_health],
-            ["--cert-dir", folder, "--shutdown-notice-seconds", 0],
+            ["--cert-dir", folder, "--shutdown-notice-seconds", 0, *self._webhook_options],
         )
         self._await_ready(program, self._webhook_health)
         return program
@@ -67,7 +78,11 @@ class Deployment:
 
         :raises controlplane.api.RefusedError: the API server refuses the configurations.
         """
-        self._control_plane.apply(webhook_configurations(self.webhook_url(), self._authority))
+        configurations = webhook_configurations(self.webhook_url(), self._authority)
+        if self._timeout_seconds is not None:
+            for webhook in (each for configuration in configurations for each in configuration["webhooks"]):
+                webhook["timeoutSeconds"] = self._timeout_seconds
+        self._control_plane.apply(configurations)
         wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
 
     def start_controller(self, kubeconfig: Path | None = None, options: Sequence[object] = ()) -> Program:
@@ -87,11 +102,11 @@ class Deployment:
         return program
 
     def ensure_controller(self, options: Sequence[object] = ()) -> None:
-        """Ensure that a controller with exactly these options runs. A controller with other options is killed."""
+        """Ensure that a controller with exactly these options runs. A controller with other options is stopped."""
         program = self._control_plane.program("controller")
         if program.running and self._controller_way == (None, tuple(options)):
             return
-        program.kill()
+        program.stop()  # gives the lease back
         self.start_controller(options=options)
 
     def webhook_url(self) -> str:

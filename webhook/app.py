@@ -41,7 +41,7 @@ DEFAULT_TIMEOUT = 5.0
 MARGIN = 0.3
 """Seconds of the caller's timeout that are reserved to send the answer."""
 LONGEST_FORECAST = 2.0
-"""The most seconds that an admission waits for a forecast."""
+"""The most seconds that an admission waits for a forecast, by default."""
 LONGEST_DRY_RUN = 30.0
 MOST_ADDED_HERE = 2_000
 """The most nodes that one dry run may add. Each node takes the server about 8 KiB and a tenth of a millisecond."""
@@ -75,6 +75,8 @@ class Webhook:
     slot: SolveSlot
     quick: QuickForecasts
     others: RecentGangs
+    longest_forecast: float
+    """Seconds."""
 
     def mutate(self, review: AdmissionRequest, *, automatic: bool = False) -> Decision:
         """The answer of `/mutate`, and of `/mutate/automatic`."""
@@ -98,7 +100,7 @@ class Webhook:
 
     def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
         """A function that makes forecasts until the caller's timeout, which counts from now on."""
-        limit = TimeLimit(min(_timeout() - MARGIN, LONGEST_FORECAST))
+        limit = TimeLimit(min(_timeout() - MARGIN, self.longest_forecast))
         return lambda manifest: self.forecast(manifest, limit.seconds)
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
@@ -132,6 +134,8 @@ def create_app(
     metrics: Metrics,
     caller: Caller = anybody,
     as_bearer: AsBearer | None = None,
+    *,
+    longest_forecast: float = LONGEST_FORECAST,
 ) -> Flask:
     """The application over one view of the cluster.
 
@@ -139,10 +143,12 @@ def create_app(
     :param caller: guards the admission paths.
     :param as_bearer: makes an API client with the token of the caller, to read events with the caller's permissions.
         None: stories come without events.
+    :param longest_forecast: the most seconds that an admission waits for a forecast.
     """
     slot, others, feed = SolveSlot(), RecentGangs(), LiveFeed(picture.following)
     reader = EventReader()
-    webhook = Webhook(picture, access, metrics, slot, QuickForecasts(slot, metrics, others), others)
+    quick = QuickForecasts(slot, metrics, others)
+    webhook = Webhook(picture, access, metrics, slot, quick, others, longest_forecast)
     app = Flask("phalanx")
     app.extensions[FEED] = feed
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY

@@ -13,7 +13,7 @@ from gangs.dialects.concerned import places_of
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from planning.solver_pool.pool import shared_workers
-from webhook.app import FEED, create_app
+from webhook.app import FEED, LONGEST_FORECAST, create_app
 from webhook.client_certificates import Caller, anybody
 from webhook.fresh_kinds import FreshKinds
 from webhook.health import Check
@@ -28,9 +28,17 @@ class WebhookService:
     """The webhook of one cluster. Its caches start to fill at once. The check `caches` passes when they are complete.
 
     :param placeholders: whether the controller reserves capacity for expected pods.
+    :param longest_forecast: the most seconds that an admission waits for a forecast.
     """
 
-    def __init__(self, transport: Transport, caller: Caller = anybody, *, placeholders: bool = True) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        caller: Caller = anybody,
+        *,
+        placeholders: bool = True,
+        longest_forecast: float = LONGEST_FORECAST,
+    ) -> None:
         self._cache = ClusterCache(transport, all_kinds(), protecting=protection, groups_of=places_of)
         self._cache.start()
         shared_workers().start()
@@ -38,7 +46,14 @@ class WebhookService:
         picture = LivePicture(self._cache, Rereader(transport), FreshKinds(transport), placeholders=placeholders)
         self._metrics = Metrics()
         self._metrics.watch(self._cache)
-        self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics, caller, transport.for_bearers())
+        self.app: Flask = create_app(
+            picture,
+            AccessReviewer(transport),
+            self._metrics,
+            caller,
+            transport.for_bearers(),
+            longest_forecast=longest_forecast,
+        )
 
     def checks(self) -> dict[str, Check]:
         """The readiness checks by name. The process is ready when all pass."""

@@ -16,6 +16,7 @@ from cli.webhook import webhook
         (("--certificate-poll-seconds", "0"), "Invalid value for '--certificate-poll-seconds'"),
         (("--shutdown-notice-seconds", "-1"), "Invalid value for '--shutdown-notice-seconds'"),
         (("--most-waiting", "0"), "Invalid value for '--most-waiting'"),
+        (("--forecast-seconds", "0"), "Invalid value for '--forecast-seconds'"),
         (("--kubeconfig", "no-such-file"), "Invalid value for '--kubeconfig': File 'no-such-file' does not exist"),
         (("--log-level", "loud"), "Invalid value for '--log-level'"),
     ],

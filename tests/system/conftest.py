@@ -18,7 +18,6 @@ from observer import forced_by_kubectl, forced_by_request, violations
 from registration import NAMES, Registration
 from system import Phalanx
 
-from controller.defaults import LEASE_SECONDS
 from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
 from controlplane.operator_processes import Running, running
@@ -26,16 +25,25 @@ from controlplane.recording import Recorder
 
 OBSERVED = ("/api/v1/nodes", "/apis/phalanx.dev/v1alpha1/gangs", "/api/v1/pods")
 """The paths that the observer records. The pods come last, so that no pod is recorded without its node."""
-PARTLY_SECONDS = 5 * (LEASE_SECONDS + 2)
-"""How long a gang may be bound in part: five times the promise, because a machine that is busy may take so long. The
+PARTLY_SECONDS = 60.0
+"""How long a gang may be bound in part: ten times the promise, because a machine that is busy may take so long. The
 simulation checks the promise itself, in logical time, and `test_killed_releases.py` does on an idle machine.
 """
+LEASE_SECONDS = 10.0
+"""The lease of the tests: a leader on a busy machine renews it in time, and a killed leader is soon replaced."""
+TIMEOUT_SECONDS = 30
+"""The timeout of each call of the webhook. A forecast may take all but 5 s, so that a slow machine can prove it."""
 
 
 @pytest.fixture(scope="session")
 def deployment(control_plane: ControlPlane) -> Deployment:
     """The session's installation; its webhook runs from here on. Controllers are killed here, and then waited for."""
-    made = Deployment(control_plane, lease_seconds=2)
+    made = Deployment(
+        control_plane,
+        LEASE_SECONDS,
+        timeout_seconds=TIMEOUT_SECONDS,
+        webhook_options=("--forecast-seconds", TIMEOUT_SECONDS - 5),
+    )
     made.install()
     made.start_webhook()
     made.start_controller()
