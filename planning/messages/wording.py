@@ -127,8 +127,9 @@ def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str]
 
 def planned_after(others: Names, refusal: Message) -> Message:
     """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere."""
-    before = "not proven that there is no place: planned after "
-    return Message.of(before, others, ", which could be elsewhere; ", refusal)
+    return Message.of(
+        "not proven that there is no place: planned after ", others, ", which could be elsewhere; ", refusal
+    )
 
 
 def leans_on(others: Names, refusal: Message) -> Message:

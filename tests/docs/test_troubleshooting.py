@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import pytest
@@ -24,14 +24,20 @@ def texts() -> frozenset[str]:
 
 
 def _texts() -> Iterator[str]:
-    """Yield all string literals of the code. `…` replaces each formatted value."""
+    """Yield all string literals of the code, and the texts of `Message.of`. `…` replaces each formatted value."""
     for package in (*PACKAGES, *EXPECTING):
         for path in (ROOT / package).rglob("*.py"):
             for each in ast.walk(ast.parse(path.read_text())):
                 if isinstance(each, ast.Constant) and isinstance(each.value, str):
                     yield each.value
                 elif isinstance(each, ast.JoinedStr):
-                    yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in each.values)
+                    yield _joined(each.values)
+                elif isinstance(each, ast.Call) and ast.unparse(each.func) == "Message.of":
+                    yield _joined(each.args)
+
+
+def _joined(parts: Iterable[ast.expr]) -> str:
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
 
 
 def said(heading: str) -> bool:
