@@ -9,7 +9,7 @@ import pytest
 from cluster.snapshot import Snapshot
 from gangs.dialects.templates import as_admitted
 from gangs.manifests import key_of, ref_of
-from gangs.phalanx import jobs
+from gangs.phalanx import annotated_workloads, jobs
 from gangs.sources import Sources
 from planning.doctor.checkup import check_up
 from planning.dry_run import dry_run
@@ -50,8 +50,8 @@ def failing(read: Callable[..., Any]) -> Callable[..., Any]:
 def test_one_object_that_cannot_be_read_is_told_and_the_others_are_planned(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = {"read": "read_job", "labelled": "template_labels"}[where]
-    monkeypatch.setattr(jobs, name, failing(getattr(jobs, name)))
+    module, name = {"read": (jobs, "read_job"), "labelled": (annotated_workloads, "template_labels")}[where]
+    monkeypatch.setattr(module, name, failing(getattr(module, name)))
     objects = [NODE, job("even"), job("odd")]
     documents, mistakes = parse("\n---\n".join(map(json.dumps, objects)), "test")
     assert not mistakes
