@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from test_handed_down import KINDS, admitted, made
+from test_child_workloads import KINDS, admitted, made
 from test_queued_workloads import written
 from test_runai import EXAMPLE
 from workload_operators import ROWS, Object, Row

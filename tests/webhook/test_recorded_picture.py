@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pictures import Manifest, node, pod, pod_group, slowness, topology
 from cli.main import group
 from planning.dry_run import dry_run
 from planning.files.documents import parse
+from planning.message import Message
 from webhook.live_view.page import SCRIPT
 from webhook.live_view.recorded import recorded
 
@@ -65,10 +67,7 @@ def test_a_picture_in_a_file_opens_without_any_server(tmp_path: Path) -> None:
 def test_what_users_write_ends_no_script() -> None:
     documents, _ = parse(cluster(2, node("node-x", spine="s0", rack="r0")), "here")
     run = dry_run(documents)
-    decisions = [
-        type(each)(**{**{name: getattr(each, name) for name in each.__dataclass_fields__}, "message": HOSTILE})
-        for each in run.decisions
-    ]
+    decisions = [replace(each, line=Message.of(HOSTILE)) for each in run.decisions]
     text = recorded(decisions, run.snapshot, run.topologies, datetime(2026, 11, 23, tzinfo=UTC))
     assert len(re.findall("<script", text)) == len(re.findall("</script", text)) == 2
     assert text.count("&lt;/script&gt;&lt;script&gt;alert(1)") == 1
