@@ -173,7 +173,7 @@ class ControlPlane:
 
     def kubectl_result(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator and return its result, whatever its exit status."""
-        command = [self._path("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
+        command = [self.path_of("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
         environment = {**os.environ, "HOME": str(self.directory), "KUBECTL_EXTERNAL_DIFF": "diff -u -N"}
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=environment)
 
@@ -294,7 +294,8 @@ class ControlPlane:
         new.replace(path)  # a program that was given the path before may be reading it
         return path
 
-    def _path(self, program: str) -> str:
+    def path_of(self, program: str) -> str:
+        """The path of an executable of the control plane, such as kubectl."""
         if self._binaries is None:
             raise RuntimeError("the control plane has not been started")
         return self._binaries[program]
