@@ -23,7 +23,7 @@ Examples:
 )
 @click.option("--keep", is_flag=True, help="Show 128 nodes with gangs in every phase, and the page, until Ctrl-C.")
 def demo(*, keep: bool) -> None:
-    """Start a control plane, install Phalanx, and play the Koordinator guide's examples. Programs are built if needed."""
+    """Start a control plane, install Phalanx and play the Koordinator guide's examples. Build programs if needed."""
     if not (CHECKOUT / "controlplane" / "demo.py").is_file():
         raise click.ClickException(NO_CONTROL_PLANE)
     if str(CHECKOUT) not in sys.path:  # an editable installation knows the packages of the wheel alone
