@@ -27,7 +27,6 @@ SH_BLOCKS: dict[str, str] = {
     "kubectl -n phalanx-system create configmap phalanx-client-ca": "tests/docs/test_security_page.py",
     "kubectl -n phalanx-system create token": "tests/system/test_install.py",
     "kubectl -n phalanx-system patch configmap phalanx-schedulers": "tests/system/test_absent_schedulers.py",
-    "kubectl -n phalanx-system port-forward": "needs a kubelet, which no test has",
     "kubectl -n phalanx-system rollout status": "needs Deployments whose pods run, for which there is no kubelet",
     "kubectl apply --server-side -k manifests/": "tests/manifests/test_applying.py",
     "kubectl create clusterrolebinding phalanx-viewers": "tests/system/test_who_may_what.py",
