@@ -11,6 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from contract_report import report_of
+from thorough import longer
 
 from cli.main import group
 from controlplane.operators import STARTED, source
@@ -69,7 +70,7 @@ def selectors(value: object) -> Iterator[dict[str, str]]:
         yield from selectors(each)
 
 
-@pytest.mark.parametrize("operator", sorted(set(STARTED) - {WITHOUT}))
+@pytest.mark.parametrize("operator", ["jobset", *longer(*sorted(set(STARTED) - {WITHOUT, "jobset"}))])
 def test_its_samples_are_planned_or_it_is_said_which_field_is_in_the_way(operator: str, tmp_path: Path) -> None:
     seen = 0
     for name, documents in samples(operator):
