@@ -45,6 +45,7 @@ SH_BLOCKS: dict[str, str] = {
     "phalanx doctor": "tests/system/test_doctor.py",
     "phalanx events": LOOKING,
     "phalanx gangs": LOOKING,
+    "phalanx queue": "tests/cli/test_queue_command.py",
     "phalanx solve": LOOKING,
     "phalanx topology": LOOKING,
     "phalanx ui": "tests/system/test_page_live.py",
