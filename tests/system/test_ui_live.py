@@ -21,7 +21,7 @@ from node_manifests import node_manifest
 from certs.cluster_edge import DEFAULT_PLACE
 from certs.files import write_self_signed
 from cli.ui import LOOPBACK
-from controlplane.control_plane import ControlPlane, Options, free_ports, wait_until
+from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.deployment import Deployment
 from kube.keys import SYSTEM_NAMESPACE
 
@@ -30,21 +30,21 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.long, pytest.mark.timeout(12
 PATIENCE = 300.0
 LABELS = {"app": "webhook"}
 PORT = 9443
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What the system namespace demands of its pods."""
 
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane whose kwok forwards the webhook's port of every pod to this machine."""
     folder = tmp_path_factory.mktemp("forwarding")
-    (kubelet,) = free_ports(1)
     write_self_signed(folder, ["localhost"], [LOOPBACK])
-    flags = [
-        f"--node-port={kubelet}",
-        f"--server-address={LOOPBACK}:{kubelet}",
-        f"--tls-cert-file={folder / 'tls.crt'}",
-        f"--tls-private-key-file={folder / 'tls.key'}",
-    ]
-    with ControlPlane(Options(more={"kwok": flags})) as plane:
+    with ControlPlane() as plane:
         deployment = Deployment(plane, timeout_seconds=30)
         deployment.install()
         deployment.start_webhook()
@@ -52,14 +52,23 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         webhook = int(deployment.webhook_url().rpartition(":")[2])
         with (plane.directory / "stages.yaml").open("a") as configuration:
             configuration.write(f"\n---\n{_forwarding_to(webhook)}")
-        kwok = plane.program("kwok")
-        kwok.kill()
-        kwok.start()
+        kubelet = _restart_kwok(plane, folder)
         plane.add_nodes([node_manifest("n0")])
         endpoint = {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet}}}}
         plane.request("PATCH", "/api/v1/nodes/n0/status", endpoint, "application/merge-patch+json")
         _create_service(plane)
         yield plane
+
+
+def _restart_kwok(plane: ControlPlane, certificates: Path) -> int:
+    """Restart kwok as the kubelet of its nodes, with TLS. Return its port."""
+    kwok = plane.program("kwok")
+    kwok.kill()
+    (address,) = (each for each in kwok.arguments if each.startswith("--server-address="))
+    port = int(address.rpartition(":")[2])
+    keys = [f"--tls-cert-file={certificates / 'tls.crt'}", f"--tls-private-key-file={certificates / 'tls.key'}"]
+    plane.run("kwok", [*kwok.arguments, f"--node-port={port}", *keys])
+    return port
 
 
 def _forwarding_to(port: int) -> str:
@@ -70,13 +79,12 @@ def _forwarding_to(port: int) -> str:
 
 def _create_service(plane: ControlPlane) -> None:
     """Create the webhook's Service and a pod behind it, which kwok runs."""
-    container = {"name": "webhook", "image": "none", "ports": [{"containerPort": PORT}]}
+    container = {"name": "webhook", "image": "none", "ports": [{"containerPort": PORT}], "securityContext": RESTRICTED}
     metadata = {"namespace": SYSTEM_NAMESPACE, "name": DEFAULT_PLACE.service}
     pod = {"metadata": {**metadata, "labels": LABELS}, "spec": {"nodeName": "n0", "containers": [container]}}
     service = {"metadata": metadata, "spec": {"selector": LABELS, "ports": [{"port": 443, "targetPort": PORT}]}}
     base = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}"
-    plane.request("POST", f"{base}/services", service)
-    plane.request("POST", f"{base}/pods", pod)
+    plane.apply([{"apiVersion": "v1", "kind": "Service", **service}, {"apiVersion": "v1", "kind": "Pod", **pod}])
     path = f"{base}/pods/{DEFAULT_PLACE.service}"
     wait_until(lambda: plane.request("GET", path)["status"].get("phase") == "Running", PATIENCE, "the pod to run")
 
@@ -113,7 +121,7 @@ def test_the_page_opens_at_the_printed_url(plane: ControlPlane, tmp_path: Path, 
         options.append(f"--ca-file={authority}")
     with page(plane, *options) as answer:
         assert answer.status == HTTPStatus.OK
-        assert b"/page.js" in answer.data
+        assert b"There is no topology." in answer.data
 
 
 def test_a_pod_that_does_not_run_is_named_by_kubectl(plane: ControlPlane) -> None:
