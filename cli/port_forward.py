@@ -3,7 +3,9 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -12,7 +14,7 @@ from certs.cluster_edge import DEFAULT_PLACE
 
 ARGUMENTS = ("-n", DEFAULT_PLACE.namespace, "port-forward", f"service/{DEFAULT_PLACE.service}")
 COMMAND = f"kubectl {' '.join(ARGUMENTS)} 9443:443"
-"""What a person types, if there is no kubectl here."""
+"""The command that forwards the port by hand."""
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
 
 
@@ -27,19 +29,22 @@ def port_forward(kubeconfig: str | None) -> Iterator[str]:
         raise click.ClickException(f"kubectl is not on PATH: run `{COMMAND}`, then `phalanx ui --server …`")
     config = ["--kubeconfig", kubeconfig] if kubeconfig else []
     command = [kubectl, *config, *ARGUMENTS, ":443", "--address=127.0.0.1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        output = process.stdout or ()
         try:
-            yield f"https://127.0.0.1:{_port(process)}"
+            port = _port(output)
+            # kubectl prints a line for each connection, and stops forwarding when the pipe is full.
+            threading.Thread(target=deque, args=(output, 0), name="kubectl", daemon=True).start()
+            yield f"https://127.0.0.1:{port}"
         finally:
             process.terminate()
 
 
-def _port(process: subprocess.Popen[str]) -> str:
+def _port(output: Iterable[str]) -> str:
     """Return the local port, which kubectl prints when it listens there."""
-    if process.stdout is None or process.stderr is None:
-        raise RuntimeError("kubectl was started without pipes")
-    found = _FORWARDING.search(process.stdout.readline())
-    if found is None:
-        reason = process.stderr.read().strip()
-        raise click.ClickException(f"the webhook's port cannot be forwarded: {reason}")
-    return found.group(1)
+    lines = list[str]()
+    for line in output:
+        if found := _FORWARDING.search(line):
+            return found.group(1)
+        lines.append(line)
+    raise click.ClickException(f"the webhook's port cannot be forwarded: {''.join(lines).strip()}")

@@ -1,4 +1,4 @@
-"""What `phalanx demo --keep` shows: 128 nodes with gangs in every phase, and the page on the loopback."""
+"""The cluster of `phalanx demo --keep`: 128 nodes with gangs in every phase, and the page on the loopback."""
 
 import shlex
 import sys

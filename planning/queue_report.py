@@ -1,4 +1,4 @@
-"""Who uses the quota of a queue, and which gangs wait for it, in the order in which they are planned."""
+"""Reports on queues: the quota, the gangs that use it, and the gangs that wait for it, in planning order."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -355,7 +355,7 @@ class Reporter:
         phase = Phase(status["phase"])
         told = gang_state.reported.waiting, gang_state.reported.untried
         _note(gang_state, phase)
-        if gang_state.untried and gang_state.untried != told[1] and gang_state.untried not in before.get("message", ""):
+        if gang_state.untried and gang_state.untried != told[1]:
             self._tell(gang_state, events.GANG_UNTRIED, gang_state.untried)
         changed = before.get("phase") != phase.value
         recounted = phase is Phase.WAITING and gang_state.reported.waiting == told[0]

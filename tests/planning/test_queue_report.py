@@ -1,4 +1,4 @@
-"""What `phalanx queue` shows: the figures of each quota, who uses it, and who waits, in planning order.
+"""Reports on queues: the figures of each quota, the gangs that use it, and the gangs that wait, in planning order.
 
 cohort ml    a: 8 cpu, runs 12, borrows 4     b: 8 cpu, runs nothing, two gangs wait
 """

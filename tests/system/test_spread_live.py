@@ -3,7 +3,7 @@
 zone-a  n0: low (2 cpu, counted by the spread)      zone-b  n1, n2
 
 Each member of 3 needs 5 of 8 cpu, so each has a node of its own. If the member of n0 is bound first, zone-a holds two
-counted pods and zone-b none: the scheduler refuses the member, and evicts `low` to make the constraint hold.
+counted pods and zone-b none. The scheduler then refuses the member, and evicts `low` to make the constraint hold.
 """
 
 import pytest

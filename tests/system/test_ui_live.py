@@ -36,7 +36,7 @@ RESTRICTED = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""What the system namespace demands of its pods."""
+"""The security context that the system namespace demands of its pods."""
 
 
 @pytest.fixture(scope="module")
