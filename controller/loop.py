@@ -197,37 +197,37 @@ class Controller:
 
     def _round(self, known: LoopState) -> None:
         started, done, known.due = self._clock.processor(), self._writer.done, Due(known.view_reader.version)
-        picture = known.view_reader.read()
-        self._coexistence.tell(picture)
-        gang_states = known.gang_states.update(picture)
-        picture = replace(picture, made_again=known.gang_states.made_again)
+        cluster_view = known.view_reader.read()
+        self._coexistence.tell(cluster_view)
+        gang_states = known.gang_states.update(cluster_view)
+        cluster_view = replace(cluster_view, made_again=known.gang_states.made_again)
         if known.fresh:
             self._planning_queue.forget_others(known.gang_states.keys())
         gone = known.gang_states.gone()
         self._planning_queue.forget(gone)
         known.fresh = False
-        picture = self._decide(gang_states, picture)
-        postpone_displaced(gang_states, picture.snapshot)
+        cluster_view = self._decide(gang_states, cluster_view)
+        postpone_displaced(gang_states, cluster_view.snapshot)
         known.handover.postpone(gang_states, self._planning_queue.unanswered)
         changed = [gang_state for gang_state in gang_states if not gang_state.unchanged]
-        self._executor.execute(changed, picture, known.gang_states.keys())
-        self._reclaimer.reclaim(changed, picture)
+        self._executor.execute(changed, cluster_view, known.gang_states.keys())
+        self._reclaimer.reclaim(changed, cluster_view)
         self._marker.mark(changed)
-        self._rollback.withdraw(changed, picture)
-        self._restarter.restart(changed, picture)
-        self._reporter.report(changed, picture)
+        self._rollback.withdraw(changed, cluster_view)
+        self._restarter.restart(changed, cluster_view)
+        self._reporter.report(changed, cluster_view)
         known.gang_states.close(changed)
-        known.urgencies.note(changed, gone, picture)
-        self._tell(known, picture, turn_of(changed))
+        known.urgencies.note(changed, gone, cluster_view)
+        self._tell(known, cluster_view, turn_of(changed))
         known.due.version, known.due.spent = known.view_reader.version, self._clock.processor() - started
         known.due.hurried = self._writer.done != done and known.gang_states.hurried
 
-    def _tell(self, known: LoopState, picture: ClusterView, turn: Turn) -> None:
+    def _tell(self, known: LoopState, cluster_view: ClusterView, turn: Turn) -> None:
         """Report everything besides gangs that can be planned, send gang states to observers, and set the due times."""
-        invalid = self._invalid_gangs.tell(picture)
-        self._status_sync.show(picture, turn)
-        self._strays.tell(picture)
-        self._described.show(picture)
+        invalid = self._invalid_gangs.tell(cluster_view)
+        self._status_sync.show(cluster_view, turn)
+        self._strays.tell(cluster_view)
+        self._described.show(cluster_view)
         if known.gang_states.moved or invalid != known.invalid:
             known.invalid, (changed, gone) = invalid, known.gang_states.moves()
             for each in self._observers:
@@ -248,7 +248,7 @@ class Controller:
             return float("inf")
         return self._clock.monotonic() + max(0.0, (time - self._clock.wall()).total_seconds())
 
-    def _decide(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> ClusterView:
+    def _decide(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> ClusterView:
         """Set the decision of every gang that needs a plan.
 
         Return the cluster view in which the victims of plans in force are leaving.
@@ -256,15 +256,15 @@ class Controller:
         for gang_state in gang_states:
             over = gang_state.timed_out is None and expired(gang_state.gang, gang_state.status, self._clock.wall())
             if over and not _let_go(gang_state):
-                self._expire(gang_state, picture)
-        self._quota_shortages.find(gang_states, picture.snapshot)
-        picture = drop_unlawful(picture, gang_states)
+                self._expire(gang_state, cluster_view)
+        self._quota_shortages.find(gang_states, cluster_view.snapshot)
+        cluster_view = drop_unlawful(cluster_view, gang_states)
         needy = {
             gang_state.gang.key: gang_state
             for gang_state in gang_states
             if isinstance(gang_state.step, NeedPlan) and gang_state.decision is None and not gang_state.failed
         }
-        answers = self._planning_queue.decide([_in_line(gang_state) for gang_state in needy.values()], picture)
+        answers = self._planning_queue.decide([_in_line(gang_state) for gang_state in needy.values()], cluster_view)
         for key, gang_state in needy.items():
             gang_state.decision = decision = answers[key]
             gang_state.deferred = decision is None and (self._planning_queue.quiet(key) or holds_meanwhile(gang_state))
@@ -272,9 +272,9 @@ class Controller:
                 continue
             record = record_of(decision) if decision and decision.outcome is Verdict.PLACED else None
             gang_state.fallen, gang_state.record = gang_state.record, record if record and record.members else None
-        return picture
+        return cluster_view
 
-    def _expire(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _expire(self, gang_state: ReconcileState, cluster_view: ClusterView) -> None:
         """End the schedule timeout of a gang: its capacity is freed, and it goes to the end of its priority's queue."""
         message = (
             f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its room is given back for others"
@@ -286,7 +286,7 @@ class Controller:
             None,
         )
         gang_state.timed_out, gang_state.expired_now = True, True
-        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, message, picture)
+        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, message, cluster_view)
 
 
 def holds_meanwhile(gang_state: ReconcileState) -> bool:

@@ -56,7 +56,7 @@ class ReconcileStates:
         self._placeholders = placeholders
         self._lost_members = LostMembers(MADE_AGAIN_SECONDS, clock=clock)
         self._clock = clock
-        self._looked: dict[GangKey, Gang | None] = {}
+        self._planned_gangs: dict[GangKey, Gang | None] = {}
         """Gangs as they are planned in this reconcile, cached by key; None for a gang that does not exist."""
         self._writer = writer
         self._error_backoff = error_backoff
@@ -80,13 +80,13 @@ class ReconcileStates:
         """If no capacity is reserved for expected pods: gangs that have some, as read and as planned."""
         self._untold = True
 
-    def update(self, picture: ClusterView) -> list[ReconcileState]:
+    def update(self, cluster_view: ClusterView) -> list[ReconcileState]:
         """Return the `ReconcileState`s for which a step may be due, updated to this cluster view."""
-        self._looked = {}
-        existing = mirrors.GangObjects(picture.sources.catalog, self._made)
+        self._planned_gangs = {}
+        existing = mirrors.GangObjects(cluster_view.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
-        renewed, self._again = picture.concerned | self._again | begun, set()
-        self._renew(renewed, picture, existing)
+        renewed, self._again = cluster_view.concerned | self._again | begun, set()
+        self._renew(renewed, cluster_view, existing)
         for key in self._open.keys() - renewed:
             gang_state = self._cases[key]
             gang_state.last, gang_state.decision, gang_state.writing = gang_state.decision, None, False
@@ -158,16 +158,16 @@ class ReconcileStates:
             gang_state.resting and isinstance(gang_state.step, NeedPlan) and not gang_state.watched
         )
 
-    def _renew(self, keys: Collection[GangKey], picture: ClusterView, existing: mirrors.GangObjects) -> None:
+    def _renew(self, keys: Collection[GangKey], cluster_view: ClusterView, existing: mirrors.GangObjects) -> None:
         """Rebuild the `ReconcileState`s of these gangs, and write the mirrors that differ from their gangs.
 
         One reconcile writes and deletes only as many mirrors as its time allows.
         """
         writes: dict[GangKey, Callable[[], Manifest | None]] = {}
-        left = self._delete_stale(sorted(keys), picture, existing)
+        left = self._delete_stale(sorted(keys), cluster_view, existing)
         self._again |= left
         for key in sorted(keys):
-            gang = self._gang(key, picture)
+            gang = self._gang(key, cluster_view)
             if gang is None:
                 if key not in left:
                     self._made.pop(key, None)
@@ -175,36 +175,36 @@ class ReconcileStates:
                 self._error_backoff.forget(key)
                 self._roomless.pop(key, None)
                 self._drop(key)
-            elif callable(found := self._object_of(gang, existing, picture.ending)):
+            elif callable(found := self._object_of(gang, existing, cluster_view.ending)):
                 writes[key] = found
             else:
-                self._put(gang, found, picture)
-        turn, todo = turn_of(map(self._cases.__getitem__, self._open)), iter(self._in_order(writes, picture))
+                self._put(gang, found, cluster_view)
+        turn, todo = turn_of(map(self._cases.__getitem__, self._open)), iter(self._in_order(writes, cluster_view))
         over = self._clock.monotonic() + turn.seconds
         while (batch := list(islice(todo, turn.batch))) and self._clock.monotonic() < over:
             for key, manifest in zip(batch, self._writer.each(writes[key] for key in batch), strict=True):
-                self._note(key, self._gang(key, picture), written=manifest is not None)
-                self._put(self._gang(key, picture), manifest, picture)
+                self._note(key, self._gang(key, cluster_view), written=manifest is not None)
+                self._put(self._gang(key, cluster_view), manifest, cluster_view)
                 del writes[key]
         for key in writes:
-            self._put(self._gang(key, picture), None, picture)
+            self._put(self._gang(key, cluster_view), None, cluster_view)
         self._error_backoff.report(Activity.LOOKING, self._mute.items(), turn.batch)
         self._mute.clear()
 
-    def _gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
+    def _gang(self, key: GangKey, cluster_view: ClusterView) -> Gang | None:
         """Return the gang as it is planned; None if it does not exist.
 
         If placeholders are enabled, it has members for lost pods that are being recreated.
         """
-        if key not in self._looked:
+        if key not in self._planned_gangs:
             if self._placeholders:
-                self._looked[key] = self._lost_members.gang(key, self._cases.get(key), picture)
+                self._planned_gangs[key] = self._lost_members.gang(key, self._cases.get(key), cluster_view)
             else:
-                self._looked[key] = self._roomless_gang(key, picture)
-        return self._looked[key]
+                self._planned_gangs[key] = self._roomless_gang(key, cluster_view)
+        return self._planned_gangs[key]
 
-    def _roomless_gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
-        gang = picture.kept.gang(key)
+    def _roomless_gang(self, key: GangKey, cluster_view: ClusterView) -> Gang | None:
+        gang = cluster_view.kept.gang(key)
         if gang is None or gang.later is None:
             return gang
         known = self._roomless.get(key)
@@ -212,13 +212,13 @@ class ReconcileStates:
             known = self._roomless[key] = gang, without_room(gang, BY_SETTING)
         return known[1]
 
-    def _in_order(self, keys: Iterable[GangKey], picture: ClusterView) -> list[GangKey]:
+    def _in_order(self, keys: Iterable[GangKey], cluster_view: ClusterView) -> list[GangKey]:
         """Return the gangs in the order in which their objects are written.
 
         Gangs with a plan being carried out come first, then gangs in turns of their namespaces. Gangs whose objects
         were rejected before come last, after their back-off, so that they cannot block the writes of other gangs.
         """
-        asked = [key for key in keys if not self._waits(key, self._gang(key, picture))]
+        asked = [key for key in keys if not self._waits(key, self._gang(key, cluster_view))]
         again = [key for key in asked if key in self._refusals]
         first = [
             key for key in asked if key not in self._refusals and key in self._cases and self._cases[key].on_its_way
@@ -246,7 +246,7 @@ class ReconcileStates:
         self._open.pop(key, None)
         self._gone.add(key)
 
-    def _put(self, gang: Gang | None, manifest: Manifest | None, picture: ClusterView) -> None:
+    def _put(self, gang: Gang | None, manifest: Manifest | None, cluster_view: ClusterView) -> None:
         """Store the state of a gang that has a Gang object. A gang without one waits for the next reconcile."""
         if gang is None:
             return
@@ -254,7 +254,7 @@ class ReconcileStates:
             self._drop(gang.key)
             self._again.add(gang.key)
             return
-        made, key = partial(_case, gang, manifest, picture), gang.key
+        made, key = partial(_case, gang, manifest, cluster_view), gang.key
         pausing = self._error_backoff.message(key, Activity.LOOKING)
         gang_state = None if pausing else self._error_backoff.run(key, Activity.LOOKING, made)
         if gang_state is None:  # its reserved capacity stays until its step can be computed
@@ -269,7 +269,7 @@ class ReconcileStates:
         self._open[key] = None
 
     def _delete_stale(
-        self, keys: Iterable[GangKey], picture: ClusterView, existing: mirrors.GangObjects
+        self, keys: Iterable[GangKey], cluster_view: ClusterView, existing: mirrors.GangObjects
     ) -> set[GangKey]:
         """Delete obsolete mirrors of these gangs, in turns of their namespaces, as far as the time allows.
 
@@ -279,7 +279,7 @@ class ReconcileStates:
             (key, manifest)
             for key in keys
             for manifest in mirrors.stale_mirrors(
-                existing, key, self._gang(key, picture), kept=key in picture.unreadable
+                existing, key, self._gang(key, cluster_view), kept=key in cluster_view.unreadable
             )
         ]
         left: set[GangKey] = set()
@@ -346,11 +346,11 @@ class ReconcileStates:
         return {**present, "metadata": metadata, "spec": wanted["spec"]} if written.done else None
 
 
-def _case(gang: Gang, manifest: Manifest, picture: ClusterView) -> ReconcileState:
+def _case(gang: Gang, manifest: Manifest, cluster_view: ClusterView) -> ReconcileState:
     status = manifest.get("status") or {}
     record = record_from(status)
-    placeholders = picture.placeholders.get(gang.key, {})
-    step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live, placeholders))
+    placeholders = cluster_view.placeholders.get(gang.key, {})
+    step = next_step(Situation(settled(gang), record, cluster_view.snapshot, cluster_view.live, placeholders))
     return ReconcileState(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
 
 

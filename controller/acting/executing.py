@@ -76,33 +76,37 @@ class PlanExecutor:
         self._probes = probes
         self._unfinished: dict[GangKey, _Unfinished] = {}
 
-    def execute(self, gang_states: Sequence[ReconcileState], picture: ClusterView, known: Collection[GangKey]) -> None:
+    def execute(
+        self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
+    ) -> None:
         """Carry out the step of every gang. Read the probe's answer before, and send the next probe after all steps.
 
         :param known: all existing gangs, including gangs without a step and gangs whose pods are being recreated. The
             placeholders of other gangs are deleted.
         """
-        self._probes.read(picture.system)
+        self._probes.read(cluster_view.system)
         for gang_state in gang_states:
             sent, done = self._writer.sent, self._writer.done
             if not gang_state.failed:
-                self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._act, gang_state, picture))
+                self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._act, gang_state, cluster_view))
             gang_state.writing = self._writer.sent != sent
             gang_state.moved = self._writer.done != done and not gang_state.settled
         self._probes.keep({gang_state.record.plan_id for gang_state in gang_states if gang_state.record is not None})
         self._probes.send()
-        gone = {key for key in (*picture.placeholders, *self._unfinished) if picture.kept.gang(key) is None} - {*known}
+        gone = {
+            key for key in (*cluster_view.placeholders, *self._unfinished) if cluster_view.kept.gang(key) is None
+        } - {*known}
         for key in gone:
             self._unfinished.pop(key, None)
-            free(self._writer, picture.placeholders.get(key, {}).values())
+            free(self._writer, cluster_view.placeholders.get(key, {}).values())
 
-    def _act(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> None:
         self._report_unanswered(gang_state)
         match gang_state.step:
             case NeedPlan() if not gang_state.deferred:
-                self._begin(gang_state, gang_state.step, picture)
+                self._begin(gang_state, gang_state.step, cluster_view)
             case Nominate(members):
-                self._reserve(gang_state, members, picture)
+                self._reserve(gang_state, members, cluster_view)
             case Renominate(members):
                 self._reporter.unbound(gang_state, members)
                 self._nominate(gang_state, members)
@@ -115,27 +119,27 @@ class PlanExecutor:
                 self._unsettle(gang_state)
             case Evict(victims):
                 self._unsettle(gang_state)
-                self._evict(gang_state, victims, picture)
+                self._evict(gang_state, victims, cluster_view)
             case Release(members):
-                self._release(gang_state, members, picture)
+                self._release(gang_state, members, cluster_view)
             case Postponed(Release()) if gang_state.record is not None:
                 self._probes.seen(gang_state.record.plan_id)  # asks for the probe: the next reconcile may release
             case _:
                 pass
 
-    def _begin(self, gang_state: ReconcileState, step: NeedPlan, picture: ClusterView) -> None:
+    def _begin(self, gang_state: ReconcileState, step: NeedPlan, cluster_view: ClusterView) -> None:
         """Record the plan, then reserve its capacity. Without a plan, free the capacity that was reserved."""
         if step.cause is not None:
             self._reporter.invalidated(gang_state, step)
-            self._spare(gang_state, picture)
+            self._spare(gang_state, cluster_view)
         kept: set[str] = set()
         if gang_state.record is not None:
             members, plan_id = _members(gang_state), gang_state.record.plan_id
-            conditions = self._reporter.pod_conditions(gang_state, picture)
+            conditions = self._reporter.pod_conditions(gang_state, cluster_view)
             unfinished = _Unfinished(Nominate, plan_id, members, conditions, gang_state.decision)
             self._unfinished[gang_state.gang.key] = unfinished
             if self._reporter.write_status(gang_state):
-                self._reserve(gang_state, members, picture)
+                self._reserve(gang_state, members, cluster_view)
                 kept = {member.uid for member in gang_state.record.members}
         stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
         self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
@@ -143,7 +147,7 @@ class PlanExecutor:
         if gang_state.decision is not None:
             self._set_free(self._planning_queue.held_back(gang_state.decision), gang_state)
 
-    def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], picture: ClusterView) -> None:
+    def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> None:
         """Nominate these members. Once all members of the plan are nominated, record the event.
 
         A nomination that was rejected before is sent again with its condition.
@@ -156,7 +160,7 @@ class PlanExecutor:
         if held and unfinished is not None:
             self._reporter.nominated(gang_state, unfinished.members)
             del self._unfinished[gang_state.gang.key]
-        self._probe_if(gang_state, picture, held=held)
+        self._probe_if(gang_state, cluster_view, held=held)
 
     def _unfinished_step(self, gang_state: ReconcileState, step: type[Nominate | Release]) -> _Unfinished | None:
         """Return the unfinished step of this kind for the plan in force; None if there is none."""
@@ -181,7 +185,7 @@ class PlanExecutor:
             self._reporter.nominated(gang_state, found.members)
             del self._unfinished[gang_state.gang.key]
 
-    def _spare(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _spare(self, gang_state: ReconcileState, cluster_view: ClusterView) -> None:
         """Write to the victims of an invalidated plan that still run and that the new plan does not evict.
 
         The write changes their version. An eviction that was sent for the old plan may still be on its way, from
@@ -191,7 +195,11 @@ class PlanExecutor:
             return
         plan_id = gang_state.fallen.plan_id
         going = {victim.uid for victim in gang_state.record.victims} if gang_state.record is not None else set()
-        pods = [picture.live[v.uid] for v in gang_state.fallen.victims if v.uid in picture.live and v.uid not in going]
+        pods = [
+            cluster_view.live[v.uid]
+            for v in gang_state.fallen.victims
+            if v.uid in cluster_view.live and v.uid not in going
+        ]
         self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
     def _set_free(self, pods: Sequence[Pod], gang_state: ReconcileState) -> None:
@@ -225,14 +233,14 @@ class PlanExecutor:
         )
         return all(each.done for each in written)
 
-    def _probe_if(self, gang_state: ReconcileState, picture: ClusterView, *, held: bool) -> None:
+    def _probe_if(self, gang_state: ReconcileState, cluster_view: ClusterView, *, held: bool) -> None:
         """Ask for the probe in the reconcile in which the last nomination is accepted.
 
         If victims or other terminating pods must go first, the scheduler must have seen that, too. Then the probe is
         asked for after they have gone.
         """
         record = gang_state.record
-        if held and record is not None and not record.victims and not _ending_on(record, picture):
+        if held and record is not None and not record.victims and not _ending_on(record, cluster_view):
             self._probes.want(record.plan_id)
             gang_state.settled = True
 
@@ -248,33 +256,35 @@ class PlanExecutor:
             gang_state.record = record_from(gang_state.status)
             self._nominate(gang_state, [member for _, member in heirs])
 
-    def _evict(self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
+    def _evict(self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], cluster_view: ClusterView) -> None:
         """Evict all victims, or none if the API server refuses one or gives no answer. The next reconcile retries."""
-        tried = self._send_evictions(victims, picture, dry_run=True)
+        tried = self._send_evictions(victims, cluster_view, dry_run=True)
         refusal = self._refusal(victims, tried)
         if not refusal and not any(each.result in (Result.LATER, Result.CONFLICT) for each in tried):
-            sent = self._send_evictions(victims, picture, dry_run=False)
-            self._await_budgets(victims, picture)
+            sent = self._send_evictions(victims, cluster_view, dry_run=False)
+            self._await_budgets(victims, cluster_view)
             gone = [victim for victim, written in zip(victims, sent, strict=True) if written.done]
             for victim in gone:
                 self._reporter.evicted(gang_state, victim)
             if gone:
-                self._reporter.gangs_evicted(gang_state, gone, picture)
+                self._reporter.gangs_evicted(gang_state, gone, cluster_view)
             refusal = self._refusal(victims, sent)
         if refusal:
-            self._give_up(gang_state, refusal, picture)
+            self._give_up(gang_state, refusal, cluster_view)
 
-    def _await_budgets(self, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
+    def _await_budgets(self, victims: Sequence[PlannedVictim], cluster_view: ClusterView) -> None:
         """Read back the disruption budgets, so that no reconcile begins before it sees the cost of these evictions."""
-        spent = {each.metadata.namespace for each in picture.snapshot.budgets} & {each.namespace for each in victims}
+        spent = {each.metadata.namespace for each in cluster_view.snapshot.budgets} & {
+            each.namespace for each in victims
+        }
         for namespace in sorted(spent):
             self._writer.read_back(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
 
     def _send_evictions(
-        self, victims: Sequence[PlannedVictim], picture: ClusterView, *, dry_run: bool
+        self, victims: Sequence[PlannedVictim], cluster_view: ClusterView, *, dry_run: bool
     ) -> list[Written]:
         """Send evictions with the versions that the snapshot shows: a changed pod may not be a victim any more."""
-        seen = [picture.live[victim.uid].metadata for victim in victims]
+        seen = [cluster_view.live[victim.uid].metadata for victim in victims]
         return self._writer.all(
             partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)
             for v, meta in zip(victims, seen, strict=True)
@@ -287,23 +297,25 @@ class PlanExecutor:
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
-    def _give_up(self, gang_state: ReconcileState, refusal: str, picture: ClusterView) -> None:
+    def _give_up(self, gang_state: ReconcileState, refusal: str, cluster_view: ClusterView) -> None:
         """Drop a plan whose victims may not be evicted. The gang is replanned when the budgets may have changed."""
         self._writer.all(partial(self._writer.clear, pod) for pod in gang_state.held if not is_placeholder(pod))
         free(self._writer, gang_state.placeholders.values())
         gang_state.record = None
         gang_state.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
         self._reporter.invalidated(gang_state, gang_state.step)
-        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, refusal, picture)
+        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, refusal, cluster_view)
 
-    def _release(self, gang_state: ReconcileState, members: Sequence[Planned], picture: ClusterView) -> None:
+    def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> None:
         if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
             return
         flavors = flavors_in_use(gang_state.gang)
-        domain = solved_domain(settled(gang_state.gang), _members(gang_state), picture.snapshot, picture.topologies)
+        domain = solved_domain(
+            settled(gang_state.gang), _members(gang_state), cluster_view.snapshot, cluster_view.topologies
+        )
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added = any(each.tolerations for each in flavors)
-        snapshot, time = picture.snapshot, rfc3339(self._clock.wall())
+        snapshot, time = cluster_view.snapshot, rfc3339(self._clock.wall())
         members = _in_turn(gang_state, members, snapshot)
         if not members:
             return  # siblings that are released already must be bound first
@@ -345,9 +357,9 @@ def _begun(gang: Gang) -> str:
     return min(filter(None, (pod.metadata.annotations.get(RELEASE_BEGUN) for pod in released)), default="")
 
 
-def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:
+def _ending_on(record: PlanRecord, cluster_view: ClusterView) -> bool:
     """Return whether a pod is terminating on a node of the plan."""
-    states = (picture.snapshot.state(node) for node in {member.node for member in record.members})
+    states = (cluster_view.snapshot.state(node) for node in {member.node for member in record.members})
     return any(tenant.terminating for state in states if state is not None for tenant in state.departing)
 
 

@@ -51,7 +51,7 @@ class Restarter:
         """The time at which a gang was first seen with a lost member that finds no place."""
         self._under_way: tuple[GangKey, float] | None = None
 
-    def restart(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+    def restart(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> None:
         """Begin the restarts that are due, and set the message about restarts on each `ReconcileState`."""
         able = []
         for gang_state in gang_states:
@@ -60,8 +60,8 @@ class Restarter:
                 continue
             if self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._is_due, gang_state)):
                 able.append(gang_state)
-        self._since = {key: since for key, since in self._since.items() if picture.kept.gang(key) is not None}
-        self._begin(able, picture, _planned(gang_states) if able else {})
+        self._since = {key: since for key, since in self._since.items() if cluster_view.kept.gang(key) is not None}
+        self._begin(able, cluster_view, _planned(gang_states) if able else {})
 
     def _is_due(self, gang_state: ReconcileState) -> bool:
         """Return whether the gang is restarted if all its members together have a place.
@@ -83,13 +83,13 @@ class Restarter:
             return True
         return False
 
-    def _begin(self, able: Sequence[ReconcileState], picture: ClusterView, planned: Planned) -> None:
+    def _begin(self, able: Sequence[ReconcileState], cluster_view: ClusterView, planned: Planned) -> None:
         """Restart the first gang that is known to have a place as a whole, unless another restart is not over."""
-        verdicts = self._checks.verdicts([each.gang for each in able], picture, planned) if able else {}
+        verdicts = self._checks.verdicts([each.gang for each in able], cluster_view, planned) if able else {}
         for gang_state in able:
             gang, verdict = gang_state.gang, verdicts.get(gang_state.gang.key)
             if verdict is not None and not verdict.placed:
-                gang_state.watched = verdict.version != picture.snapshot.version  # to be checked again later
+                gang_state.watched = verdict.version != cluster_view.snapshot.version  # to be checked again later
                 gang_state.stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
                 continue
             gang_state.watched = True

@@ -75,16 +75,16 @@ class Reclaimer:
         self._metrics = metrics
         self._seconds = seconds
 
-    def reclaim(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+    def reclaim(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> None:
         """Free the capacity of untried members and recreate them if possible. Set `untried` on each reconcile state."""
         total = 0
         for gang_state in gang_states:
             waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
             free = [pod for pod in waiting if not pod.spec.scheduling_gates]
-            held = [pod for pod in waiting if _held(pod, picture.sources)]
+            held = [pod for pod in waiting if _held(pod, cluster_view.sources)]
             gang_state.untried, gang_state.watched = "", bool(free or held)
             if gang_state.watched and not gang_state.failed:
-                call = partial(self._handle_untried, free, held, gang_state, picture.sources)
+                call = partial(self._handle_untried, free, held, gang_state, cluster_view.sources)
                 total += self._error_backoff.run_step(gang_state, Activity.ACTING, call) or 0
         self._metrics.untried.set(total)
 

@@ -76,24 +76,24 @@ class PartialGangRollback:
         self._refused: dict[GangKey, tuple[float, str]] = {}
         """Refused evictions: when they are tried again, in monotonic seconds, and the API server's message."""
 
-    def withdraw(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+    def withdraw(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> None:
         """Evict the members of gangs that are withdrawn, and set `withdrawal` on their `ReconcileState`."""
         self._now_seen = {}
         for gang_state in gang_states:
             gang_state.withdrawal = None
             if not gang_state.failed:
                 self._error_backoff.run_step(
-                    gang_state, Activity.ACTING, partial(self._withdraw_if_due, gang_state, picture)
+                    gang_state, Activity.ACTING, partial(self._withdraw_if_due, gang_state, cluster_view)
                 )
         self._seen = self._now_seen
 
-    def _withdraw_if_due(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _withdraw_if_due(self, gang_state: ReconcileState, cluster_view: ClusterView) -> None:
         since = begun(gang_state)
         if since is None:
             return
         gang_state.watched = True
         waited = seconds_since(since, self._clock.wall()) or 0.0
-        why = why_not(gang_state, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
+        why = why_not(gang_state, cluster_view.snapshot, cluster_view.topologies, patient=waited < VICTIMS_SECONDS)
         if why:
             key, now = gang_state.gang.key, self._clock.monotonic()
             self._now_seen[key] = seen = self._seen.get(key, now)

@@ -51,14 +51,14 @@ class InvalidGangReporter:
         self.unfinished = False
         """Whether a request was sent whose result the next reconcile has to check."""
 
-    def tell(self, picture: ClusterView) -> list[GangKey]:
+    def tell(self, cluster_view: ClusterView) -> list[GangKey]:
         """Update conditions and statuses of unreadable gangs. Return the keys of these gangs."""
-        same = picture.reading is self._reading
+        same = cluster_view.reading is self._reading
         if not same:
-            self._reading, self._unreadable = picture.reading, list(unreadable(picture))
+            self._reading, self._unreadable = cluster_view.reading, list(unreadable(cluster_view))
         keys = [each.key for each in self._unreadable]
-        if not same or self.unfinished or not picture.concerned.isdisjoint(keys):
-            sent, objects = self._writer.sent, GangObjects(picture.sources.catalog)
+        if not same or self.unfinished or not cluster_view.concerned.isdisjoint(keys):
+            sent, objects = self._writer.sent, GangObjects(cluster_view.sources.catalog)
             for each in self._unreadable:
                 self._tell(each, objects)
             self.unfinished = self._writer.sent != sent
@@ -86,13 +86,13 @@ class InvalidGangReporter:
             self._recorder.record(ref, events.GANG_INVALID, each.message)
 
 
-def unreadable(picture: ClusterView) -> Iterator[Unreadable]:
+def unreadable(cluster_view: ClusterView) -> Iterator[Unreadable]:
     """Yield the gangs that pods or Gang objects name and that could not be read, each with its own faults."""
-    kept = picture.kept
+    kept = cluster_view.kept
     by_object: defaultdict[tuple[bool, str, str], list[Fault]] = defaultdict(list)
     for fault in dict.fromkeys(each for name in kept.faulty() for each in kept.faults_of(name)):
         by_object[fault.object.kind == "Pod", fault.object.namespace, fault.object.name].append(fault)
-    for key in sorted(picture.unreadable | _own_objects(picture)):
+    for key in sorted(cluster_view.unreadable | _own_objects(cluster_view)):
         pods = kept.pods.named(key)
         faults = list(by_object.get((False, key.namespace, key.name), ()))
         for name in sorted({pod.metadata.name for pod in pods}):
@@ -101,13 +101,13 @@ def unreadable(picture: ClusterView) -> Iterator[Unreadable]:
             yield Unreadable(key, pods, faults)
 
 
-def _own_objects(picture: ClusterView) -> set[GangKey]:
+def _own_objects(cluster_view: ClusterView) -> set[GangKey]:
     """Return the gangs of users' own Gang objects that could not be read."""
-    objects = GangObjects(picture.sources.catalog)
+    objects = GangObjects(cluster_view.sources.catalog)
     found = set()
-    for key in picture.kept.faulty():
+    for key in cluster_view.kept.faulty():
         own = objects.at((key.namespace, key.name)) if key.dialect == OWN else None
-        if own is not None and mirrored_key(own) is None and picture.kept.gang(key) is None:
+        if own is not None and mirrored_key(own) is None and cluster_view.kept.gang(key) is None:
             found.add(key)
     return found
 

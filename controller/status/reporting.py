@@ -145,23 +145,23 @@ class Reporter:
         uid = gang_state.manifest["metadata"].get("uid", "")
         return ObjectRef(API_VERSION, GANG_KIND, gang_state.namespace, gang_state.name, uid)
 
-    def report(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+    def report(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> None:
         """Update statuses and conditions at the end of a reconcile.
 
         All gangs with a plan being carried out are updated. Of the others, as many are updated as the time allows, in
         turns of their namespaces. The rest is left for later reconciles.
         """
         telling = [gang_state for gang_state in gang_states if not gang_state.deferred]
-        self._report([gang_state for gang_state in telling if gang_state.on_its_way], picture)
+        self._report([gang_state for gang_state in telling if gang_state.on_its_way], cluster_view)
         turn = turn_of(gang_states)
         over = self._clock.monotonic() + turn.seconds
         others = in_turns((each for each in telling if not each.on_its_way), lambda each: each.gang.key.namespace)
         while (batch := list(islice(others, turn.batch))) and self._clock.monotonic() < over:
-            self._report(batch, picture)
+            self._report(batch, cluster_view)
         for gang_state in (*batch, *others):
             gang_state.behind, gang_state.resting = True, False
 
-    def _report(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+    def _report(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> None:
         for gang_state in gang_states:
             gang_state.failed = gang_state.failed or self._error_backoff.message(gang_state.gang.key, Activity.TELLING)
         able = [each for each in gang_states if not self._error_backoff.message(each.gang.key, Activity.TELLING)]
@@ -171,7 +171,7 @@ class Reporter:
         for (gang_state, wanted), answer in zip(changing, written, strict=True):
             if answer is not None:
                 self._tried(gang_state, partial(self._take, gang_state, wanted, answer))
-        telling = [(each, self._tried(each, partial(self._untold, each, picture))) for each in able]
+        telling = [(each, self._tried(each, partial(self._untold, each, cluster_view))) for each in able]
         self._writer.each(partial(self._tried, each, write) for each, writes in telling for write in writes or ())
         for (gang_state, change), (_, writes) in zip(changes, telling, strict=True):
             gang_state.behind = False
@@ -279,12 +279,14 @@ class Reporter:
         _log(gang_state, events.VICTIM_EVICTED, note)
         self._recorder.record(gang, events.VICTIM_EVICTED, note, related=pod)
 
-    def gangs_evicted(self, gang_state: ReconcileState, victims: Iterable[PlannedVictim], picture: ClusterView) -> None:
+    def gangs_evicted(
+        self, gang_state: ReconcileState, victims: Iterable[PlannedVictim], cluster_view: ClusterView
+    ) -> None:
         """Record events on the gangs of evicted members, and on their workloads. The events name the evicting gang."""
         by = f"gang {gang_state.gang.key} of priority {gang_state.gang.priority}"
-        for gang, members in evicted_gangs(victims, picture):
+        for gang, members in evicted_gangs(victims, cluster_view):
             note = f"{pods(len(members))} evicted for {by}, on {compressed(each.node for each in members)}"
-            for ref in objects_of(gang, picture):
+            for ref in objects_of(gang, cluster_view):
                 self._recorder.record(ref, events.GANG_EVICTED, note, related=self.ref(gang_state))
 
     def set_free(self, gang_state: ReconcileState, pod: Pod) -> None:
@@ -368,18 +370,20 @@ class Reporter:
         if gang_state.gang.source.kind not in (GANG_KIND, "Pod") and gang_state.gang.source.uid:
             self._recorder.record(gang_state.gang.source, reason, note, related=self.ref(gang_state))
 
-    def pod_conditions(self, gang_state: ReconcileState, picture: ClusterView) -> Mapping[str, Condition]:
+    def pod_conditions(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Mapping[str, Condition]:
         """Return the wanted condition of each member after this decision, by UID; empty without a decision."""
         if gang_state.decision is None:
             return {}
-        return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, gang_state.decision, picture)}
+        return {
+            p.metadata.uid: each for p, each in member_conditions(gang_state.gang, gang_state.decision, cluster_view)
+        }
 
     def _too_early(self, gang_state: ReconcileState) -> bool:
         """Return whether conditions are delayed because members still arrive. Each arrival would change all of them."""
         waiting = gang_state.decision is not None and gang_state.decision.outcome is Outcome.WAITING
         return waiting and still_coming(gang_state.gang, self._clock.wall())
 
-    def _untold(self, gang_state: ReconcileState, picture: ClusterView) -> list[Write] | None:
+    def _untold(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Write] | None:
         """Return the writes of conditions that differ. Members of the plan got theirs with the nomination.
 
         None while more members arrive, so that it is too early.
@@ -387,7 +391,7 @@ class Reporter:
         if self._too_early(gang_state):
             return None
         planned = {member.uid for member in gang_state.record.members} if gang_state.record else set()
-        conditions = self.pod_conditions(gang_state, picture) if gang_state.decision else {}
+        conditions = self.pod_conditions(gang_state, cluster_view) if gang_state.decision else {}
         there = (member.pod for member in gang_state.gang.members if not to_come(member.pod))
         gated = (pod for pod in there if pod.gated_by(GATE))  # the scheduler writes the condition of released pods
         pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]

@@ -86,7 +86,7 @@ MUTATIONS = (
     Mutation(
         "a release ignores the plans that its round accepts",
         _LOOP,
-        "        postpone_displaced(gang_states, picture.snapshot)\n",
+        "        postpone_displaced(gang_states, cluster_view.snapshot)\n",
         "",
     ),
     Mutation(
@@ -116,14 +116,14 @@ MUTATIONS = (
     Mutation(
         "victims of a plan that fell are not spared",
         _EXECUTING,
-        "            self._spare(gang_state, picture)\n",
+        "            self._spare(gang_state, cluster_view)\n",
         "",
     ),
     Mutation(
         "placeholders of gangs that are gone stay",
         _EXECUTING,
-        "            if picture.kept.gang(key) is None and key not in known:\n                free(",
-        "            if picture.kept.gang(key) is None and key in known:\n                free(",
+        "            free(self._writer, cluster_view.placeholders.get(key, {}).values())\n",
+        "",
     ),
     Mutation(
         "a gang that runs in part is not withdrawn",
