@@ -102,7 +102,6 @@ def gang_status(
     untried: str = "",
     mirrors: str = "",
     withdrawal: Withdrawal | None = None,
-    restarts: int = 0,
 ) -> dict[str, Any]:
     """Return the wanted status of the gang's object.
 
@@ -115,11 +114,11 @@ def gang_status(
     :param untried: the message about released members that no scheduler tries; "" for none.
     :param mirrors: for a mirror, the object whose gang it shows (`controller.status.mirrors.mark_of`).
     :param withdrawal: why members that had started are evicted now. It is shown until the gang is released again.
-    :param restarts: the number of restarts as a whole. 0 keeps the previous number.
     """
     before = previous or {}
     plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=reason == ROOM_TAKEN)
     reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
+    restarts = withdrawal.restarts if withdrawal is not None else 0
     withdrawal = withdrawal or still_withdrawn(before, released=phase.released)
     why_withdrawn = withdrawal.in_full if withdrawal is not None else ""
     message = _all_on_one_line(message or _message(gang, phase, decision, plan), untried, why_withdrawn)

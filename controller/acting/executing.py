@@ -9,7 +9,7 @@ from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.cluster_view import ClusterView
 from controller.error_backoff import Activity, ErrorBackoff
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import Effects, Plan, ReconcileState
 from controller.release.next_step import (
     AwaitVictims,
     Cause,
@@ -76,21 +76,23 @@ class PlanExecutor:
         self._probes = probes
         self._unfinished: dict[GangKey, _Unfinished] = {}
 
-    def execute(
+    def execute(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
+        """Carry out the step of every gang. Read the probe's answer before."""
+        self._probes.read(cluster_view.system)
+        return {
+            key: self._error_backoff.run_step(key, Activity.ACTING, partial(self._act, gang_state, cluster_view))
+            for gang_state in gang_states
+            if not gang_state.failed
+            for key in (gang_state.gang.key,)
+        }
+
+    def finish(
         self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
     ) -> None:
-        """Carry out the step of every gang. Read the probe's answer before, and send the next probe after all steps.
+        """Send the next probe after the steps of all gangs, and delete the placeholders of gangs that are gone.
 
-        :param known: all existing gangs, including gangs without a step and gangs whose pods are being recreated. The
-            placeholders of other gangs are deleted.
+        :param known: all existing gangs, including gangs without a step and gangs whose pods are being recreated.
         """
-        self._probes.read(cluster_view.system)
-        for gang_state in gang_states:
-            sent, done = self._writer.sent, self._writer.done
-            if not gang_state.failed:
-                self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._act, gang_state, cluster_view))
-            gang_state.writing = self._writer.sent != sent
-            gang_state.moved = self._writer.done != done and not gang_state.settled
         self._probes.keep({gang_state.record.plan_id for gang_state in gang_states if gang_state.record is not None})
         self._probes.send()
         gone = {
@@ -100,54 +102,59 @@ class PlanExecutor:
             self._unfinished.pop(key, None)
             free(self._writer, cluster_view.placeholders.get(key, {}).values())
 
-    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> None:
+    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         self._report_unanswered(gang_state)
+        effects = Effects()
         match gang_state.step:
             case NeedPlan() if not gang_state.deferred:
-                self._begin(gang_state, gang_state.step, cluster_view)
+                effects = self._begin(gang_state, gang_state.step, cluster_view)
             case Nominate(members):
-                self._reserve(gang_state, members, cluster_view)
+                effects = self._reserve(gang_state, members, cluster_view)
             case Renominate(members):
                 self._reporter.unbound(gang_state, members)
-                self._nominate(gang_state, members)
+                effects = Effects.of(self._nominate(gang_state, members))
             case TakeOver(heirs):
-                self._take_over(gang_state, heirs)
+                effects = self._take_over(gang_state, heirs)
             case Free(placeholders):
                 self._unsettle(gang_state)
-                free(self._writer, placeholders)
+                effects = Effects.of(free(self._writer, placeholders))
             case AwaitVictims():
                 self._unsettle(gang_state)
             case Evict(victims):
                 self._unsettle(gang_state)
-                self._evict(gang_state, victims, cluster_view)
+                effects = self._evict(gang_state, victims, cluster_view)
             case Release(members):
-                self._release(gang_state, members, cluster_view)
+                effects = self._release(gang_state, members, cluster_view)
             case Postponed(Release()) if gang_state.record is not None:
                 self._probes.seen(gang_state.record.plan_id)  # asks for the probe: the next reconcile may release
             case _:
                 pass
+        return effects
 
-    def _begin(self, gang_state: ReconcileState, step: NeedPlan, cluster_view: ClusterView) -> None:
+    def _begin(self, gang_state: ReconcileState, step: NeedPlan, cluster_view: ClusterView) -> Effects:
         """Record the plan, then reserve its capacity. Without a plan, free the capacity that was reserved."""
+        effects, kept = Effects(), set[str]()
         if step.cause is not None:
             self._reporter.invalidated(gang_state, step)
-            self._spare(gang_state, cluster_view)
-        kept: set[str] = set()
+            effects = Effects.of(self._spare(gang_state, cluster_view))
         if gang_state.record is not None:
             members, plan_id = _members(gang_state), gang_state.record.plan_id
             conditions = self._reporter.pod_conditions(gang_state, cluster_view)
             unfinished = _Unfinished(Nominate, plan_id, members, conditions, gang_state.decision)
             self._unfinished[gang_state.gang.key] = unfinished
-            if self._reporter.write_status(gang_state):
-                self._reserve(gang_state, members, cluster_view)
+            recorded, status_written = self._reporter.write_status(gang_state)
+            effects = effects.then(status_written)
+            if recorded:
+                effects = effects.then(self._reserve(gang_state.after(effects), members, cluster_view))
                 kept = {member.uid for member in gang_state.record.members}
         stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
-        self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
-        free(self._writer, filter(is_placeholder, stale))
+        written = self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
+        written += free(self._writer, filter(is_placeholder, stale))
         if gang_state.decision is not None:
-            self._set_free(self._planning_queue.held_back(gang_state.decision), gang_state)
+            written += self._set_free(self._planning_queue.held_back(gang_state.decision), gang_state)
+        return effects.then(Effects.of(written))
 
-    def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> None:
+    def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
         """Nominate these members. Once all members of the plan are nominated, record the event.
 
         A nomination that was rejected before is sent again with its condition.
@@ -156,11 +163,12 @@ class PlanExecutor:
         if unfinished is not None and unfinished.decision is not None:
             self._reporter.planned(gang_state, unfinished.decision)
             unfinished = self._unfinished[gang_state.gang.key] = replace(unfinished, decision=None)
-        held = self._nominate(gang_state, members, unfinished.conditions if unfinished is not None else None)
+        written = self._nominate(gang_state, members, unfinished.conditions if unfinished is not None else None)
+        held = all(each.done for each in written)
         if held and unfinished is not None:
             self._reporter.nominated(gang_state, unfinished.members)
             del self._unfinished[gang_state.gang.key]
-        self._probe_if(gang_state, cluster_view, held=held)
+        return Effects.of(written, settled=held and self._wants_probe(gang_state, cluster_view))
 
     def _unfinished_step(self, gang_state: ReconcileState, step: type[Nominate | Release]) -> _Unfinished | None:
         """Return the unfinished step of this kind for the plan in force; None if there is none."""
@@ -185,92 +193,96 @@ class PlanExecutor:
             self._reporter.nominated(gang_state, found.members)
             del self._unfinished[gang_state.gang.key]
 
-    def _spare(self, gang_state: ReconcileState, cluster_view: ClusterView) -> None:
+    def _spare(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
         """Write to the victims of an invalidated plan that still run and that the new plan does not evict.
 
         The write changes their version. An eviction that was sent for the old plan may still be on its way, from
         another leader or from before a timeout.
         """
         if gang_state.fallen is None:
-            return
-        plan_id = gang_state.fallen.plan_id
+            return []
+        plan_id, live = gang_state.fallen.plan_id, cluster_view.live
         going = {victim.uid for victim in gang_state.record.victims} if gang_state.record is not None else set()
-        pods = [
-            cluster_view.live[v.uid]
-            for v in gang_state.fallen.victims
-            if v.uid in cluster_view.live and v.uid not in going
-        ]
-        self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
+        pods = [live[v.uid] for v in gang_state.fallen.victims if v.uid in live and v.uid not in going]
+        return self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
-    def _set_free(self, pods: Sequence[Pod], gang_state: ReconcileState) -> None:
+    def _set_free(self, pods: Sequence[Pod], gang_state: ReconcileState) -> list[Written]:
         """Delete gated members that only their own affinity keeps from a place. Their controllers recreate them.
 
         A gated pod has never run, and no budget counts it. A pod stays if no controller recreates it, or if that costs
         its workload something (`planning.pins.REMAKERS`). Then its gang's message says what to do.
         """
+        written = []
         for pod in pods:
             meta = pod.metadata  # with its version: a pod that was released meanwhile must not be evicted
-            if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
+            written.append(self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version))
+            if written[-1].done:
                 self._reporter.set_free(gang_state, pod)
+        return written
 
     def _nominate(
         self, gang_state: ReconcileState, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
-    ) -> bool:
-        """Write the nominations of these members. Return whether all writes succeeded.
+    ) -> list[Written]:
+        """Write the nominations of these members. Return the results.
 
         :param conditions: the condition to write on each pod with its nomination, by UID. A pod may have none.
         """
         if gang_state.record is None:
-            return False
+            return []
         plan_id = gang_state.record.plan_id
         self._probes.forget(plan_id)
         condition_of = conditions or {}
-        written = self._writer.all(
+        return self._writer.all(
             partial(hold, self._writer, gang_state.gang.key, m, plan_id, condition_of.get(m.pod.metadata.uid))
             if to_come(m.pod)
             else partial(self._writer.nominate, m.pod, m.node, plan_id, condition_of.get(m.pod.metadata.uid))
             for m in members
         )
-        return all(each.done for each in written)
 
-    def _probe_if(self, gang_state: ReconcileState, cluster_view: ClusterView, *, held: bool) -> None:
-        """Ask for the probe in the reconcile in which the last nomination is accepted.
+    def _wants_probe(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
+        """Ask for the probe in the reconcile in which the last nomination is accepted. Return whether it is due.
 
         If victims or other terminating pods must go first, the scheduler must have seen that, too. Then the probe is
         asked for after they have gone.
         """
         record = gang_state.record
-        if held and record is not None and not record.victims and not _ending_on(record, cluster_view):
-            self._probes.want(record.plan_id)
-            gang_state.settled = True
+        if record is None or record.victims or _ending_on(record, cluster_view):
+            return False
+        self._probes.want(record.plan_id)
+        return True
 
     def _unsettle(self, gang_state: ReconcileState) -> None:
         """Forget the probe's answer for this plan: writes follow that the scheduler must see before the release."""
         if gang_state.record is not None:
             self._probes.forget(gang_state.record.plan_id)
 
-    def _take_over(self, gang_state: ReconcileState, heirs: Sequence[tuple[str, Planned]]) -> None:
+    def _take_over(self, gang_state: ReconcileState, heirs: Sequence[tuple[str, Planned]]) -> Effects:
         """Give arrived pods the places of their expected pods: in the plan's record first, then by nomination."""
         names = {seat: member.pod.metadata for seat, member in heirs}
-        if self._reporter.taken_over(gang_state, names):
-            gang_state.record = record_from(gang_state.status)
-            self._nominate(gang_state, [member for _, member in heirs])
+        effects = self._reporter.taken_over(gang_state, names)
+        if effects.manifest is None:
+            return effects
+        record = record_from(effects.manifest["status"])
+        effects = effects.then(Effects(plan=Plan(gang_state.step, record, gang_state.decision)))
+        return effects.then(Effects.of(self._nominate(gang_state.after(effects), [member for _, member in heirs])))
 
-    def _evict(self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], cluster_view: ClusterView) -> None:
+    def _evict(
+        self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], cluster_view: ClusterView
+    ) -> Effects:
         """Evict all victims, or none if the API server refuses one or gives no answer. The next reconcile retries."""
-        tried = self._send_evictions(victims, cluster_view, dry_run=True)
+        written = tried = self._send_evictions(victims, cluster_view, dry_run=True)
         refusal = self._refusal(victims, tried)
         if not refusal and not any(each.result in (Result.LATER, Result.CONFLICT) for each in tried):
             sent = self._send_evictions(victims, cluster_view, dry_run=False)
             self._await_budgets(victims, cluster_view)
-            gone = [victim for victim, written in zip(victims, sent, strict=True) if written.done]
+            gone = [victim for victim, answer in zip(victims, sent, strict=True) if answer.done]
             for victim in gone:
                 self._reporter.evicted(gang_state, victim)
             if gone:
                 self._reporter.gangs_evicted(gang_state, gone, cluster_view)
-            refusal = self._refusal(victims, sent)
-        if refusal:
-            self._give_up(gang_state, refusal, cluster_view)
+            refusal, written = self._refusal(victims, sent), tried + sent
+        effects = Effects.of(written)
+        return effects.then(self._give_up(gang_state, refusal, cluster_view)) if refusal else effects
 
     def _await_budgets(self, victims: Sequence[PlannedVictim], cluster_view: ClusterView) -> None:
         """Read back the disruption budgets, so that no reconcile begins before it sees the cost of these evictions."""
@@ -297,28 +309,29 @@ class PlanExecutor:
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
-    def _give_up(self, gang_state: ReconcileState, refusal: str, cluster_view: ClusterView) -> None:
+    def _give_up(self, gang_state: ReconcileState, refusal: str, cluster_view: ClusterView) -> Effects:
         """Drop a plan whose victims may not be evicted. The gang is replanned when the budgets may have changed."""
-        self._writer.all(partial(self._writer.clear, pod) for pod in gang_state.held if not is_placeholder(pod))
-        free(self._writer, gang_state.placeholders.values())
-        gang_state.record = None
-        gang_state.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
-        self._reporter.invalidated(gang_state, gang_state.step)
-        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, refusal, cluster_view)
-
-    def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> None:
-        if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
-            return
-        flavors = flavors_in_use(gang_state.gang)
-        domain = solved_domain(
-            settled(gang_state.gang), _members(gang_state), cluster_view.snapshot, cluster_view.topologies
+        written = self._writer.all(
+            partial(self._writer.clear, pod) for pod in gang_state.held if not is_placeholder(pod)
         )
+        written += free(self._writer, gang_state.placeholders.values())
+        step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
+        decision = self._planning_queue.hold_off(gang_state.gang, refusal, cluster_view)
+        effects = Effects.of(written).then(Effects(plan=Plan(step, None, decision)))
+        self._reporter.invalidated(gang_state.after(effects), step)
+        return effects
+
+    def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
+        if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
+            return Effects()
+        flavors = flavors_in_use(gang_state.gang)
+        snapshot, time = cluster_view.snapshot, rfc3339(self._clock.wall())
+        domain = solved_domain(settled(gang_state.gang), _members(gang_state), snapshot, cluster_view.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added = any(each.tolerations for each in flavors)
-        snapshot, time = cluster_view.snapshot, rfc3339(self._clock.wall())
         members = _in_turn(gang_state, members, snapshot)
         if not members:
-            return  # siblings that are released already must be bound first
+            return Effects()  # siblings that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patch = partial(release_patch, domain=domain, now=time, tolerating=added)
         begun = _begun(gang_state.gang)
@@ -328,13 +341,13 @@ class PlanExecutor:
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         earlier = self._unfinished_step(gang_state, Release)
         begun_members = {each.pod.metadata.uid: each for each in (*(earlier.members if earlier else ()), *members)}
-        released = list(begun_members.values())
-        if all(each.done for each in written):
-            gang_state.settled = True
+        released, done = list(begun_members.values()), all(each.done for each in written)
+        if done:
             self._unfinished.pop(gang_state.gang.key, None)
             self._reporter.released(gang_state, released)
         else:
             self._unfinished[gang_state.gang.key] = _Unfinished(Release, gang_state.record.plan_id, released)
+        return Effects.of(written, settled=done)
 
 
 def _in_turn(gang_state: ReconcileState, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:

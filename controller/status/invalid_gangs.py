@@ -58,23 +58,23 @@ class InvalidGangReporter:
             self._reading, self._unreadable = cluster_view.reading, list(unreadable(cluster_view))
         keys = [each.key for each in self._unreadable]
         if not same or self.unfinished or not cluster_view.concerned.isdisjoint(keys):
-            sent, objects = self._writer.sent, GangObjects(cluster_view.sources.catalog)
-            for each in self._unreadable:
-                self._tell(each, objects)
-            self.unfinished = self._writer.sent != sent
+            objects = GangObjects(cluster_view.sources.catalog)
+            sent = [self._tell(each, objects) for each in self._unreadable]
+            self.unfinished = any(sent)
         return keys
 
-    def _tell(self, each: Unreadable, objects: GangObjects) -> None:
+    def _tell(self, each: Unreadable, objects: GangObjects) -> bool:
+        """Update the conditions and statuses of one gang. Return whether a request was sent."""
         wanted = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
         gated = [pod for pod in each.pods if pod.gated_by(GATE)]
         held = [pod for pod in gated if pod.status.nominated_node_name]
-        self._writer.all(partial(self._writer.clear, pod) for pod in held)
+        written = self._writer.all(partial(self._writer.clear, pod) for pod in held)
         told_anew = [pod for pod in gated if pod not in held and differs(pod, wanted)]
-        self._writer.all(partial(self._writer.condition, pod, wanted) for pod in told_anew)
-        for manifest in _objects_of(each.key, objects):
-            self._write(each, manifest)
+        written += self._writer.all(partial(self._writer.condition, pod, wanted) for pod in told_anew)
+        return any([bool(written), *(self._write(each, manifest) for manifest in _objects_of(each.key, objects))])
 
-    def _write(self, each: Unreadable, manifest: Manifest) -> None:
+    def _write(self, each: Unreadable, manifest: Manifest) -> bool:
+        """Update the status of a Gang object. Return whether a request was sent."""
         meta, before = manifest["metadata"], manifest.get("status")
         wanted = invalid_status(
             each.faults, now=rfc3339(self._clock.wall()), previous=before, generation=meta.get("generation")
@@ -84,6 +84,7 @@ class InvalidGangReporter:
         if patch and self._writer.merge(path, {"status": patch}, manifest).done:
             ref = ObjectRef(API_VERSION, GANG_KIND, meta["namespace"], meta["name"], meta.get("uid", ""))
             self._recorder.record(ref, events.GANG_INVALID, each.message)
+        return bool(patch)
 
 
 def unreadable(cluster_view: ClusterView) -> Iterator[Unreadable]:

@@ -23,7 +23,7 @@ from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.error_backoff import FAILED, Activity, ErrorBackoff
 from controller.leadership.election import LeadershipLostError
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import Effects, ReconcileState
 from controller.scheduling.plan_revalidation import PlanRevalidation
 from controller.scheduling.planning_requests import FAULTY
 from controller.status.reporting import Reporter
@@ -169,12 +169,13 @@ def test_a_term_that_ends_while_a_gang_is_acted_for_ends_the_round(
 ) -> None:
     real, after = vars(PlanExecutor)["_act"], []
 
-    def act(executor: PlanExecutor, gang_state: ReconcileState, cluster_view: ClusterView) -> None:
+    def act(executor: PlanExecutor, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         if gang_state.gang.key.name == "llm":
             leader.die()
         if leader.over:
             after.append(gang_state.gang.key.name)
-        real(executor, gang_state, cluster_view)
+        effects: Effects = real(executor, gang_state, cluster_view)
+        return effects
 
     monkeypatch.setattr(PlanExecutor, "_act", act)
     with caplog.at_level(logging.INFO):

@@ -18,7 +18,7 @@ from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
 from controller.gang_status import Phase, gang_status
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import Effects, ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.patches import release_patch
 from controller.scheduling import planning_requests, restart_checks
@@ -318,9 +318,10 @@ class Told:
     def __init__(self) -> None:
         self.gangs: list[str] = []
 
-    def take_back(self, gang_state: ReconcileState, _message: str) -> None:
+    def take_back(self, gang_state: ReconcileState, _withdrawal: object) -> Effects:
         """In the place of evictions."""
         self.gangs.append(gang_state.gang.key.name)
+        return Effects()
 
 
 @pytest.mark.parametrize(("node", "restarted"), [("n1", True), ("n3", False)])
