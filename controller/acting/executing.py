@@ -8,7 +8,7 @@ from cluster.snapshot import Snapshot
 from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.cluster_view import ClusterView
-from controller.error_backoff import Activity, ErrorBackoff
+from controller.error_backoff import ErrorBackoff
 from controller.reconcile_state import Effects, Plan, ReconcileState
 from controller.release.next_step import (
     AwaitVictims,
@@ -79,12 +79,7 @@ class PlanExecutor:
     def execute(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
         """Carry out the step of every gang. Read the probe's answer before."""
         self._probes.read(cluster_view.system)
-        return {
-            key: self._error_backoff.run_step(key, Activity.ACTING, partial(self._act, gang_state, cluster_view))
-            for gang_state in gang_states
-            if not gang_state.failed
-            for key in (gang_state.gang.key,)
-        }
+        return self._error_backoff.run_steps(gang_states, lambda each: self._act(each, cluster_view))
 
     def finish(
         self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]

@@ -12,7 +12,7 @@ from functools import partial
 from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.defaults import RESTART_SECONDS
-from controller.error_backoff import Activity, ErrorBackoff
+from controller.error_backoff import ErrorBackoff
 from controller.reconcile_state import Effects, ReconcileState
 from controller.release.wholeness import Withdrawal, WithdrawalReason, bound_when_whole, was_whole
 from controller.scheduling.restart_checks import Planned, RestartChecks, Verdict
@@ -53,35 +53,24 @@ class Restarter:
 
     def restart(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
         """Begin the restarts that are due. The effects contain the messages about restarts."""
-        due, effects = list[ReconcileState](), dict[GangKey, Effects]()
-        for gang_state in gang_states:
-            if gang_state.failed:
-                continue
-            key = gang_state.gang.key
-            is_due, effects[key] = self._error_backoff.run(key, Activity.ACTING, partial(self._is_due, gang_state)) or (
-                False,
-                self._error_backoff.failure(key, Activity.ACTING),
-            )
-            due += [gang_state] if is_due else []
+        effects = self._error_backoff.run_steps(gang_states, self._await)
+        able = {key for key, each in effects.items() if not each.stays and not each.failed}
+        due = [each for each in gang_states if each.gang.key in able and torn(each)]
         self._since = {key: since for key, since in self._since.items() if cluster_view.kept.gang(key) is not None}
         return effects | (self._begin(due, cluster_view, _planned(gang_states)) if due else {})
 
-    def _is_due(self, gang_state: ReconcileState) -> tuple[bool, Effects]:
-        """Return whether the gang is restarted if all its members together have a place.
-
-        If it is not, the effects contain the reason against a restart.
-        """
+    def _await(self, gang_state: ReconcileState) -> Effects:
+        """Return the effects of a gang that is not restarted yet, or never. A torn gang without a reason is due."""
         key = gang_state.gang.key
         self._note_end(gang_state)
         if not torn(gang_state):
             self._since.pop(key, None)
-            return False, Effects()
-        if why := _used_up(gang_state):
-            return False, Effects(stays=f"is not restarted as a whole: {why}")
-        if self._clock.monotonic() - self._since.setdefault(key, self._clock.monotonic()) < self._seconds:
-            message = f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
-            return False, Effects(watched=True, stays=message)
-        return True, Effects()
+        elif why := _used_up(gang_state):
+            return Effects(stays=f"is not restarted as a whole: {why}")
+        elif self._clock.monotonic() - self._since.setdefault(key, self._clock.monotonic()) < self._seconds:
+            stays = f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
+            return Effects(watched=True, stays=stays)
+        return Effects()
 
     def _begin(
         self, due: Sequence[ReconcileState], cluster_view: ClusterView, planned: Planned
@@ -102,7 +91,7 @@ class Restarter:
         if other := self._other(gang.key):
             return Effects(watched=True, stays=f"is not restarted as a whole while gang {other} is")
         restart = partial(self._restart, gang_state)
-        return Effects(watched=True).then(self._error_backoff.run_step(gang.key, Activity.ACTING, restart))
+        return Effects(watched=True).then(self._error_backoff.run_step(gang.key, restart))
 
     def _restart(self, gang_state: ReconcileState) -> Effects:
         gang = gang_state.gang

@@ -11,11 +11,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from controller.cluster_view import ClusterView
 from controller.defaults import UNTRIED_SECONDS
-from controller.error_backoff import Activity, ErrorBackoff
+from controller.error_backoff import ErrorBackoff
 from controller.reconcile_state import Effects, ReconcileState
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
@@ -75,38 +74,29 @@ class Reclaimer:
         self._reporter = reporter
         self._metrics = metrics
         self._seconds = seconds
+        self._count = 0
+        """Untried members in this reconcile."""
 
     def reclaim(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
         """Free the capacity of untried members and recreate them if possible."""
-        total, effects = 0, dict[GangKey, Effects]()
-        for gang_state in gang_states:
-            key, waiting = gang_state.gang.key, [m.pod for m in gang_state.gang.members if not m.pod.bound]
-            free = [pod for pod in waiting if not pod.spec.scheduling_gates]
-            held = [pod for pod in waiting if _held(pod, cluster_view.sources)]
-            if not free and not held:
-                continue
-            effects[key] = Effects(watched=True)
-            if not gang_state.failed:
-                call = partial(self._handle_untried, free, held, gang_state, cluster_view.sources)
-                count, handled = self._error_backoff.run(key, Activity.ACTING, call) or (
-                    0,
-                    self._error_backoff.failure(key, Activity.ACTING),
-                )
-                total, effects[key] = total + count, effects[key].then(handled)
-        self._metrics.untried.set(total)
+        self._count = 0
+        effects = self._error_backoff.run_steps(gang_states, lambda each: self._handle(each, cluster_view.sources))
+        self._metrics.untried.set(self._count)
         return effects
 
-    def _handle_untried(
-        self, free: Sequence[Pod], held: Sequence[Pod], gang_state: ReconcileState, sources: Sources
-    ) -> tuple[int, Effects]:
-        """Handle the untried members of one gang. Return their number, and the effects."""
+    def _handle(self, gang_state: ReconcileState, sources: Sources) -> Effects:
+        """Handle the untried members of one gang, and add their number to `_count`."""
+        waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
+        free = [pod for pod in waiting if not pod.spec.scheduling_gates]
+        held = [pod for pod in waiting if _held(pod, sources)]
         written = self._make_again(held, gang_state, sources)
         found = self._untried(free, gang_state, sources)
         for each in found:
             if each.dead:
                 written += self._take_back(each, gang_state, sources)
         message = "; ".join(self._message(each, sources) for each in found)
-        return sum(len(each.pods) for each in found), Effects(written=bool(written), untried=message)
+        self._count += sum(len(each.pods) for each in found)
+        return Effects(written=bool(written), watched=bool(free or held), untried=message)
 
     def _untried(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> list[Untried]:
         by_scheduler: defaultdict[str, list[Pod]] = defaultdict(list)

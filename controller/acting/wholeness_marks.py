@@ -7,7 +7,7 @@ as long as the pods (docs/decisions/0015).
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from controller.error_backoff import Activity, ErrorBackoff
+from controller.error_backoff import ErrorBackoff
 from controller.reconcile_state import Effects, ReconcileState
 from controller.release.wholeness import mark_of, to_mark
 from controller.writes.writer import Result, Writer
@@ -28,14 +28,13 @@ class WholenessMarker:
         If the API server cannot accept a mark now, a later reconcile writes it. If the API server refuses a mark, it is
         not written until the gang changes. Until then only the status shows that the gang is whole.
         """
-        missing, effects = list[tuple[ReconcileState, Member]](), dict[GangKey, Effects]()
-        for gang_state in gang_states:
-            if not gang_state.failed:
-                key, find = gang_state.gang.key, partial(to_mark, gang_state.gang, gang_state.status)
-                members = self._error_backoff.run(key, Activity.ACTING, find)
-                if members is None:
-                    effects[key] = self._error_backoff.failure(key, Activity.ACTING)
-                missing += [(gang_state, member) for member in members or ()]
+        missing = list[tuple[ReconcileState, Member]]()
+
+        def find(gang_state: ReconcileState) -> Effects:
+            missing.extend((gang_state, member) for member in to_mark(gang_state.gang, gang_state.status))
+            return Effects()
+
+        effects = self._error_backoff.run_steps(gang_states, find)
         answers = self._writer.all(
             partial(self._writer.annotate, member.pod, {WHOLE_MARK: mark_of(gang_state.gang, gang_state.status)})
             for gang_state, member in missing

@@ -15,7 +15,7 @@ from functools import partial
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.error_backoff import Activity, ErrorBackoff
+from controller.error_backoff import ErrorBackoff
 from controller.reconcile_state import Effects, ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.wholeness import (
@@ -79,14 +79,7 @@ class PartialGangRollback:
     def withdraw(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
         """Evict the members of gangs that are withdrawn."""
         self._now_seen = {}
-        effects = {
-            key: self._error_backoff.run_step(
-                key, Activity.ACTING, partial(self._withdraw_if_due, gang_state, cluster_view)
-            )
-            for gang_state in gang_states
-            if not gang_state.failed
-            for key in (gang_state.gang.key,)
-        }
+        effects = self._error_backoff.run_steps(gang_states, lambda each: self._withdraw_if_due(each, cluster_view))
         self._seen = self._now_seen
         return effects
 

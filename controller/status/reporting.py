@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from controller.cluster_view import ClusterView
 from controller.error_backoff import Activity, ErrorBackoff
-from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch, waiting_line
+from controller.gang_status import ROOM_TAKEN, Notes, Phase, PresentObject, gang_status, status_patch, waiting_line
 from controller.reconcile_state import Effects, FollowUp, ReconcileState, Reported, Topic, after
 from controller.release.next_step import (
     AllBound,
@@ -343,21 +343,22 @@ class Reporter:
     def _status(self, gang_state: ReconcileState) -> dict[str, Any]:
         phase = phase_of(gang_state)
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
-        over = False if gang_state.timed_out and phase.released else gang_state.timed_out
+        effects, generation = gang_state.effects, gang_state.manifest["metadata"].get("generation")
+        notes = Notes(
+            reason=ROOM_TAKEN if stuck else "",
+            message=gang_state.failed or wording.stranded(stuck),
+            untried="; ".join(filter(None, (effects.untried, effects.stays))),
+            timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
+            withdrawal=effects.withdrawal,
+        )
         return gang_status(
             gang_state.gang,
-            phase=phase,
+            phase,
             now=rfc3339(self._clock.wall()),
             decision=gang_state.decision,
             plan_id=gang_state.record.plan_id if gang_state.record else "",
-            previous=gang_state.status,
-            generation=gang_state.manifest["metadata"].get("generation"),
-            timed_out=over,
-            untried="; ".join(filter(None, (gang_state.effects.untried, gang_state.effects.stays))),
-            withdrawal=gang_state.effects.withdrawal,
-            reason=ROOM_TAKEN if stuck else "",
-            message=gang_state.failed or wording.stranded(stuck),
-            mirrors=mark_of(gang_state.gang),
+            present=PresentObject(gang_state.status, generation, mark_of(gang_state.gang)),
+            notes=notes,
         )
 
     def _tell_change(self, gang_state: ReconcileState, before: Mapping[str, Any], status: Mapping[str, Any]) -> Effects:

@@ -111,7 +111,7 @@ CASES = [
         lambda _, gang_state, _cluster_view: gang_state.gang.key,
         "what is due for it cannot be done",
     ),
-    (Restarter, "_is_due", lambda _, gang_state: gang_state.gang.key, "what is due for it cannot be done"),
+    (Restarter, "_await", lambda _, gang_state: gang_state.gang.key, "what is due for it cannot be done"),
     (Reporter, "_status", lambda _, gang_state: gang_state.gang.key, "how it stands cannot be told"),
     (Reporter, "_untold", lambda _, gang_state, _cluster_view: gang_state.gang.key, "how it stands cannot be told"),
 ]
