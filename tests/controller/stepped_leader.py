@@ -8,10 +8,10 @@ slow machine reaches the same times.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from controller_scene import SETTLED, Scene
 from inline_executors import HeldExecutor, InlineExecutor
+from local_api.direct import DirectTransport
 from local_api.server import PATIENCE, LocalApi
 from local_api.store import Store
 from manual_clock import START, ManualClock
@@ -85,12 +85,12 @@ def _api_clock(store: Store) -> ManualClock:
 
 
 @contextmanager
-def stepped(scene: Scene, folder: Path, *, ahead: float = 0.0, settings: Settings = STEPPED) -> Iterator[SteppedLeader]:
+def stepped(scene: Scene, *, ahead: float = 0.0, settings: Settings = STEPPED) -> Iterator[SteppedLeader]:
     """A controller that has just become leader and has run no round.
 
     :param ahead: seconds by which its clock is ahead of the API server's, as if that much time had passed.
     """
-    transport, api_clock = scene.api.connect(folder), _api_clock(scene.api.store)
+    transport, api_clock = DirectTransport(scene.api), _api_clock(scene.api.store)
     clock = ManualClock(api_clock.now + ahead)
     cache = ClusterCache(transport, all_kinds(), protecting=protection)
     writer, metrics, recorder = Writer(transport, clock=clock), Metrics(), Recorder(transport, instance="test")
