@@ -6,9 +6,8 @@ plan stays in the status while it is in force, so that a restarted controller ca
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Any
 
 from controller.release.wholeness import (
@@ -93,7 +92,7 @@ _DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
 class PresentObject:
     """The Gang object whose status is computed, as it is now."""
 
-    status: Status = MappingProxyType({})
+    status: Status = field(default_factory=dict)
     """Conditions that do not change keep their times."""
     generation: int | None = None
     mirrors: str = ""
