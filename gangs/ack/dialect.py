@@ -14,7 +14,6 @@ from gangs.ack.members import (
     groups_of,
     minimum_of,
     network_named,
-    suspended,
     touches,
 )
 from gangs.ack.networks import STRATEGY, Network, network_of
@@ -179,7 +178,7 @@ def _gang(group: Group, asked: _Asked | None, findings: Findings) -> Gang | None
         preferred=levels.preferred,
         schedule_timeout_seconds=network.timeout if network else None,
         created=_created(group),
-        waiting_for=settled.waiting_for + suspended(group.jobs),
+        waiting_for=settled.waiting_for + tuple(what for each in group.jobs for what in each.waiting_for),
         messages=NAME,
     )
 

@@ -21,8 +21,9 @@ from gangs.pod_consensus import check_alike, speakers
 from gangs.quota_model import Charged
 from gangs.sources import QueueNamed, Sources
 from gangs.topology.levels import NO_TOPOLOGY
-from gangs.workloads.jobs import Job, example_pod, job_of, to_be_resumed
+from gangs.workloads.jobs import Job, example_pod, job_of
 from gangs.workloads.pod_templates import part_of, shared_name
+from gangs.workloads.suspension import to_be_resumed
 from kube import keys as own
 from kube.objects import ObjectMeta, Pod
 from kube.topology import Topology
@@ -164,7 +165,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         queue=queue or job.pod_labels.get(keys.QUEUE_NAME, ""),
         wish=wishes.read_wish(of, found),
         created=job.metadata.creation_timestamp or "",
-        waiting_for=to_be_resumed(job, ref),
+        waiting_for=to_be_resumed(manifest, ref),
     )
     return gang_asked(asked, around, found, findings)
 

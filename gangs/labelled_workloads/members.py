@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gangs.findings import Findings
 from gangs.manifests import pod_ref, ref_of
@@ -12,7 +12,7 @@ from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.later_pods.pods_to_come import example_pods
-from gangs.workloads.pod_templates import Template
+from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.template_quantities import check_quantities
 from kube import keys
 from kube.objects import Pod
@@ -23,13 +23,22 @@ from kube.placeholders import role_of_seat
 class LabelledWorkload:
     """A marked workload, or the part of it that is one gang.
 
-    `gated`: its templates with the mark. `made`: its existing pods, ended ones included.
+    `gated`: its templates with the mark. `made`: its existing pods, ended ones included. The constructor raises
+    `MalformedError`.
     """
 
     manifest: Manifest
     part: str
     gated: Sequence[Template]
     made: Sequence[Pod] = ()
+    remaining: int | None = field(init=False)
+    """The number of pods that should run now, by the rules of the kind; None: the templates state the numbers."""
+
+    def __post_init__(self) -> None:
+        """Count the remaining pods once, because each reading asks several times."""
+        shape = shape_of(self.manifest)
+        rules = None if shape is None else shape.rules
+        object.__setattr__(self, "remaining", None if rules is None else rules.expected(self.manifest))
 
     @property
     def live(self) -> list[Pod]:
@@ -38,17 +47,24 @@ class LabelledWorkload:
 
     @property
     def over(self) -> bool:
-        """Whether it has no pods, and none come."""
-        return not self.live and (not any(each.count for each in self.gated) or pod_templates.ended(self.manifest))
+        """Whether the workload has no pods, and creates none."""
+        if self.live or self.remaining:
+            return False
+        return self.remaining == 0 or not any(each.count for each in self.gated) or pod_templates.ended(self.manifest)
+
+    def still_needed(self, minimum: int) -> int:
+        """Return the minimum near the workload's end, when fewer pods are left to run."""
+        return minimum if self.remaining is None else max(1, min(minimum, self.remaining))
 
     def examples(self) -> list[Pod]:
         """Return one pod for each template with the mark. Raises `MalformedError`, also for an unreadable quantity.
 
-        Expected pods therefore never have requests that `kube.requests.pod_requests` cannot count.
+        Expected pods therefore never have requests that `kube.requests.pod_requests` cannot count. The API server
+        checks the quantities of a kind with rules in code.
         """
         declared, gated = pod_templates.of_a_part(self.manifest), {each.way for each in self.gated}
         made = list(zip(example_pods(self.manifest), declared, strict=True))
-        for pod, template in made:
+        for pod, template in made if self.remaining is None else ():
             check_quantities(self.manifest, template, pod)
         return [pod for pod, template in made if template.way in gated]
 
@@ -73,6 +89,8 @@ class LabelledWorkload:
 
     def _role(self, pod: Pod) -> str:
         """Return the pod set of a pod. Leaders that are created from the worker template are workers."""
+        if self.remaining is not None:
+            return MAIN  # the Job of a JobSet gives its pods the label of a role, too
         role = pod_templates.role_of(pod)
         return pod_templates.WORKER if role == pod_templates.LEADER and role not in self.roles else role
 
@@ -93,8 +111,10 @@ class LabelledWorkload:
         return tuple(each.role for each in self.gated)
 
     def pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
-        """Return one pod set for each role. Its count is the template's, or the number of existing pods if higher."""
+        """Return one pod set for each role. Its count is the number of existing pods if that is higher."""
         existing = Counter(member.pod_set for member in members)
+        if self.remaining is not None:
+            return (PodSet(MAIN, max(self.remaining, existing[MAIN]), minimum),)
         least: Mapping[str, int] = minimum_pods.by_role(self.gated, minimum)
         return tuple(PodSet(each.role, max(each.count, existing[each.role]), least[each.role]) for each in self.gated)
 

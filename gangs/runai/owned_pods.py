@@ -20,7 +20,7 @@ from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
-from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.annotations import annotation
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of
 from gangs.workloads.kind_table import Made, row_of_child, shape_of
 from gangs.workloads.pod_templates import Template
