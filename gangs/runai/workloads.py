@@ -11,7 +11,7 @@ from functools import partial
 from gangs.findings import Findings
 from gangs.labelled_workloads import child_checks, makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
-from gangs.manifests import integer, metadata_of, ref_of
+from gangs.manifests import group_of, integer, metadata_of, ref_of
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.runai import NAME, keys, role_levels, segments, wishes
@@ -22,7 +22,7 @@ from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import child_workloads, minimum_pods, pod_templates
 from gangs.workloads.annotations import advise_late, annotation, check_number, check_single_gang, most_pods
-from gangs.workloads.jobs import JOB_KIND
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
 from gangs.workloads.kind_table import has_rules, mark_of, shape_of
 from gangs.workloads.later_pods import held_room
 from gangs.workloads.pod_templates import MAIN, Template
@@ -161,7 +161,7 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
     """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
     own_pods = live(pods)
     ref = makers.owner_of(own_pods[0], NAME) if own_pods else None
-    if ref is None or ref.kind == JOB_KIND:
+    if ref is None or (group_of(ref.api_version), ref.kind) == (JOB_GROUP, JOB_KIND):
         return None
     ref, part = replace(ref, uid=""), makers.part_of(own_pods[0], NAME)
     return Gang(
