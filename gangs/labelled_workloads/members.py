@@ -4,15 +4,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gangs.assembling import GangWorkload, assemble, of_one_set
 from gangs.findings import Findings
-from gangs.manifests import pod_ref, ref_of
+from gangs.labelled_workloads import makers
+from gangs.manifests import metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, live
-from gangs.model import Gang, Manifest, Member, PodSet
+from gangs.model import Gang, GangKey, Manifest, Member, PlacementRequest, PodSet
 from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import MAIN, Template
+from gangs.workloads.suspension import to_be_resumed
 from gangs.workloads.template_quantities import check_quantities
 from kube import keys
 from kube.objects import Pod
@@ -52,10 +55,6 @@ class LabelledWorkload:
             return False
         return self.remaining == 0 or not any(each.count for each in self.gated) or pod_templates.ended(self.manifest)
 
-    def still_needed(self, minimum: int) -> int:
-        """Return the minimum near the workload's end, when fewer pods are left to run."""
-        return minimum if self.remaining is None else max(1, min(minimum, self.remaining))
-
     def examples(self) -> list[Pod]:
         """Return one pod for each template with the mark. Raises `MalformedError`, also for an unreadable quantity.
 
@@ -81,6 +80,35 @@ class LabelledWorkload:
         coming = start_order.to_come(self.manifest, running, ended, self._role, self.part)
         there = [seat(pod, self._role(pod)) for pod in running]
         return [*there, *(seat(pod, role_of_seat(pod.metadata.uid)) for pod in coming)]
+
+    def key(self, dialect: str) -> GangKey:
+        """Return the key of the gang of the workload or of this part of it."""
+        ref = ref_of(self.manifest)
+        return GangKey(dialect, ref.namespace, makers.named(ref.name, self.part))
+
+    def workload(self, members: tuple[Member, ...], minimum: int) -> GangWorkload:
+        """Return the description of the gang.
+
+        :param minimum: the pods that start together. Near the workload's end, fewer pods are left to run.
+        """
+        ref = ref_of(self.manifest)
+        least = minimum if self.remaining is None else max(1, min(minimum, self.remaining))
+        return GangWorkload(
+            source=ref,
+            members=members,
+            pod_sets=self._pod_sets(members, least),
+            min_member=least,
+            created=metadata_of(self.manifest).creation_timestamp or "",
+            groups=() if self.part else (ref,),
+            part=self.part,
+        )
+
+    def assembled(
+        self, key: GangKey, workload: GangWorkload, request: PlacementRequest, waiting_for: tuple[str, ...]
+    ) -> Gang:
+        """Return the gang. It also waits until a suspended workload is resumed. Raises `MalformedError`."""
+        resumed = to_be_resumed(self.manifest, workload.source)
+        return self.settled(assemble(key, workload, request, waiting_for + resumed))
 
     def settled(self, gang: Gang) -> Gang:
         """Return the gang with the state of the pods that the workload creates later. Raises `MalformedError`."""
@@ -110,11 +138,11 @@ class LabelledWorkload:
         """Its pod sets."""
         return tuple(each.role for each in self.gated)
 
-    def pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
+    def _pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
         """Return one pod set for each role. Its count is the number of existing pods if that is higher."""
-        existing = Counter(member.pod_set for member in members)
         if self.remaining is not None:
-            return (PodSet(MAIN, max(self.remaining, existing[MAIN]), minimum),)
+            return of_one_set(members, MAIN, self.remaining, minimum)
+        existing = Counter(member.pod_set for member in members)
         least: Mapping[str, int] = minimum_pods.by_role(self.gated, minimum)
         return tuple(PodSet(each.role, max(each.count, existing[each.role]), least[each.role]) for each in self.gated)
 

@@ -12,7 +12,7 @@ from gangs.labelled_workloads import makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import integer, metadata_of, ref_of
 from gangs.membership import Seat, check_priorities, promised, seated
-from gangs.model import Gang, GangKey, Manifest, ObjectRef
+from gangs.model import Gang, Manifest, ObjectRef, PlacementRequest
 from gangs.phalanx import NAME, gang_annotations, gang_objects
 from gangs.phalanx.gang_annotations import KNOWN, WISHES
 from gangs.sources import Sources
@@ -30,7 +30,6 @@ from gangs.workloads.annotations import (
 from gangs.workloads.child_workloads import has_child
 from gangs.workloads.kind_table import Made, has_rules, mark_of, shape_of
 from gangs.workloads.pod_templates import Template
-from gangs.workloads.suspension import to_be_resumed
 from kube import keys
 from kube.objects import Pod
 from kube.text import with_article
@@ -101,7 +100,7 @@ def _read(
         return None
     own = Findings()
     gang_annotations.check(ref, annotations, own)
-    gang_annotations.check_rival(ref, sources, own, makers.named(ref.name, part))
+    gang_annotations.check_rival(ref, sources, own, marked.key(NAME).name)
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
     by_namespace = shape is not None and shape.automatic and not gang_annotations.opted_in(annotations)
@@ -117,25 +116,12 @@ def _read(
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    minimum = marked.still_needed(minimum)
-    sets = marked.pod_sets(in_order, minimum)
-    gang = Gang(
-        key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
-        source=ref,
-        members=in_order,
-        pod_sets=sets,
-        expected=sum(each.count for each in sets),
-        min_member=minimum,
+    request = PlacementRequest(
         topology=annotations.get(keys.TOPOLOGY, chosen),
         required=annotations.get(keys.REQUIRED),
         preferred=HOSTNAME_LABEL if by_namespace else annotations.get(keys.PREFERRED),
-        created=metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + to_be_resumed(manifest, ref),
-        groups=() if part else (ref,),
-        part=part,
-        exact_nodes=any(member.index is not None for member in in_order),
     )
-    return marked.settled(gang)
+    return marked.assembled(marked.key(NAME), marked.workload(in_order, minimum), request, settled.waiting_for)
 
 
 def _recorded(manifest: Manifest, sources: Sources) -> str | None:

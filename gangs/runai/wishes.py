@@ -7,9 +7,9 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.manifests import group_of, metadata_of
-from gangs.model import Manifest, ObjectRef
+from gangs.model import Manifest, ObjectRef, PlacementRequest
 from gangs.runai import keys
-from gangs.topology.levels import LevelWish, Request, Span
+from gangs.topology.levels import LevelWish, Request, Settled, Span
 from gangs.workloads import pod_templates
 from gangs.workloads.annotations import annotation
 from gangs.workloads.jobs import JOB_GROUP
@@ -118,6 +118,18 @@ def affinity_to(pool: str | None) -> NodeAffinity | None:
         return None
     term = NodeSelectorTerm(match_expressions=(Requirement(key=keys.NODE_POOL, operator="In", values=(pool,)),))
     return NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+
+
+def placement(wishes: Wishes, settled: Settled, pool: str | None) -> PlacementRequest:
+    """Return the placement request of these annotations, with the settled topology if they name none."""
+    return PlacementRequest(
+        topology=value_of(wishes, keys.TOPOLOGY) or (settled.topology.name if settled.topology else None),
+        topology_kind=keys.TOPOLOGY_KIND,
+        required=value_of(wishes, keys.REQUIRED),
+        preferred=value_of(wishes, keys.PREFERRED),
+        node_affinity=affinity_to(pool),
+        node_rules=rules_of(pool),
+    )
 
 
 def rules_of(pool: str | None) -> tuple[NodeRule, ...]:

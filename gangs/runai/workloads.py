@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from gangs import assembling
 from gangs.findings import Findings
 from gangs.labelled_workloads import child_checks, makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import group_of, integer, metadata_of, ref_of
-from gangs.membership import Seat, age, check_priorities, live, seated
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from gangs.membership import Seat, check_priorities, live, seated
+from gangs.model import Gang, GangKey, Manifest, ObjectRef
 from gangs.runai import NAME, keys, role_levels, segments, wishes
 from gangs.runai.role_levels import RoleLevels
 from gangs.runai.segments import Segments
@@ -26,7 +27,6 @@ from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
 from gangs.workloads.kind_table import has_rules, mark_of, shape_of
 from gangs.workloads.later_pods import held_room
 from gangs.workloads.pod_templates import MAIN, Template
-from gangs.workloads.suspension import to_be_resumed
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
@@ -103,9 +103,7 @@ def _read(marked: LabelledWorkload, *, topologies: Sequence[Topology], findings:
     """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
-    manifest, part, own = marked.manifest, marked.part, Findings()
-    ref, metadata = ref_of(manifest), metadata_of(manifest)
-    asked = wishes.asked_by(manifest)
+    own, ref, asked = Findings(), ref_of(marked.manifest), wishes.asked_by(marked.manifest)
     marked = role_levels.with_minimums(marked, ref, own)
     _check(marked, ref, asked, own)
     minimum, pool, divided = _minimum(marked, ref, asked, own), _pool(marked, ref, own), _segments(marked, ref, own)
@@ -125,29 +123,10 @@ def _read(marked: LabelledWorkload, *, topologies: Sequence[Topology], findings:
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    minimum = marked.still_needed(minimum)
-    sets = marked.pod_sets(in_order, minimum)
-    sets = tuple(asked_of[each.name].of(each) if each.name in asked_of else each for each in sets)
-    gang = Gang(
-        key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
-        source=ref,
-        members=in_order,
-        pod_sets=sets,
-        expected=sum(each.count for each in sets),
-        min_member=minimum,
-        topology=wishes.value_of(asked, keys.TOPOLOGY) or (settled.topology.name if settled.topology else None),
-        topology_kind=keys.TOPOLOGY_KIND,
-        required=wishes.value_of(asked, keys.REQUIRED),
-        preferred=wishes.value_of(asked, keys.PREFERRED),
-        node_affinity=wishes.affinity_to(pool),
-        node_rules=wishes.rules_of(pool),
-        created=metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + to_be_resumed(manifest, ref),
-        groups=() if part else (ref,),
-        part=part,
-        exact_nodes=pool is not None or any(member.index is not None for member in in_order),
-    )
-    return marked.settled(gang)
+    workload = marked.workload(in_order, minimum)
+    sets = tuple(asked_of[each.name].of(each) if each.name in asked_of else each for each in workload.pod_sets)
+    workload = replace(workload, pod_sets=sets, exact_nodes=None if pool is None else True)
+    return marked.assembled(marked.key(NAME), workload, wishes.placement(asked, settled, pool), settled.waiting_for)
 
 
 def _segments(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
@@ -163,19 +142,8 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
     ref = makers.owner_of(own_pods[0], NAME) if own_pods else None
     if ref is None or (group_of(ref.api_version), ref.kind) == (JOB_GROUP, JOB_KIND):
         return None
-    ref, part = replace(ref, uid=""), makers.part_of(own_pods[0], NAME)
-    return Gang(
-        key=key,
-        source=ref,
-        members=seated([Seat(pod, MAIN) for pod in own_pods], (MAIN,), findings),
-        pod_sets=(PodSet(MAIN, len(own_pods), len(own_pods)),),
-        expected=len(own_pods),
-        min_member=len(own_pods),
-        created=min(age(pod.metadata) for pod in own_pods)[0].rstrip("~"),
-        waiting_for=(str(ref),),
-        groups=() if part else (ref,),
-        part=part,
-    )
+    members_there = seated([Seat(pod, MAIN) for pod in own_pods], (MAIN,), findings)
+    return assembling.awaiting(key, replace(ref, uid=""), members_there, makers.part_of(own_pods[0], NAME))
 
 
 def _check(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
