@@ -138,7 +138,7 @@ class Installation:
         self.tokens.append(yaml.safe_load(config.read_text())["users"][0]["user"]["token"])
         own = {
             "webhook": [f"--port={self.port}", "--host=127.0.0.1"],
-            "controller": ["--health-address=127.0.0.1", "--lease-seconds=2", f"--metrics-port={self.metrics_port}"],
+            "controller": ["--health-address=127.0.0.1", "--lease-seconds=10", f"--metrics-port={self.metrics_port}"],
         }[name]
         own += [f"--health-port={self.health[name]}", "--log-level=debug"]
         command = self.command(name, [*self.pod(name)["containers"][0]["args"], *own], config)

@@ -120,6 +120,16 @@ def test_a_leader_that_dies_there_is_followed_by_one_that_reaches_the_same_end(
         ends_whole(scene)
 
 
+def test_a_member_that_is_deleted_at_its_release_is_not_counted_as_released(scene: Scene, tmp_path: Path) -> None:
+    scene.api.fault(WRITES["last release"], Fault(before=lambda: scene.gone("b")))
+    with leading(scene, tmp_path):
+        place(scene)
+        scene.finish("a")
+        scene.api.wait(lambda: "GangReleased" in scene.events(), "the event of the release")
+    events = scene.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]
+    assert [each["note"] for each in events if each["reason"] == "GangReleased"] == ["released 1 pod to its node"]
+
+
 def test_a_member_that_is_gone_takes_the_plan_with_it_and_its_replacement_is_planned(
     scene: Scene, tmp_path: Path
 ) -> None:
