@@ -148,6 +148,16 @@ class ControlPlane:
         program.start()
         return program
 
+    def freeze(self) -> None:
+        """Stop all programs until `thaw` (SIGSTOP). Their connections stay open."""
+        for each in reversed([*self._programs.values()]):
+            each.freeze()
+
+    def thaw(self) -> None:
+        """Let all programs continue, the servers before their clients."""
+        for each in self._programs.values():
+            each.thaw()
+
     def await_ready(self, component: str) -> None:
         """Wait until a component works, after it was started again.
 
