@@ -122,8 +122,8 @@ MUTATIONS = (
     Mutation(
         "placeholders of gangs that are gone stay",
         _EXECUTING,
-        "            free(self._writer, cluster_view.placeholders.get(key, {}).values())\n",
-        "",
+        "                free(self._writer, held.values())\n",
+        "                pass\n",
     ),
     Mutation(
         "a gang that runs in part is not withdrawn",
