@@ -101,7 +101,7 @@ class PresentObject:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What a reconcile reports about a gang besides its plan."""
+    """The reports of a reconcile about a gang, besides its plan."""
 
     reason: str = ""
     """One word; "" selects the reason of the phase."""

@@ -17,7 +17,7 @@ _REQUESTED = tuple(field.name for field in fields(PlacementRequest))
 
 @dataclass(frozen=True, slots=True)
 class GangWorkload:
-    """What a gang consists of. The fields have the meaning of the fields of `Gang`."""
+    """The members of a gang, its pod sets and its origin. The fields have the meaning of the fields of `Gang`."""
 
     source: ObjectRef
     members: tuple[Member, ...]
