@@ -53,6 +53,9 @@ TOLD_OF_WHAT_WAITS = (
 )
 
 
+GANGS = ["default/big Waits for capacity", "default/next New", "default/llm Running"]
+
+
 APART = [
     ["node-400", "4", "4", "", "open", "0 and 1 expected", "default/next"],
     ["node-405", "0", "", "4", "open", "2", ""],
@@ -153,18 +156,10 @@ def look(address: str, folder: Path) -> Any:
     return driven("look.mjs", address, str(folder), str(tried))
 
 
-@pytest.mark.thorough
-def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp_path: Path) -> None:
-    assert 0 < len(SCRIPT) < LARGEST, "run: make page"
-    seen = look(address, tmp_path)
-    assert seen["errors"] == []
-    assert seen["elsewhere"] == []
-    assert seen["colours"] > 2
-    assert seen["window"] <= 0, "the window does not scroll"
-    gangs = ["default/big Waits for capacity", "default/next New", "default/llm Running"]
-    assert seen["gangs"] == gangs
+def check_the_gangs(seen: Any) -> None:
+    """Check the list of gangs, the search, and the details of a gang that runs and of one that waits."""
     found = seen["found"]
-    assert found["gangs"] == [gangs[2]]
+    assert found["gangs"] == [GANGS[2]]
     assert found["after"] > found["before"] == 0, "gangs have colours when a search finds them"
     assert seen["lit"]["after"] > seen["lit"]["before"] == 0, "the selected gang is lit"
     assert seen["pressed"] == 1
@@ -180,9 +175,13 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     assert "108 of 128 cores are free." in seen["domain"]
     assert "8 cores\t11" in seen["domain"]
     assert (seen["gone"], seen["closed"]) == ("default/big", 0), "back leads to the gang, Esc closes it"
-    assert seen["filtered"] == [gangs[2]]
+    assert seen["filtered"] == [GANGS[2]]
     assert seen["walked"] == "default/big"
-    assert found["node"] == ["datacenter", "s0", "r4"]
+
+
+def check_the_picture(seen: Any) -> None:
+    """Check clicks, zoom, keys and tooltips of the picture, and the details of domains."""
+    assert seen["found"]["node"] == ["datacenter", "s0", "r4"]
     assert "Node node-77 is framed." in seen["framed"]
     assert seen["clicked"] == ["datacenter", "s0", "r0"]
     assert seen["dragged"] == ["datacenter", "s0"], "to move the picture is no click"
@@ -196,6 +195,10 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     ]
     assert seen["back"] == ["datacenter"]
     assert seen["table"].startswith("s0\t256\t")
+
+
+def check_the_trial(seen: Any) -> None:
+    """Check the result of a dry run, the file that shares it, and the mistakes of an input."""
     assert {"add-nodes=2%3Dnode-5", "cordon=node-0", "drain=node-1", "drain=node-2", "relax=rack"} | {
         "preemption=false",
         "cluster=live",
@@ -210,6 +213,10 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     assert seen["shared"]["filled"] > 0.05, "the file shows the picture by itself"
     assert "no node nowhere" in seen["notTried"]
     assert seen["mistake"]["line"], "a mistake is marked at its line"
+
+
+def check_the_states(seen: Any) -> None:
+    """Check accessibility, the dark mode, small screens, and the page without data, access or connection."""
     assert (seen["barriers"], seen["listBarriers"], seen["darkBarriers"]) == ([], [], [])
     assert (seen["sheetBarriers"], seen["phoneBarriers"]) == ([], [])
     assert seen["darkColours"] > 2
@@ -220,8 +227,23 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     assert "user jane may not view gangs." in seen["refused"]["text"]
     assert seen["refused"]["barriers"] == []
     assert "Disconnected." in seen["lost"]["text"]
-    assert seen["lost"]["gangs"] == gangs, "the page keeps what it has shown"
+    assert seen["lost"]["gangs"] == GANGS, "the page keeps what it has shown"
     assert seen["withoutScript"] == ["Gangs", "Topologies"]
+
+
+@pytest.mark.thorough
+def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp_path: Path) -> None:
+    assert 0 < len(SCRIPT) < LARGEST, "run: make page"
+    seen = look(address, tmp_path)
+    assert seen["errors"] == []
+    assert seen["elsewhere"] == []
+    assert seen["colours"] > 2
+    assert seen["window"] <= 0, "the window does not scroll"
+    assert seen["gangs"] == GANGS
+    check_the_gangs(seen)
+    check_the_picture(seen)
+    check_the_trial(seen)
+    check_the_states(seen)
     kept(tmp_path, "gangs", "waiting", "apart", "dark", "phone")
 
 
