@@ -22,7 +22,7 @@ function Disconnected({ retry }: { retry: () => void }) {
     <div class="strip" role="alert">
       <Icon name="warn" />
       <span>
-        <b>Disconnected.</b> {state.why} The page shows the cluster as of {new Date(state.at).toLocaleTimeString()}. Next try in {seconds} s.
+        <b>Disconnected.</b> {state.why} {state.at ? `The page shows the cluster as of ${new Date(state.at).toLocaleTimeString()}. ` : ""}Next try in {seconds} s.
       </span>
       <button type="button" class="btn small" onClick={retry}>
         Try now

@@ -35,7 +35,7 @@ const LABELS = { loading: "Reading", live: "Live", lost: "Disconnected", refused
 
 function Live() {
   const state = connection.value;
-  const age = state.kind === "live" || state.kind === "lost" ? `${lasting((now.value - state.at) / 1000)} ago` : "";
+  const age = (state.kind === "live" || state.kind === "lost") && state.at ? `${lasting((now.value - state.at) / 1000)} ago` : "";
   return (
     <span class={`live ${state.kind}`}>
       <i class="dot" />

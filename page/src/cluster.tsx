@@ -19,6 +19,7 @@ import {
   hoveredGang,
   openDomain,
   place,
+  reading,
   resource,
   SCARCEST,
   screen,
@@ -233,12 +234,12 @@ export function ClusterPanel() {
     <section class="panel" id="picture" aria-label="The cluster">
       <div class="head">
         <Crumbs />
-        <span class="push muted nw scale">{kind === "loading" || kind === "refused" ? "" : scale()}</span>
+        <span class="push muted nw scale">{reading.value || kind === "refused" ? "" : scale()}</span>
         <button type="button" class="btn small as-table" aria-pressed={selection.value?.kind === "domain"} onClick={asTable} hidden={trying.value || place.value.path.length > 0}>
           Table
         </button>
       </div>
-      {kind === "loading" ? (
+      {reading.value ? (
         <div class="fabric skeleton" aria-hidden="true">
           {[0, 1, 2, 3].map((at) => (
             <div key={at} class="sk" />

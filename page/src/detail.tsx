@@ -6,16 +6,17 @@ import { type Gang, type Near, nodesOf, type Story } from "./data";
 import { goalName, isFewest, valueOf } from "./goals";
 import { Icon } from "./icons";
 import { Bar, CopyLink, Fold, GangName, PhaseTag, Section, Table } from "./parts";
-import { lasting, phaseOf } from "./phases";
-import { close, openDomain, selectedStory, story, topology } from "./state";
+import { lasting, phaseOf, since } from "./phases";
+import { close, now, openDomain, selectedStory, story, topology } from "./state";
 import { prefill, type WhatIfFields } from "./trying-state";
 import { nodesIn, placeAt } from "./tree";
 
 /** The most domains of a level, or nodes, that stand by name. */
 const MOST_NAMED = 8;
 
+/** Begin with a capital letter, unless the first word is a name such as `s1b1` or `team-a/eval`. */
 function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return /^[a-z]+(?=[\s,:]|$)/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
 }
 
 function levelOf(near: Near): string {
@@ -76,11 +77,15 @@ function Nearest({ told }: { told: Story }) {
   const near = told.explanation?.nearest ?? [];
   const [first] = near;
   if (!first) return null;
+  const names = near.map((each) => each.path.at(-1));
+  const unique = new Set(names).size === names.length;
   return (
     <Section title={`Closest ${levelOf(first)}s`} note="marked in the picture">
       {near.map((each) => (
         <button key={each.path.join("/")} type="button" class="nr" onClick={() => openDomain(each.path)}>
-          <span class="b">{each.path.join(" / ") || "whole cluster"}</span>
+          <span class="b" title={each.path.join(" / ")}>
+            {(unique ? each.path.at(-1) : each.path.join(" / ")) || "whole cluster"}
+          </span>
           <Bar share={each.fits / each.needed} tone="wait-fill" />
           <span class="nw">
             {each.fits} of {each.needed}
@@ -135,7 +140,7 @@ function Levels({ gang, told }: { gang: Gang; told: Story | undefined }) {
               <span class="muted">{all.length === 1 ? level : `${level}s`}</span>
               <b>{all.length}</b>
               <div class="pills">
-                {same ? <span class="pill">{all[0]?.pods} pods on each</span> : null}
+                {same ? <span class="pill">{all[0]?.pods} {all[0]?.pods === 1 ? "pod" : "pods"} on each</span> : null}
                 {(same ? [] : all.slice(0, MOST_NAMED)).map(({ path, pods }) => (
                   <button key={path.join("/")} type="button" class="pill" onClick={() => openDomain(path)}>
                     {path.at(-1)} <b>{pods}</b>
@@ -159,7 +164,7 @@ function Request({ gang, told }: { gang: Gang; told: Story | undefined }) {
     ["Pods", told?.presence],
     ["Priority", gang.priority === undefined ? "" : String(gang.priority)],
     ["Queue", gang.queue],
-    ["Since", told?.since ? <time dateTime={told.since}>{told.since}</time> : ""],
+    ["Since", told?.since ? <time dateTime={told.since} title={told.since}>{since(told.since, now.value)} ago</time> : ""],
   ];
   return (
     <Section title={gang.planned ? "Plan" : "Request"}>

@@ -108,7 +108,7 @@ function Nodes({ domain }: { domain: Place }) {
     const state = !node ? "gone" : node.unschedulable ? "cordoned" : node.open === false ? "closed" : "open";
     const pods = `${node?.pods ?? 0}${node?.reserved ? ` and ${node.reserved} expected` : ""}`;
     const names = (here.get(name) ?? []).map(titleOf).join(", ");
-    return [name, written(shown, (node?.free[shown] ?? 0) - leaving), text(node?.held?.[shown]), text(leaving), state, pods, names];
+    return [name, written(shown, Math.max(0, (node?.free[shown] ?? 0) - leaving)), text(node?.held?.[shown]), text(leaving), state, pods, names];
   });
   return (
     <Section title="Nodes" note={inside.length > rows.length ? `the first ${MOST_ROWS} of ${inside.length}` : unitName(resource.value)}>

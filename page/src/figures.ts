@@ -10,6 +10,7 @@ export interface Sums {
   /** Amounts in base units of one resource. Closed nodes count as closed only. */
   all: number;
   used: number;
+  /** Without capacity that terminating pods still hold. */
   reserved: number;
   terminating: number;
   free: number;
@@ -30,7 +31,7 @@ export function sumsOf(root: Place, cluster: Cluster, resource: string): Map<str
       const [all, free, held, leaving] = [node.allocatable, node.free, node.held, node.leaving].map((each) => each?.[resource] ?? 0) as [number, number, number, number];
       sum.all = all;
       sum.used = Math.max(0, all - free - held);
-      sum.reserved = held;
+      sum.reserved = Math.max(0, held - Math.max(0, leaving - free));
       sum.terminating = leaving;
       const rest = Math.max(0, free - leaving);
       if (node.open === false) [sum.closedNodes, sum.closed] = [1, rest];

@@ -1,6 +1,6 @@
 // The key figures above the cluster view.
 
-import { cluster, connection, domainSums, filter, gangs, resource, root, size, tab } from "./state";
+import { cluster, connection, domainSums, filter, gangs, reading, resource, root, size, tab } from "./state";
 import { unitName, written } from "./data";
 import { largest, scattered, sizesOf } from "./figures";
 import { Icon } from "./icons";
@@ -138,13 +138,13 @@ function Fragmentation({ pod }: { pod: number }) {
 
 export function Keys() {
   const { kind } = connection.value;
-  if (kind === "loading" || kind === "refused")
+  if (reading.value || kind === "refused")
     return (
       <section class="keys" aria-label="Key figures">
         {["Capacity", "Gangs", "Could start now", "Fragmentation"].map((title, at) => (
           <div key={title} class={`key k${at + 1}`}>
             <h2>{title}</h2>
-            <div class={kind === "loading" ? "sk big wait-figure" : "big"}>{kind === "loading" ? "" : "–"}</div>
+            <div class={reading.value ? "sk big wait-figure" : "big"}>{reading.value ? "" : "–"}</div>
           </div>
         ))}
       </section>

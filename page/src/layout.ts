@@ -57,9 +57,13 @@ const ROW_GAP = 3;
 const FIGURE = 40;
 /** The height and width in pixels from which a node has space beside it for the labels of its rack. */
 const LABELLED = 12;
+/** The weight of a plan with the names of racks beside one without. */
+const LABELS = 1.7;
 /** The largest node, in pixels, and the most that its height may exceed its width. */
 const LARGEST_CELL = 72;
-const MOST_SLENDER = 1.7;
+const MOST_SLENDER = 2.4;
+/** The weight of a plan that continues racks on a second line: the picture keeps its shape when its area becomes narrower. */
+const FOLDED = 0.6;
 
 interface Group {
   title?: Place;
@@ -137,7 +141,7 @@ export function laidOut(root: Place, width: number, height: number, least = 0): 
         const cellW = (panelW - label - figure) / wide;
         if (labelled && Math.min(cellW, cellH) < LABELLED) continue;
         const [w, h] = [Math.min(LARGEST_CELL, cellW), Math.min(LARGEST_CELL, cellH, cellW * MOST_SLENDER)];
-        const area = Math.min(w, h * 1.2) * (labelled ? 1.3 : 1);
+        const area = Math.min(w, h * 1.2) * (labelled ? LABELS : 1) * (wide < longest ? FOLDED : 1);
         if (area > score) [best, score] = [{ columns, wide, cellW: w, cellH: h, label, figure }, area];
       }
     }

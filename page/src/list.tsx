@@ -5,7 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import { type Gang, keyOf } from "./data";
 import { Icon } from "./icons";
 import { GangName, Notice } from "./parts";
-import { finds, GROUPS, type Group, phaseOf, since } from "./phases";
+import { finds, GROUPS, type Group, messageBeside, phaseOf, since } from "./phases";
 import {
   connection,
   filter,
@@ -20,6 +20,7 @@ import {
   openTrying,
   placesNamed,
   queue,
+  reading,
   searched,
   selectedGang,
   selection,
@@ -83,7 +84,7 @@ function Item({ gang }: { gang: Gang }) {
       <span class="r0 w">{since(gang.since, now.value)}</span>
       <span class="t2 clip">
         <b class={`c-${phase.tone}`}>{phase.label}</b>
-        {gang.message ? <span class="sh"> · {gang.message}</span> : null}
+        {gang.message ? <span class="sh"> · {messageBeside(phase.label, gang.message)}</span> : null}
       </span>
     </button>
   );
@@ -184,10 +185,11 @@ const EXAMPLE = 'metadata:\n  annotations:\n    phalanx.dev/gang: "true"';
 export function List() {
   const { kind } = connection.value;
   const named = words.value && gangs.value.some((gang) => finds(gang, words.value));
+  const queued = gangs.value.some((gang) => gang.queue);
   return (
-    <section class="panel" id="list" aria-label="Gangs">
+    <section class={queued ? "panel" : "panel no-queue"} id="list" aria-label="Gangs">
       <Chips />
-      {kind === "loading" ? (
+      {reading.value ? (
         <div class="scroll" aria-hidden="true">
           {[60, 75, 50, 85, 65, 70, 55, 80].map((width, at) => (
             <div key={at} class="item">

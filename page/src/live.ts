@@ -29,7 +29,7 @@ function counted([name, node]: [string, Whole["nodes"][string]]): [string, Clust
 }
 
 /** Milliseconds until the next request after a failure, and if too many pages are open. */
-const PAUSE = 5_000;
+export const PAUSE = 5_000;
 const LONG_PAUSE = 30_000;
 
 /** Wait while the page is hidden. A hidden page requests nothing. */
@@ -78,15 +78,20 @@ export class Live {
         const full = error instanceof Refused && error.status === 429;
         const pause = full ? LONG_PAUSE : PAUSE;
         listener.lost(full ? "Too many pages follow the changes." : error instanceof Refused ? error.message : "The webhook does not answer.", pause);
-        await new Promise<void>((done) => {
-          const timer = setTimeout(done, pause);
-          this.#wake = () => {
-            clearTimeout(timer);
-            done();
-          };
-        });
+        await this.pause(pause);
       }
     }
+  }
+
+  /** Wait for so many milliseconds, or until `retry` is called. */
+  pause(milliseconds: number): Promise<void> {
+    return new Promise((done) => {
+      const timer = setTimeout(done, milliseconds);
+      this.#wake = () => {
+        clearTimeout(timer);
+        done();
+      };
+    });
   }
 
   /** Send the next request at once. */

@@ -87,7 +87,12 @@ export function looks(input: LookInput): (name: string) => Look {
       (amount) => (amount / unit) * scale,
     ) as [number, number, number];
     const total = whole ? all : 1;
-    const left = { used: Math.max(0, total - free - reserved), reserved, terminating: leaving, free: Math.max(0, free - leaving) };
+    const left = {
+      used: Math.max(0, total - free - reserved),
+      reserved: Math.max(0, reserved - Math.max(0, leaving - free)),
+      terminating: leaving,
+      free: Math.max(0, free - leaving),
+    };
     const taken = total ? (left.used + left.reserved) / total : 1;
     const marks: Mark[] = [];
     const take = (amount: Amount | undefined, mark: { lit?: boolean; found?: number }): void => {
@@ -129,7 +134,7 @@ export function toldOf(cluster: Cluster, name: string, resource: string, here: r
   const state = node.unschedulable ? "cordoned" : node.open === false ? "closed: tainted or not ready" : "";
   const leaving = node.leaving?.[shown] ?? 0;
   const parts = [
-    `${written(shown, (node.free[shown] ?? 0) - leaving)} of ${written(shown, node.allocatable[shown] ?? 0)} free`,
+    `${written(shown, Math.max(0, (node.free[shown] ?? 0) - leaving))} of ${written(shown, node.allocatable[shown] ?? 0)} free`,
     node.held?.[shown] ? `${written(shown, node.held[shown])} reserved` : "",
     leaving ? `${written(shown, leaving)} terminating` : "",
   ];

@@ -6,7 +6,7 @@ import { render } from "preact";
 import { App } from "./app";
 import { asked, Refused } from "./asking";
 import { type Cluster, type Gang, keyOf, type Story } from "./data";
-import { Live, type State } from "./live";
+import { Live, PAUSE, type State } from "./live";
 import { connection, follow, gangs, liveCluster, now, selectedGang, startLinking, story } from "./state";
 import { startTheme } from "./theme";
 import { asGang, type Decision } from "./trying-state";
@@ -109,8 +109,8 @@ async function begin(): Promise<void> {
         return;
       }
       const why = error instanceof Refused ? error.message : "The webhook does not answer.";
-      connection.value = { kind: "lost", at: Date.now(), next: Date.now() + STORY_PAUSE, why };
-      await new Promise((done) => setTimeout(done, STORY_PAUSE));
+      connection.value = { kind: "lost", at: 0, next: Date.now() + PAUSE, why };
+      await live.pause(PAUSE);
     }
   }
   connection.value = { kind: "live", at: Date.now() };

@@ -73,6 +73,11 @@ export function phaseOf(gang: Pick<Gang, "phase" | "reason" | "planned">): Phase
   }
 }
 
+/** The message of a gang beside the label of its phase, which the message may begin with. */
+export function messageBeside(label: string, message: string): string {
+  return message.toLowerCase().startsWith(`${label.toLowerCase()}: `) ? message.slice(label.length + 2) : message;
+}
+
 /** Whether the search finds a gang: every word is part of its name, phase, queue, system or message. */
 export function finds(gang: Gang, words: string): boolean {
   const text = [titleOf(gang), phaseOf(gang).label, gang.phase, gang.queue ?? "", gang.dialect, gang.message].join(" ").toLowerCase();

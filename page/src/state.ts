@@ -7,7 +7,7 @@ import { type Sums, sumsOf } from "./figures";
 import { finds, type Group, phaseOf } from "./phases";
 import { type Place, placeAt, treeOf } from "./tree";
 
-/** The connection to the webhook. `at`: the time of the last answer. */
+/** The connection to the webhook. `at`: the time of the last answer; 0: there was none. */
 export type Connection =
   | { kind: "loading" }
   | { kind: "live"; at: number }
@@ -25,6 +25,8 @@ export const SCARCEST = "scarcest";
 export const gangs = signal<Gang[]>([]);
 export const liveCluster = signal<Cluster>({ topologies: [], nodes: {} });
 export const connection = signal<Connection>({ kind: "loading" });
+/** Whether the page has no cluster to show yet. */
+export const reading = computed(() => connection.value.kind === "loading" || (connection.value.kind === "lost" && !connection.value.at));
 export const now = signal(Date.now());
 
 export const screen = signal<Screen>("cluster");

@@ -38,7 +38,7 @@ function Editor() {
   const file = useRef<HTMLInputElement>(null);
   const failed = progress.value.kind === "failed" ? progress.value.mistakes : [];
   const wrong = new Set(failed.map((each) => each.line));
-  const lines = Math.max(12, text.value.split("\n").length);
+  const lines = Math.max(EXAMPLE.split("\n").length, text.value.split("\n").length);
   return (
     <>
       <div class="ed">
