@@ -1,6 +1,6 @@
 // The state of the page: the cluster, what the user has selected, and the address that links to it.
 
-import { batch, computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal, untracked } from "@preact/signals";
 
 import { type Cluster, countable, type Gang, keyOf, resources, type Story, titleOf, type Topology } from "./data";
 import { type Sums, sumsOf } from "./figures";
@@ -258,8 +258,10 @@ export function startLinking(): void {
   addEventListener("popstate", follow);
   effect(() => {
     void [words.value, queue.value, topologyName.value];
+    // The address depends on the selection, too. `remember` keeps that as a step of the history.
+    const to = untracked(address);
     try {
-      history.replaceState(null, "", address());
+      history.replaceState(null, "", to);
     } catch {
       // See `remember`.
     }
