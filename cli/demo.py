@@ -1,4 +1,4 @@
-"""`phalanx demo`: the Koordinator guide's two examples, unchanged, on their own control plane."""
+"""`phalanx demo`: the Koordinator guide's two examples, or gangs in every phase, on a control plane of its own."""
 
 import importlib
 import sys
@@ -21,9 +21,9 @@ Examples:
   phalanx demo --keep
 """
 )
-@click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, to look around with kubectl.")
+@click.option("--keep", is_flag=True, help="Show 128 nodes with gangs in every phase, and the page, until Ctrl-C.")
 def demo(*, keep: bool) -> None:
-    """Build and start a control plane, install Phalanx, apply the Koordinator guide's examples, tell what happened."""
+    """Start a control plane, install Phalanx and play the Koordinator guide's examples. Build programs if needed."""
     if not (CHECKOUT / "controlplane" / "demo.py").is_file():
         raise click.ClickException(NO_CONTROL_PLANE)
     if str(CHECKOUT) not in sys.path:  # an editable installation knows the packages of the wheel alone

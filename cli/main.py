@@ -26,6 +26,7 @@ COMMANDS = {
     "topology": Entry(
         "cli.terminal.topology", "topology", "Show the live cluster's domains, their room, and who is there."
     ),
+    "queue": Entry("cli.terminal.queues", "queue", "Show queues: who uses their quota, and who waits for it."),
     "why": Entry("cli.why", "why", "Explain a gang of the live cluster."),
     "events": Entry("cli.terminal.events", "events", "Tell a gang's story, from when it was asked for."),
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),

@@ -12,6 +12,7 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable
+from contextlib import nullcontext
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ from werkzeug.utils import redirect
 from werkzeug.wrappers import Request, Response
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from cli.port_forward import port_forward
 from cluster.api.connecting import connect, token_of
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 from serving.limits import LARGEST_BODY
@@ -55,16 +57,14 @@ Token = Callable[[], str]
 @click.command(
     epilog="""\b
 Examples:
-  kubectl -n phalanx-system port-forward service/phalanx-webhook 9443:443 &
   phalanx ui
   phalanx ui --service-account research/viewer --no-open
 """
 )
 @click.option(
     "--server",
-    default="https://127.0.0.1:9443",
-    show_default=True,
-    help="Where the webhook is reached: kubectl -n phalanx-system port-forward service/phalanx-webhook 9443:443",
+    metavar="URL",
+    help="Where the webhook is reached. Without it, kubectl forwards a free local port to the webhook.",
 )
 @click.option(
     "--ca-file",
@@ -80,7 +80,13 @@ Examples:
 @click.option("--port", default=0, help="Port on the loopback; absent: any that is free.")
 @click.option("--open/--no-open", "opening", default=True, show_default=True, help="Open the page in the browser.")
 def ui(
-    *, server: str, ca_file: Path | None, service_account: str | None, kubeconfig: str | None, port: int, opening: bool
+    *,
+    server: str | None,
+    ca_file: Path | None,
+    service_account: str | None,
+    kubeconfig: str | None,
+    port: int,
+    opening: bool,
 ) -> None:
     """Show the live picture in a browser, as you, until stopped."""
     try:
@@ -92,14 +98,17 @@ def ui(
         raise click.ClickException(message_of(error)) from error
     if missing:
         raise click.ClickException("your kubeconfig holds no token: name a --service-account NAMESPACE/NAME")
-    gateway = Gateway(server, authority, token)
-    listening = make_server(LOOPBACK, port, gateway.application, threaded=True)
-    address = gateway.address(listening.server_port)
-    click.echo(address)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request, with the key in it
-    if opening:
-        webbrowser.open(address)
-    listening.serve_forever()
+    with nullcontext(server) if server else port_forward(kubeconfig) as url:
+        gateway = Gateway(url, authority, token)
+        if unreachable := gateway.unreachable():
+            raise click.ClickException(f"nothing answers at {url}: {unreachable}")
+        listening = make_server(LOOPBACK, port, gateway.application, threaded=True)
+        address = gateway.address(listening.server_port)
+        click.echo(address)
+        if opening:
+            webbrowser.open(address)
+        listening.serve_forever()
 
 
 class Gateway:
@@ -134,6 +143,14 @@ class Gateway:
         own = own_host()
         self._hosts = {f"{name}:{port}" for name in (own, LOOPBACK, "localhost")}
         return f"http://{own}:{port}/?key={self.key}"
+
+    def unreachable(self) -> str:
+        """Return why the webhook gives no answer; "" if it answers, whatever it says."""
+        try:
+            self._webhook.request("GET", "/page.js", headers={"Authorization": f"Bearer {self._token()}"})
+        except (ApiException, *UNREACHABLE) as error:
+            return message_of(error)
+        return ""
 
     def _answer(self, request: Request) -> Response:
         try:

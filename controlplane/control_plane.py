@@ -35,6 +35,11 @@ __all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "w
 READY_SECONDS = 300.0
 NODES_SECONDS = 240.0
 NODES_PER_SECOND = 25
+MOST_RESTARTS = 2
+"""How often a component that ends while it starts is started again, as a kubelet does with a static pod.
+
+On a machine that is too busy, the API server ends after 30 s (`start-service-ip-repair-controllers failed: timeout`).
+"""
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.1, 1.0
 _TAINTS_OF_NEW_NODES = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 """Taints that the controller-manager removes from new nodes. A pod that is pinned to a node before that fails.
@@ -143,16 +148,29 @@ class ControlPlane:
         program.start()
         return program
 
+    def freeze(self) -> None:
+        """Stop all programs until `thaw` (SIGSTOP). Their connections stay open."""
+        for each in reversed([*self._programs.values()]):
+            each.freeze()
+
+    def thaw(self) -> None:
+        """Let all programs continue, the servers before their clients."""
+        for each in self._programs.values():
+            each.thaw()
+
     def await_ready(self, component: str) -> None:
         """Wait until a component works, after it was started again.
 
         :raises StartError: it does not; the text holds the end of its log.
         """
         deadline = time.monotonic() + READY_SECONDS
-        program = self._programs[component]
+        program, restarts = self._programs[component], 0
         while time.monotonic() < deadline:
-            if not program.running:
+            if not program.running and restarts == MOST_RESTARTS:
                 raise StartError(f"{component} ended at once:\n{program.tail()}")
+            if not program.running:
+                program.start()
+                restarts += 1
             if is_ready(component, self._place, self._api):
                 return
             time.sleep(_POLL_SECONDS)
@@ -173,7 +191,7 @@ class ControlPlane:
 
     def kubectl_result(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator and return its result, whatever its exit status."""
-        command = [self._path("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
+        command = [self.path_of("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
         environment = {**os.environ, "HOME": str(self.directory), "KUBECTL_EXTERNAL_DIFF": "diff -u -N"}
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=environment)
 
@@ -294,7 +312,8 @@ class ControlPlane:
         new.replace(path)  # a program that was given the path before may be reading it
         return path
 
-    def _path(self, program: str) -> str:
+    def path_of(self, program: str) -> str:
+        """The path of an executable of the control plane, such as kubectl."""
         if self._binaries is None:
             raise RuntimeError("the control plane has not been started")
         return self._binaries[program]

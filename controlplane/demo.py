@@ -1,10 +1,12 @@
 """The steps of `phalanx demo`: the Koordinator guide's two examples, unchanged, on their own control plane."""
 
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any
 
 import click
@@ -12,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
+from controlplane import showcase
 from controlplane.control_plane import ControlPlane, Options, StartError, wait_until
 from controlplane.deployment import Deployment
 from controlplane.programs.binaries import find_binaries
@@ -19,11 +22,14 @@ from controlplane.programs.compiling import BuildError
 from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 from controlplane.recording import Recorder, WatchEvent, bound
+from controlplane.showcase import Showcase
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "koordinator"
 TERMINATING_SECONDS = 3.0
 """How long a pod of low priority takes to end. It is long enough to see the reserved capacity meanwhile."""
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
+LEASE_SECONDS, TIMEOUT_SECONDS = 15.0, 30
+"""The controller's lease and the timeout of the webhook's calls, so that the demo does not fail on a slow machine."""
 
 _SPINE = "network.topology.nvidia.com/spine"
 _BLOCK = "network.topology.nvidia.com/block"
@@ -43,7 +49,7 @@ LOW_PRIORITY = tuple(f"low-priority-pod-{index}" for index in (0, 1, 5))
 
 
 def run(*, keep: bool) -> None:
-    """Play the demo, and print what happens. `keep`: leave the cluster running until Ctrl-C.
+    """Play the guide's examples and print what happens. `keep`: show a larger cluster instead, until Ctrl-C.
 
     :raises click.ClickException: a program could not be built or started, or something did not happen in time.
     """
@@ -51,12 +57,37 @@ def run(*, keep: bool) -> None:
     progress = Progress(sys.stderr)
     try:
         binaries = find_binaries(progress)
-        with ControlPlane(Options(slow_deletion={"low-priority": TERMINATING_SECONDS}), binaries) as control_plane:
-            Demonstration(control_plane, console, progress).tell()
+        terminating = showcase.TERMINATING_SECONDS if keep else TERMINATING_SECONDS
+        with ControlPlane(Options(slow_deletion={"low-priority": terminating}), binaries) as control_plane:
+            deployment = _install(control_plane, progress)
             if keep:
-                _stay(control_plane, console)
+                _show(Showcase(control_plane, deployment, progress), console)
+            else:
+                Demonstration(control_plane, console, progress).tell()
     except (BuildError, NoToolchainError, StartError, TimeoutError) as error:
         raise click.ClickException(str(error)) from error
+    except CalledProcessError as error:
+        raise click.ClickException(f"{shlex.join(error.cmd)}: {error.stderr}") from error
+
+
+def _install(control_plane: ControlPlane, progress: Progress) -> Deployment:
+    with progress.step("installing Phalanx and starting its two servers"):
+        deployment = Deployment(control_plane, LEASE_SECONDS, timeout_seconds=TIMEOUT_SECONDS)
+        deployment.install()
+        deployment.start_webhook()
+        deployment.register_webhook()
+        deployment.start_controller()
+    return deployment
+
+
+def _show(shown: Showcase, console: Console) -> None:
+    """Show the cluster. The page's URL is printed as soon as there are nodes, and again at the end."""
+    shown.furnish()
+    with shown.page() as page:
+        click.echo(f"  the page, on which the gangs now appear: {page}")
+        shown.populate()
+        shown.tell(console, page)
+        showcase.stay(console)
 
 
 class Demonstration:
@@ -69,12 +100,6 @@ class Demonstration:
 
     def tell(self) -> None:
         """Play both examples and print the results."""
-        with self._progress.step("installing Phalanx and starting its two servers"):
-            deployment = Deployment(self._control_plane)
-            deployment.install()
-            deployment.start_webhook()
-            deployment.register_webhook()
-            deployment.start_controller()
         with self._progress.step("creating the guide's 12 nodes in 3 spines"):
             self._apply("nodes.yaml", "cluster-network-topology.yaml")
             self._control_plane.await_nodes(f"node-{index}" for index in range(12))
@@ -82,6 +107,7 @@ class Demonstration:
             self._first_example(recorder)
         with Recorder(self._control_plane) as recorder:
             self._second_example(recorder)
+        self._summarise()
 
     def _first_example(self, recorder: Recorder) -> None:
         self._console.rule("[bold]Example 1: PreferGather on an idle cluster")
@@ -104,6 +130,23 @@ class Demonstration:
         self._report(HIGH_PRIORITY, events, started)
         evicted = ", ".join(sorted({event.name for event in _terminating(events)}))
         self._console.print(f"evicted: {evicted}\n")
+
+    def _summarise(self) -> None:
+        """Print what was seen in plain words, and three commands to go on with."""
+        self._console.rule("[bold]What you have seen")
+        self._console.print(
+            "All 4 pods of topology-demo-job started together, as close as possible.\n"
+            "All 4 pods of high-priority-training started together in one spine, although no spine had 4 free nodes:\n"
+            "their nodes were reserved, one pod of low priority was evicted, and no other pod took its node.\n"
+        )
+        command = showcase.own_command()
+        steps = (
+            ("Open the page, on 128 nodes with gangs in every phase", f"{command} demo --keep"),
+            ("Plan a gang of your own: change this file", f"{command} solve -f examples/own -o table"),
+            ("Ask why a gang waits, and what would help", f"{command} solve -f examples/first-gang -o table"),
+        )
+        for title, line in steps:
+            click.echo(f"{title}:\n  {line}\n")
 
     def _while_terminating(self) -> None:
         """Print the pods while the victim terminates and its capacity is reserved."""
@@ -166,15 +209,6 @@ class Demonstration:
             return not names & {pod["metadata"]["name"] for pod in items}
 
         wait_until(gone, PATIENCE_SECONDS, "the pods to go")
-
-
-def _stay(control_plane: ControlPlane, console: Console) -> None:
-    console.print(f"export KUBECONFIG={control_plane.kubeconfig}\nCtrl-C ends the cluster.")
-    try:
-        while True:
-            time.sleep(1)
-    except KeyboardInterrupt:
-        console.print("stopping")
 
 
 def _all_bound(events: Iterable[WatchEvent], names: Iterable[str]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from certs.cluster_edge import DEFAULT_PLACE
 from certs.files import write_self_signed
 from cli.installation.installed_objects import custom_resource_definitions, system_objects, webhook_configurations
 from controller.defaults import LEASE_SECONDS
@@ -23,6 +24,9 @@ from kube.keys import API_VERSION, GANG, SYSTEM_NAMESPACE
 
 READY_SECONDS = 300.0
 _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+
+_SERVICE = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
+"""The name under which `phalanx ui` trusts the webhook."""
 
 
 class Deployment:
@@ -64,7 +68,7 @@ class Deployment:
     def start_webhook(self) -> Program:
         """Start the webhook and wait until it is ready. `register_webhook` registers it with the API server."""
         folder = self._control_plane.directory / "webhook-certs"
-        self._authority = write_self_signed(folder, dns_names=["localhost"], addresses=["127.0.0.1"])
+        self._authority = write_self_signed(folder, dns_names=["localhost", _SERVICE], addresses=["127.0.0.1"])
         program = self._run(
             "webhook",
             ["--host", "127.0.0.1", "--port", self._webhook_port, "--health-port", self._webhook_health],
@@ -108,6 +112,11 @@ class Deployment:
             return
         program.stop()  # gives the lease back
         self.start_controller(options=options)
+
+    @property
+    def authority(self) -> str:
+        """The certificate authority of the webhook (PEM)."""
+        return self._authority.decode()
 
     def webhook_url(self) -> str:
         """The URL of the webhook."""

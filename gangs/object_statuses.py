@@ -17,11 +17,11 @@ from kube.topology import Topology
 
 Status = dict[str, Any]
 ResourceAmounts = Mapping[str, int]
-"""ResourceAmounts by resource, in the resource's base unit (`kube.quantities`)."""
+"""Amounts by resource, in the resource's base unit (`kube.quantities`)."""
 DomainPath = tuple[str, ...]
 """Names of domains from the widest level down; the whole topology has the empty path."""
 QuotaUse = Mapping[tuple[str, str, str], int]
-"""ResourceAmounts by queue, flavor and resource, in base units."""
+"""Amounts by queue, flavor and resource, in base units."""
 
 
 @dataclass(frozen=True, slots=True)

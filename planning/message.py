@@ -45,8 +45,14 @@ class Message:
 
     @staticmethod
     def of(*parts: "Part | Message") -> "Message":
-        """Return the message of these parts, in order. Empty texts add nothing."""
-        return Message(tuple(part for each in parts for part in (each.parts if isinstance(each, Message) else (each,))))
+        """Return the message of these parts, in order. Neighbouring texts become one, and empty texts add nothing."""
+        flat: list[Part] = []
+        for part in (part for each in parts for part in (each.parts if isinstance(each, Message) else (each,))):
+            if isinstance(part, str) and flat and isinstance(flat[-1], str):
+                flat[-1] += part
+            elif part != "":
+                flat.append(part)
+        return Message(tuple(flat))
 
     def __str__(self) -> str:
         """Return the text with all names."""

@@ -32,8 +32,8 @@ Value = TypeVar("Value")
 WASTE = ("a", "b", "c", "d")
 """The parts of the goal `waste` in their order.
 
-(a) is the free capacity that remains in the narrowest domain that holds the gang, (b) in its parents, and (c) in the
-touched domains inside it. (d) counts the touched domains inside it that have free capacity left.
+(a) is the free capacity that remains in the narrowest domain that holds the gang. (b) is the same in its parents, and
+(c) in the touched domains inside it. (d) counts the touched domains inside it that have free capacity left.
 """
 
 

@@ -1,7 +1,7 @@
 """The placement problem as plain data. The goals that rank its plans: docs/decisions/0002.
 
 Levels are positions 0..n-1: 0 is the widest level, n-1 is the node itself. Nodes, shapes, victims and victim gangs are
-referred to by their position in the problem's tuples. ResourceMatrix are integers in the caller's unit per resource.
+referred to by their position in the problem's tuples. Amounts are integers in the caller's unit per resource.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

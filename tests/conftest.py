@@ -48,6 +48,8 @@ from planning import planner
 from planning.competing import planned_together
 
 SLOW_SECONDS = 3.0
+CONTROL_PLANE = pytest.StashKey[ControlPlane]()
+"""The session's control plane, once it runs."""
 LONGEST = (
     "test_workload_kinds",
     "test_absent_schedulers",
@@ -131,10 +133,23 @@ def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def control_plane() -> Iterator[ControlPlane]:
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """The session's control plane, of the version that the environment asks for (`make test-long`)."""
     with ControlPlane(Options(slow_deletion={"low-priority": SLOW_SECONDS}), asked_for()) as running:
+        request.session.stash[CONTROL_PLANE] = running
         yield running
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Freeze the session's control plane during a test that does not use it: idle, it takes a third of a slow core."""
+    plane = item.session.stash.get(CONTROL_PLANE, None)
+    if plane is None:
+        return
+    if "control_plane" in getattr(item, "fixturenames", ()):
+        plane.thaw()
+    else:
+        plane.freeze()
 
 
 @pytest.fixture

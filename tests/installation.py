@@ -129,8 +129,15 @@ class Installation:
 
     def requests(self) -> Iterator[Request]:
         """The requests that the two service accounts have sent to the API server so far."""
-        for line in self._audit.read_text().splitlines():
-            yield json.loads(line)
+        yield from next(self.audit())
+
+    def audit(self) -> Iterator[list[Request]]:
+        """Yield all requests of the two service accounts so far, and then, each time, those since the time before."""
+        with self._audit.open() as log:
+            begun = ""
+            while True:
+                *lines, begun = (begun + log.read()).split("\n")
+                yield [json.loads(line) for line in lines]
 
     def start(self, name: str) -> Program:
         """Run the command of the container `name`, under its own service account."""
@@ -138,7 +145,7 @@ class Installation:
         self.tokens.append(yaml.safe_load(config.read_text())["users"][0]["user"]["token"])
         own = {
             "webhook": [f"--port={self.port}", "--host=127.0.0.1"],
-            "controller": ["--health-address=127.0.0.1", "--lease-seconds=2", f"--metrics-port={self.metrics_port}"],
+            "controller": ["--health-address=127.0.0.1", "--lease-seconds=10", f"--metrics-port={self.metrics_port}"],
         }[name]
         own += [f"--health-port={self.health[name]}", "--log-level=debug"]
         command = self.command(name, [*self.pod(name)["containers"][0]["args"], *own], config)
@@ -317,10 +324,11 @@ def right_of(request: Request) -> Right:
 
 def wait_for_use(installation: Installation, rights: set[Right], seconds: float = PATIENCE) -> set[Right]:
     """Wait until every right has been used or the time is over, and return the unused rights."""
-    deadline = time.monotonic() + seconds
-    while True:
-        used = {right_of(each) for each in installation.requests() if "objectRef" in each}
-        idle = {each for each in rights if not any(each.covers(one) for one in used)}
+    deadline, idle = time.monotonic() + seconds, set(rights)
+    for entries in installation.audit():
+        used = {right_of(each) for each in entries if "objectRef" in each}
+        idle = {each for each in idle if not any(each.covers(one) for one in used)}
         if not idle or time.monotonic() > deadline:
-            return idle
+            break
         time.sleep(0.2)
+    return idle

@@ -75,7 +75,7 @@ class Webhook:
     slot: SolveSlot
     quick: QuickForecasts
     others: RecentGangs
-    longest_forecast: float
+    longest_forecast: float = LONGEST_FORECAST
     """Seconds."""
 
     def mutate(self, review: AdmissionRequest, *, automatic: bool = False) -> Decision:

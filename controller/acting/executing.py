@@ -1,12 +1,12 @@
 """Carries out the steps of a reconcile: nominate, evict, release. If a write fails, the next reconcile continues."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cluster.snapshot import Snapshot
 from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
+from controller.acting.unfinished_steps import UnfinishedSteps
 from controller.cluster_view import ClusterView
 from controller.error_backoff import Activity, ErrorBackoff
 from controller.reconcile_state import ReconcileState
@@ -34,25 +34,9 @@ from gangs.model import Gang, GangKey
 from kube.keys import GATE, RELEASE_BEGUN
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
-from planning.decision import Decision
 from planning.quota.flavors import flavors_in_use, node_labels, settled
 from planning.scheduler_rules.binding_order import BindingOrder
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
-
-
-@dataclass(frozen=True, slots=True)
-class _Unfinished:
-    """A step of a plan of which some writes were rejected or got no answer. Its event is still to be recorded.
-
-    `conditions`: the conditions that are written with the nominations, by UID. `decision`: the decision whose plan got
-    no answer when it was recorded; None otherwise.
-    """
-
-    step: type[Nominate | Release]
-    plan_id: str
-    members: Sequence[Planned]
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
-    decision: Decision | None = None
 
 
 class PlanExecutor:
@@ -74,7 +58,7 @@ class PlanExecutor:
         self._planning_queue = planning_queue
         self._error_backoff = error_backoff
         self._probes = probes
-        self._unfinished: dict[GangKey, _Unfinished] = {}
+        self._unfinished = UnfinishedSteps(reporter)
 
     def execute(self, gang_states: Sequence[ReconcileState], picture: ClusterView, known: Collection[GangKey]) -> None:
         """Carry out the step of every gang. Read the probe's answer before, and send the next probe after all steps.
@@ -91,13 +75,13 @@ class PlanExecutor:
             gang_state.moved = self._writer.done != done and not gang_state.settled
         self._probes.keep({gang_state.record.plan_id for gang_state in gang_states if gang_state.record is not None})
         self._probes.send()
-        gone = {key for key in (*picture.placeholders, *self._unfinished) if picture.kept.gang(key) is None} - {*known}
-        for key in gone:
-            self._unfinished.pop(key, None)
-            free(self._writer, picture.placeholders.get(key, {}).values())
+        self._unfinished.keep(known)
+        for key, held in picture.placeholders.items():
+            if picture.kept.gang(key) is None and key not in known:
+                free(self._writer, held.values())
 
     def _act(self, gang_state: ReconcileState, picture: ClusterView) -> None:
-        self._report_unanswered(gang_state)
+        self._unfinished.settle(gang_state, partial(_members, gang_state))
         match gang_state.step:
             case NeedPlan() if not gang_state.deferred:
                 self._begin(gang_state, gang_state.step, picture)
@@ -129,14 +113,10 @@ class PlanExecutor:
             self._reporter.invalidated(gang_state, step)
             self._spare(gang_state, picture)
         kept: set[str] = set()
-        if gang_state.record is not None:
-            members, plan_id = _members(gang_state), gang_state.record.plan_id
-            conditions = self._reporter.pod_conditions(gang_state, picture)
-            unfinished = _Unfinished(Nominate, plan_id, members, conditions, gang_state.decision)
-            self._unfinished[gang_state.gang.key] = unfinished
-            if self._reporter.write_status(gang_state):
-                self._reserve(gang_state, members, picture)
-                kept = {member.uid for member in gang_state.record.members}
+        self._unfinished.begin(gang_state)
+        if gang_state.record is not None and self._reporter.write_status(gang_state):
+            self._reserve(gang_state, _members(gang_state), picture)
+            kept = {member.uid for member in gang_state.record.members}
         stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
         self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
         free(self._writer, filter(is_placeholder, stale))
@@ -144,42 +124,11 @@ class PlanExecutor:
             self._set_free(self._planning_queue.held_back(gang_state.decision), gang_state)
 
     def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], picture: ClusterView) -> None:
-        """Nominate these members. Once all members of the plan are nominated, record the event.
-
-        A nomination that was rejected before is sent again with its condition.
-        """
-        unfinished = self._unfinished_step(gang_state, Nominate)
-        if unfinished is not None and unfinished.decision is not None:
-            self._reporter.planned(gang_state, unfinished.decision)
-            unfinished = self._unfinished[gang_state.gang.key] = replace(unfinished, decision=None)
-        held = self._nominate(gang_state, members, unfinished.conditions if unfinished is not None else None)
-        if held and unfinished is not None:
-            self._reporter.nominated(gang_state, unfinished.members)
-            del self._unfinished[gang_state.gang.key]
+        """Nominate these members, the last ones of the plan that are not nominated. Each gets its condition once."""
+        held = self._nominate(gang_state, members, self._unfinished.conditions(gang_state, picture))
+        if held:
+            self._unfinished.nominated(gang_state, _members(gang_state))
         self._probe_if(gang_state, picture, held=held)
-
-    def _unfinished_step(self, gang_state: ReconcileState, step: type[Nominate | Release]) -> _Unfinished | None:
-        """Return the unfinished step of this kind for the plan in force; None if there is none."""
-        found = self._unfinished.get(gang_state.gang.key)
-        if found is None or gang_state.record is None:
-            return None
-        return found if (found.step, found.plan_id) == (step, gang_state.record.plan_id) else None
-
-    def _report_unanswered(self, gang_state: ReconcileState) -> None:
-        """Record the event of an unfinished step that turns out to be done: only answers to its writes were lost."""
-        found = self._unfinished.get(gang_state.gang.key)
-        if found is None:
-            return
-        if found.step is Release:
-            gated = {member.pod.metadata.uid for member in gang_state.gang.members if member.pod.gated_by(GATE)}
-            if gated.isdisjoint(each.pod.metadata.uid for each in found.members):
-                self._reporter.released(gang_state, found.members)
-                del self._unfinished[gang_state.gang.key]
-        elif isinstance(gang_state.step, NeedPlan):
-            del self._unfinished[gang_state.gang.key]
-        elif not isinstance(gang_state.step, Nominate) and self._unfinished_step(gang_state, Nominate):
-            self._reporter.nominated(gang_state, found.members)
-            del self._unfinished[gang_state.gang.key]
 
     def _spare(self, gang_state: ReconcileState, picture: ClusterView) -> None:
         """Write to the victims of an invalidated plan that still run and that the new plan does not evict.
@@ -310,19 +259,12 @@ class PlanExecutor:
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patch = partial(release_patch, domain=domain, now=time, tolerating=added)
         begun = _begun(gang_state.gang)
-        patches = [
-            (m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in in_order(members, gang_state.gang, snapshot)
-        ]
+        ordered = in_order(members, gang_state.gang, snapshot)
+        patches = [(m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in ordered]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
-        earlier = self._unfinished_step(gang_state, Release)
-        begun_members = {each.pod.metadata.uid: each for each in (*(earlier.members if earlier else ()), *members)}
-        released = list(begun_members.values())
-        if all(each.done for each in written):
-            gang_state.settled = True
-            self._unfinished.pop(gang_state.gang.key, None)
-            self._reporter.released(gang_state, released)
-        else:
-            self._unfinished[gang_state.gang.key] = _Unfinished(Release, gang_state.record.plan_id, released)
+        done = {m.pod.metadata.uid for m, answer in zip(ordered, written, strict=True) if answer.done}
+        gang_state.settled = gang_state.settled or len(done) == len(written)
+        self._unfinished.release(gang_state, members, done)
 
 
 def _in_turn(gang_state: ReconcileState, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:

@@ -123,11 +123,18 @@ def mirror_name(gang: Gang, existing: GangObjects) -> NamespacedName:
 
 
 def _is_free(there: Manifest | None, gang: Gang, place: NamespacedName) -> bool:
-    """Return whether the gang's mirror may be created at this place: it is free, or has exactly the wanted object.
+    """Return whether the gang's mirror may be created at this place: it is free, or has an unmarked mirror of the gang.
 
-    In the latter case, a controller created the object and died before it could mark it.
+    Such a mirror is exactly as wanted, or has no status, the wanted labels, and the wanted owner or none. A controller
+    created it and died, or got no answer, before it could mark it. The gang's request may have changed since, and the
+    object that asks for it may have been unknown.
     """
-    return there is None or (claimed_key(there) == gang.key and not differs(there, mirror_of(gang, place)))
+    if there is None or claimed_key(there) != gang.key:
+        return there is None
+    wanted = mirror_of(gang, place)
+    owned = {"ownerReferences": wanted["metadata"].get("ownerReferences", [])}
+    as_owned = there if there["metadata"].get("ownerReferences") else {"metadata": {**there["metadata"], **owned}}
+    return not differs(there, wanted) or not (there.get("status") or _metadata_differs(as_owned, wanted))
 
 
 def mirror_of(gang: Gang, place: NamespacedName) -> dict[str, Any]:
@@ -146,6 +153,10 @@ def mirror_of(gang: Gang, place: NamespacedName) -> dict[str, Any]:
 
 def differs(existing: Manifest, wanted: Manifest) -> bool:
     """Return whether an existing mirror must be updated. Labels and annotations of other clients are ignored."""
+    return _metadata_differs(existing, wanted) or existing.get("spec") != wanted["spec"]
+
+
+def _metadata_differs(existing: Manifest, wanted: Manifest) -> bool:
     have, want = existing.get("metadata") or {}, wanted["metadata"]
     maps_hold = all(
         (have.get(part) or {}).get(key) == value
@@ -153,7 +164,7 @@ def differs(existing: Manifest, wanted: Manifest) -> bool:
         for key, value in want[part].items()
     )
     same_owner = (have.get("ownerReferences") or []) == want.get("ownerReferences", [])
-    return not (maps_hold and same_owner and existing.get("spec") == wanted["spec"])
+    return not (maps_hold and same_owner)
 
 
 def stale_mirrors(existing: GangObjects, key: GangKey, gang: Gang | None, *, kept: bool = False) -> list[Manifest]:

@@ -324,7 +324,11 @@ class Reporter:
 
     def released(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record the release of members."""
-        self._tell(gang_state, events.GANG_RELEASED, f"released {len(members)} pods to their nodes")
+        self._tell(
+            gang_state,
+            events.GANG_RELEASED,
+            f"released {pods(len(members))} to {'its node' if len(members) == 1 else 'their nodes'}",
+        )
 
     def _status(self, gang_state: ReconcileState) -> dict[str, Any]:
         phase = phase_of(gang_state)
@@ -368,11 +372,11 @@ class Reporter:
         if gang_state.gang.source.kind not in (GANG_KIND, "Pod") and gang_state.gang.source.uid:
             self._recorder.record(gang_state.gang.source, reason, note, related=self.ref(gang_state))
 
-    def pod_conditions(self, gang_state: ReconcileState, picture: ClusterView) -> Mapping[str, Condition]:
-        """Return the wanted condition of each member after this decision, by UID; empty without a decision."""
-        if gang_state.decision is None:
-            return {}
-        return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, gang_state.decision, picture)}
+    def pod_conditions(
+        self, gang_state: ReconcileState, decision: Decision, picture: ClusterView
+    ) -> Mapping[str, Condition]:
+        """Return the wanted condition of each member after this decision, by UID."""
+        return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, decision, picture)}
 
     def _too_early(self, gang_state: ReconcileState) -> bool:
         """Return whether conditions are delayed because members still arrive. Each arrival would change all of them."""
@@ -387,7 +391,7 @@ class Reporter:
         if self._too_early(gang_state):
             return None
         planned = {member.uid for member in gang_state.record.members} if gang_state.record else set()
-        conditions = self.pod_conditions(gang_state, picture) if gang_state.decision else {}
+        conditions = self.pod_conditions(gang_state, gang_state.decision, picture) if gang_state.decision else {}
         there = (member.pod for member in gang_state.gang.members if not to_come(member.pod))
         gated = (pod for pod in there if pod.gated_by(GATE))  # the scheduler writes the condition of released pods
         pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]

@@ -18,7 +18,8 @@ class Program:
         self, name: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
         self.name = name
-        self._arguments = [str(each) for each in arguments]
+        self.arguments = [str(each) for each in arguments]
+        """The program and its arguments."""
         self._log = log
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
@@ -32,7 +33,7 @@ class Program:
             raise RuntimeError(f"{self.name} runs already")
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._arguments,
+                self.arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

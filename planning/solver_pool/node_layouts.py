@@ -1,6 +1,6 @@
 """Encoding of a problem's nodes for a worker: names and paths are sent once, amounts are packed numbers.
 
-Both ends keep the same few layouts (`solver.problem.NodeLayout`) in the order of their last use, so the sender knows
+Both ends keep the same few layouts (`solver.nodes.NodeLayout`) in the order of their last use, so the sender knows
 which layouts the receiver has. The functions are msgspec hooks: msgspec visits a message in the same order at both
 ends.
 """

@@ -35,6 +35,9 @@ ACCELERATORS = {"nvidia.com/gpu": "8", "google.com/tpu": "8"}
 MANY, SOME = 200, 70
 WITHOUT = "trainer"
 """The operator without samples as manifests: its module has samples in Python only."""
+OPERATORS = [
+    pytest.param(each, marks=() if each == "jobset" else pytest.mark.long) for each in sorted(set(STARTED) - {WITHOUT})
+]
 
 
 def node(name: str, labels: Mapping[str, str]) -> Sample:
@@ -69,7 +72,7 @@ def selectors(value: object) -> Iterator[dict[str, str]]:
         yield from selectors(each)
 
 
-@pytest.mark.parametrize("operator", sorted(set(STARTED) - {WITHOUT}))
+@pytest.mark.parametrize("operator", OPERATORS)
 def test_its_samples_are_planned_or_it_is_said_which_field_is_in_the_way(operator: str, tmp_path: Path) -> None:
     seen = 0
     for name, documents in samples(operator):

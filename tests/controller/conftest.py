@@ -1,7 +1,6 @@
 """Fixtures for tests of the controller on the local API server."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from controller_scene import Leader, Scene, furnished, leading
@@ -15,7 +14,7 @@ def scene() -> Iterator[Scene]:
 
 
 @pytest.fixture
-def leader(scene: Scene, tmp_path: Path) -> Iterator[Leader]:
+def leader(scene: Scene) -> Iterator[Leader]:
     """A controller leads."""
-    with leading(scene, tmp_path) as made:
+    with leading(scene) as made:
         yield made

@@ -6,15 +6,14 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from inline_executors import InlineExecutor, inline
+from local_api.direct import DirectTransport
 from local_api.server import LocalApi, local_api
 from local_api.store import Object, RefusedError
 from node_manifests import node_manifest
 
-from cluster.api.transport import Transport
 from cluster.caches.cache import ClusterCache
 from controller.acting.probe import PROBE
 from controller.leadership.certificates import Keeping
@@ -180,7 +179,8 @@ class Scene:
 class Leader:
     """One controller that leads until the test stops it, or until it dies."""
 
-    def __init__(self, api: LocalApi, transport: Transport, settings: Settings = SETTLED) -> None:
+    def __init__(self, api: LocalApi, settings: Settings = SETTLED) -> None:
+        transport = DirectTransport(api)
         self._term = Term(3600.0, 0.0, lambda: 0.0)
         self._cache = ClusterCache(transport, all_kinds(), protecting=protection)
         self.recorder = Recorder(transport, instance="test")
@@ -228,9 +228,9 @@ def furnished() -> Iterator[Scene]:
 
 
 @contextmanager
-def leading(scene: Scene, folder: Path, settings: Settings = SETTLED) -> Iterator[Leader]:
+def leading(scene: Scene, settings: Settings = SETTLED) -> Iterator[Leader]:
     """A controller leads meanwhile."""
-    leader = Leader(scene.api, scene.api.connect(folder), settings)
+    leader = Leader(scene.api, settings)
     try:
         yield leader
     finally:

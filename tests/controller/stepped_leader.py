@@ -1,18 +1,19 @@
 """A controller whose rounds a test starts one by one: no round runs beside the test.
 
 Only the watches run in threads. `SteppedLeader.step` first waits until the cache shows all that the API server has
-stored, except what `LocalApi.silence` holds back.
+stored, except what `LocalApi.silence` holds back. Time passes only in `step` and `wait`, for the API server too: a
+slow machine reaches the same times.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
 
 from controller_scene import SETTLED, Scene
 from inline_executors import HeldExecutor, InlineExecutor
+from local_api.direct import DirectTransport
 from local_api.server import PATIENCE, LocalApi
+from local_api.store import Store
 from manual_clock import START, ManualClock
 
 from cluster.caches.cache import ClusterCache
@@ -29,6 +30,8 @@ from gangs.dialects.table import all_kinds
 from solver.problem import Limits
 
 PARTLY_SECONDS = 5.0
+ROUND_SECONDS = 0.01
+"""What a round takes."""
 STEPPED = replace(SETTLED, partly_seconds=PARTLY_SECONDS)
 _WATCHED = ("pods", "gangs", "nodes", "poddisruptionbudgets", "topologies", "priorityclasses", "jobs")
 
@@ -42,6 +45,7 @@ class SteppedLeader:
     controller: Controller
     writer: Writer
     recorder: Recorder
+    api_clock: ManualClock
     clock: ManualClock
     fast: HeldExecutor
     state: LoopState
@@ -52,7 +56,8 @@ class SteppedLeader:
         """Run rounds, each on a cache that shows everything that the API server has stored."""
         for _ in range(times):
             self.api.wait(self._shows_all, "the cache to show what is stored")
-            self.clock.now = _seconds_now() + self.ahead
+            self.api_clock.sleep(ROUND_SECONDS)
+            self.clock.now = self.api_clock.now + self.ahead
             done = self.controller.step(self.state)
             assert done.outcome is Outcome.DONE, done
 
@@ -72,18 +77,21 @@ class SteppedLeader:
         return all(self.cache.seen(plural) >= latest.get(plural, 0) for plural in watched)
 
 
-def _seconds_now() -> float:
-    """Return the present time of the API server by the zero of `ManualClock`."""
-    return (datetime.now(UTC) - START).total_seconds()
+def _api_clock(store: Store) -> ManualClock:
+    """Return the API server's clock. From now on it goes by hand, from the time that it shows."""
+    if not isinstance(store.clock, ManualClock):
+        store.clock = ManualClock((store.clock.wall() - START).total_seconds())
+    return store.clock
 
 
 @contextmanager
-def stepped(scene: Scene, folder: Path, *, ahead: float = 0.0, settings: Settings = STEPPED) -> Iterator[SteppedLeader]:
+def stepped(scene: Scene, *, ahead: float = 0.0, settings: Settings = STEPPED) -> Iterator[SteppedLeader]:
     """A controller that has just become leader and has run no round.
 
     :param ahead: seconds by which its clock is ahead of the API server's, as if that much time had passed.
     """
-    transport, clock = scene.api.connect(folder), ManualClock(_seconds_now() + ahead)
+    transport, api_clock = DirectTransport(scene.api), _api_clock(scene.api.store)
+    clock = ManualClock(api_clock.now + ahead)
     cache = ClusterCache(transport, all_kinds(), protecting=protection)
     writer, metrics, recorder = Writer(transport, clock=clock), Metrics(), Recorder(transport, instance="test")
     limits, fast = Limits(seconds=settings.solve_seconds), HeldExecutor()
@@ -95,7 +103,7 @@ def stepped(scene: Scene, folder: Path, *, ahead: float = 0.0, settings: Setting
         assert cache.wait_synced(PATIENCE), cache.unsynced()
         with cache.journal() as journal:
             state = controller.begin(journal)
-            yield SteppedLeader(scene.api, cache, controller, writer, recorder, clock, fast, state, ahead)
+            yield SteppedLeader(scene.api, cache, controller, writer, recorder, api_clock, clock, fast, state, ahead)
     finally:
         planners.close()
         writer.close()

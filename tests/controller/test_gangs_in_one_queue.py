@@ -3,7 +3,6 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; llm asks for two of one rack, z for one pod anywhere
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,9 +50,9 @@ def says(scene: Scene, name: str, message: str) -> None:
 NO_QUOTA = "waits for quota: the gang needs 4 cpu, and flavor any of ClusterQueue pool has 0 of 8 left"
 
 
-def test_what_one_kind_uses_the_other_does_not_get_and_what_is_deleted_is_free(scene: Scene, tmp_path: Path) -> None:
+def test_what_one_kind_uses_the_other_does_not_get_and_what_is_deleted_is_free(scene: Scene) -> None:
     furnish(scene, 8)
-    with leading(scene, tmp_path):
+    with leading(scene):
         place(scene)
         scene.finish("a", "b")
         assert scene.await_phase("Placed")["flavors"] == ["any"]
@@ -66,24 +65,22 @@ def test_what_one_kind_uses_the_other_does_not_get_and_what_is_deleted_is_free(s
         says(scene, "llm", NO_QUOTA.replace("needs 4", "needs 8").replace("0 of 8", "4 of 8"))
 
 
-def test_after_a_restart_of_the_controller_the_quota_is_as_full_as_before(scene: Scene, tmp_path: Path) -> None:
+def test_after_a_restart_of_the_controller_the_quota_is_as_full_as_before(scene: Scene) -> None:
     furnish(scene, 8)
-    with leading(scene, tmp_path):
+    with leading(scene):
         place(scene)
         scene.finish("a", "b")
         scene.await_phase("Placed")
     scene.api.create(PODS, of_kueue("z"))
-    with leading(scene, tmp_path):
+    with leading(scene):
         says(scene, "z", NO_QUOTA)
 
 
 @pytest.mark.parametrize("seconds", [None, 2])
-def test_a_gang_whose_time_is_over_goes_to_the_end_of_a_strict_queue(
-    scene: Scene, tmp_path: Path, seconds: int | None
-) -> None:
+def test_a_gang_whose_time_is_over_goes_to_the_end_of_a_strict_queue(scene: Scene, seconds: int | None) -> None:
     """The Gang llm has no place, and z would have one; the quota is enough for both."""
     furnish(scene, 12, queueingStrategy="StrictFIFO")
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.run("busy", "n1")
         place(scene, scheduleTimeoutSeconds=seconds)
         scene.await_phase("Unplaceable")
@@ -95,9 +92,9 @@ def test_a_gang_whose_time_is_over_goes_to_the_end_of_a_strict_queue(
         scene.finish("z")
 
 
-def test_a_queue_that_is_held_lets_nobody_in_and_what_runs_is_charged(scene: Scene, tmp_path: Path) -> None:
+def test_a_queue_that_is_held_lets_nobody_in_and_what_runs_is_charged(scene: Scene) -> None:
     furnish(scene, 8)
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.api.create(PODS, of_kueue("z"))
         scene.finish("z")
         scene.api.ask("PATCH", f"{KUEUE}/clusterqueues/pool", {"spec": {"stopPolicy": "Hold"}}, _MERGE)
@@ -107,9 +104,9 @@ def test_a_queue_that_is_held_lets_nobody_in_and_what_runs_is_charged(scene: Sce
         says(scene, "llm", NO_QUOTA.replace("needs 4", "needs 8").replace("0 of 8", "4 of 8"))
 
 
-def test_a_queue_that_comes_late_is_waited_for_once_there_are_any(scene: Scene, tmp_path: Path) -> None:
+def test_a_queue_that_comes_late_is_waited_for_once_there_are_any(scene: Scene) -> None:
     furnish(scene, 8)
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.api.create(GANGS, gang(queue="late"))
         scene.api.create(PODS, member("a"), member("b"))
         says(scene, "llm", "waits for LocalQueue default/late")
@@ -118,10 +115,10 @@ def test_a_queue_that_comes_late_is_waited_for_once_there_are_any(scene: Scene, 
         scene.finish("a", "b")
 
 
-def test_a_gang_that_goes_into_another_queue_before_it_is_let_go_has_to_ask_there(scene: Scene, tmp_path: Path) -> None:
+def test_a_gang_that_goes_into_another_queue_before_it_is_let_go_has_to_ask_there(scene: Scene) -> None:
     furnish(scene, 8)
     furnish_queue(scene, "small", "small", 4)
-    with leading(scene, tmp_path):
+    with leading(scene):
         place(scene)
         probe = scene.await_probe()
         scene.api.ask("PATCH", f"{GANGS}/llm", {"spec": {"queue": "small"}}, _MERGE)
@@ -137,10 +134,10 @@ ELSEWHERE = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "elsewhere"}}}
 
 @pytest.mark.parametrize(("path", "patch"), [(f"{TOPOLOGIES}/dc", OTHER_LEVELS), (f"{PODS}/a", ELSEWHERE)])
 def test_what_runs_is_charged_though_something_is_wrong_with_its_gang_by_now(
-    scene: Scene, tmp_path: Path, path: str, patch: Object
+    scene: Scene, path: str, patch: Object
 ) -> None:
     furnish(scene, 8)
-    with leading(scene, tmp_path):
+    with leading(scene):
         place(scene)
         scene.finish("a", "b")
         scene.await_phase("Placed")

@@ -3,7 +3,6 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
-from pathlib import Path
 from typing import Any
 
 from controller_scene import GANGS, PODS, Scene, gang, leading, member
@@ -34,8 +33,8 @@ def await_gated(scene: Scene, needs: str) -> None:
     assert scene.nominated("a", "b") == ["", ""]
 
 
-def test_one_member_with_claims_holds_the_gang_until_the_gang_is_annotated(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path):
+def test_one_member_with_claims_holds_the_gang_until_the_gang_is_annotated(scene: Scene) -> None:
+    with leading(scene):
         scene.api.create(GANGS, gang())
         scene.api.create(PODS, member("a", resourceClaims=CLAIMS), member("b"))
         await_gated(scene, "stays gated: pod a has resource claims (spec.resourceClaims)")
@@ -44,8 +43,8 @@ def test_one_member_with_claims_holds_the_gang_until_the_gang_is_annotated(scene
         assert scene.status()["proof"] == "Feasible"
 
 
-def test_the_annotation_counts_on_the_pods(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path):
+def test_the_annotation_counts_on_the_pods(scene: Scene) -> None:
+    with leading(scene):
         scene.api.create(GANGS, gang())
         scene.api.create(PODS, member("a", resourceClaims=CLAIMS), member("b", resourceClaims=CLAIMS))
         await_gated(scene, "pods a, b have resource claims")
@@ -54,11 +53,11 @@ def test_the_annotation_counts_on_the_pods(scene: Scene, tmp_path: Path) -> None
         scene.finish("a", "b")
 
 
-def test_an_extended_resource_of_a_device_class_holds_the_gang(scene: Scene, tmp_path: Path) -> None:
+def test_an_extended_resource_of_a_device_class_holds_the_gang(scene: Scene) -> None:
     """Once the class is deleted, no node has the resource."""
     asking = {"requests": {"cpu": "4", "example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     containers = [{"name": "main", "image": "none", "resources": asking}]
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.api.create(CLASSES, {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/gpu"}})
         scene.api.create(GANGS, gang())
         scene.api.create(PODS, member("a", containers=containers), member("b"))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from local_api.direct import DirectTransport
 from local_api.server import local_api
 from two_servers import BUDGETS, GANGS, PODS, TwoServers, uid, version
 
@@ -34,12 +35,12 @@ def real() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-def both(real: ControlPlane, tmp_path: Path) -> Iterator[TwoServers]:
+def both(real: ControlPlane) -> Iterator[TwoServers]:
     """The real one, emptied, and the local one."""
     for path in (PODS, GANGS, BUDGETS):
         real.request("DELETE", path, NOW)
     with local_api() as local:
-        yield TwoServers(connect(str(real.kubeconfig)), local.connect(tmp_path))
+        yield TwoServers(connect(str(real.kubeconfig)), DirectTransport(local))
 
 
 def pod(name: str = "a", **spec: Any) -> dict[str, Any]:

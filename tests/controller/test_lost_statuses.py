@@ -4,7 +4,6 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; the gang llm needs
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,17 +51,17 @@ def nominate(scene: Scene, leader: SteppedLeader) -> None:
 
 
 @LOSSES
-def test_a_nominated_gang_is_placed(scene: Scene, tmp_path: Path, lose: Lose) -> None:
-    with stepped(scene, tmp_path) as leader:
+def test_a_nominated_gang_is_placed(scene: Scene, lose: Lose) -> None:
+    with stepped(scene) as leader:
         nominate(scene, leader)
         lose(scene)
         finish(scene, leader)
 
 
 @LOSSES
-def test_a_gang_whose_victim_is_leaving_is_placed(scene: Scene, tmp_path: Path, lose: Lose) -> None:
+def test_a_gang_whose_victim_is_leaving_is_placed(scene: Scene, lose: Lose) -> None:
     scene.run("victim", "n1")
-    with stepped(scene, tmp_path) as leader:
+    with stepped(scene) as leader:
         scene.api.create(GANGS, gang())
         scene.api.create(PODS, *(member(name, priorityClassName="high") for name in "ab"))
         leader.step(2)
@@ -74,8 +73,8 @@ def test_a_gang_whose_victim_is_leaving_is_placed(scene: Scene, tmp_path: Path, 
 
 
 @LOSSES
-def test_a_gang_whose_release_was_cut_off_is_placed(scene: Scene, tmp_path: Path, lose: Lose) -> None:
-    with stepped(scene, tmp_path) as leader:
+def test_a_gang_whose_release_was_cut_off_is_placed(scene: Scene, lose: Lose) -> None:
+    with stepped(scene) as leader:
         nominate(scene, leader)
         scene.answer(scene.probes()[-1]["metadata"]["name"])
         scene.api.fault(f"PATCH {PODS}/b$", UNREACHABLE)
@@ -83,17 +82,17 @@ def test_a_gang_whose_release_was_cut_off_is_placed(scene: Scene, tmp_path: Path
         scene.api.mend()
         assert [scene.gated("a"), scene.gated("b")] == [False, True]
     lose(scene)
-    with stepped(scene, tmp_path) as successor:
+    with stepped(scene) as successor:
         finish(scene, successor)
 
 
 @LOSSES
-def test_a_gang_whose_time_is_over_says_so_again(scene: Scene, tmp_path: Path, lose: Lose) -> None:
+def test_a_gang_whose_time_is_over_says_so_again(scene: Scene, lose: Lose) -> None:
     """The status stores the time when the members were complete. If the status is lost, the timeout begins again."""
     scene.run("other", "n1", priorityClassName="high")
     scene.api.create(GANGS, gang(scheduleTimeoutSeconds=30))
     scene.api.create(PODS, member("a"), member("b"))
-    with stepped(scene, tmp_path) as leader:
+    with stepped(scene) as leader:
         for _ in range(2):
             leader.step(2)
             leader.think()
@@ -119,13 +118,13 @@ def test_a_plan_of_another_form_is_no_plan(status: dict[str, Any]) -> None:
 
 
 @LOSSES
-def test_a_restart_that_was_cut_off_goes_on(scene: Scene, tmp_path: Path, lose: Lose) -> None:
+def test_a_restart_that_was_cut_off_goes_on(scene: Scene, lose: Lose) -> None:
     """The marks that the gang was whole are deleted first. A new leader then finds a partial gang, with any status."""
     scene.api.create("/api/v1/nodes", node_manifest("n4", {RACK: "r2"}, 4))
     scene.api.create(STATEFUL_SETS, {"metadata": {"name": "w"}, "spec": {"replicas": 2}})
     scene.api.create(GANGS, gang(onFailure="Restart", maxRestarts=2))
     scene.api.create(PODS, owned(scene, "a"), owned(scene, "b"))
-    with stepped(scene, tmp_path) as leader:
+    with stepped(scene) as leader:
         finish(scene, leader)
         assert [mark(scene, "a"), mark(scene, "b")] == ["2", "2"]
         node = scene.nodes("b")[0]
@@ -142,7 +141,7 @@ def test_a_restart_that_was_cut_off_goes_on(scene: Scene, tmp_path: Path, lose: 
         assert "deletionTimestamp" not in scene.pod("a")["metadata"]
         assert mark(scene, "a") == ""
     lose(scene)
-    with stepped(scene, tmp_path, ahead=60.0) as successor:
+    with stepped(scene, ahead=60.0) as successor:
         successor.step(2)
         successor.wait(1)
         successor.step()

@@ -5,7 +5,6 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,8 +43,8 @@ def let_go(scene: Scene, *owners: Mapping[str, Any]) -> None:
     scene.api.wait(lambda: not scene.gated("a") and not scene.gated("b"), "the release")
 
 
-def test_it_is_noted_and_the_room_of_pods_that_nobody_makes_again_is_given_back(known: Scene, tmp_path: Path) -> None:
-    with leading(known, tmp_path, AT_ONCE):
+def test_it_is_noted_and_the_room_of_pods_that_nobody_makes_again_is_given_back(known: Scene) -> None:
+    with leading(known, AT_ONCE):
         let_go(known)
         known.api.wait(lambda: noted(known).get(SILENT, "").startswith("untried "), "the scheduler to be noted")
         known.api.wait(lambda: known.nominated("a", "b") == ["", ""], "the room to be given back")
@@ -55,16 +54,16 @@ def test_it_is_noted_and_the_room_of_pods_that_nobody_makes_again_is_given_back(
         assert known.pod("b")
 
 
-def test_pods_that_their_controller_makes_again_are_deleted_for_that(known: Scene, tmp_path: Path) -> None:
-    with leading(known, tmp_path, AT_ONCE):
+def test_pods_that_their_controller_makes_again_are_deleted_for_that(known: Scene) -> None:
+    with leading(known, AT_ONCE):
         let_go(known, STATEFUL_SET)
         known.api.wait(lambda: not known.pod("a") and not known.pod("b"), "them to be deleted")
         known.api.wait(lambda: {"MemberUntried", "MemberMadeAgain"} <= set(known.events()), "the events")
 
 
-def test_a_scheduler_that_a_person_says_runs_is_not_noted(known: Scene, tmp_path: Path) -> None:
+def test_a_scheduler_that_a_person_says_runs_is_not_noted(known: Scene) -> None:
     known.api.ask("PATCH", f"{CONFIGS}/{NAME}", {"data": {SILENT: "runs"}}, _MERGE)
-    with leading(known, tmp_path, AT_ONCE):
+    with leading(known, AT_ONCE):
         let_go(known)
         known.api.wait(lambda: known.nominated("a", "b") == ["", ""], "the room to be given back")
         assert noted(known) == {SILENT: "runs"}

@@ -117,8 +117,8 @@ def test_a_mirror_is_what_the_api_server_gives_back() -> None:
 
 @pytest.mark.parametrize(("uid", "expected"), [("uid-made", "llm"), ("uid-of-another", "podgroup-llm")])
 def test_a_mirror_made_a_moment_ago_stays_the_gangs_own_though_the_gang_has_changed(uid: str, expected: str) -> None:
-    """The mirror has no mark yet. The controller that created it knows its uid, which no user can forge."""
-    made = mirror(gang(pod("a")))
+    """The mirror has no mark yet, and its PodGroup was made anew. The controller that created it knows its uid."""
+    made = mirror(gang(pod("a"), source=replace(POD_GROUP, uid="uid-before")))
     made["metadata"]["uid"] = "uid-made"
     now = gang(pod("a"), pod("b"), required="BlockLayer")
     there = GangObjects(Catalog({key_of(made): made}), {now.key: Unmarked(("default", "llm"), uid)})
@@ -153,6 +153,14 @@ NAMES = [
     (JOB, "llm", [marked(mirror_of(gang(), ("default", "llm")))], "job-llm"),
     (POD_GROUP, "llm", [marked(mirror_of(gang(), ("default", "llm")))], "llm"),
     (POD_GROUP, "llm", [mirror_of(gang(), ("default", "llm"))], "llm"),  # made a moment ago, before a controller died
+    (POD_GROUP, "llm", [mirror_of(gang(required="BlockLayer"), ("default", "llm"))], "llm"),  # and the gang has changed
+    (
+        POD_GROUP,
+        "llm",
+        [mirror_of(gang(source=POD, name="llm"), ("default", "llm"))],
+        "llm",
+    ),  # its group was not known yet
+    (JOB, "llm", [mirror_of(gang(), ("default", "llm"))], "job-llm"),  # its owner is another object
     (POD_GROUP, "llm", [forged()], "podgroup-llm"),
     (POD_GROUP, "llm", [{**forged(), "status": {"phase": "Placed"}}], "podgroup-llm"),
     (POD_GROUP, "llm", [marked(mirror_of(gang(), ("default", "podgroup-llm")))], "podgroup-llm"),

@@ -6,7 +6,6 @@ A LeaderWorkerSet of a leader and a worker, which comes when the leader is ready
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,8 +68,8 @@ def await_told(scene: Scene, message: str) -> None:
     assert not placeholders(scene)
 
 
-def test_by_the_setting_a_gang_waits_whole_until_it_is_complete(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path, NO_ROOM):
+def test_by_the_setting_a_gang_waits_whole_until_it_is_complete(scene: Scene) -> None:
+    with leading(scene, NO_ROOM):
         pods = come(scene)
         next(pods)
         await_told(scene, BY_SETTING)
@@ -79,8 +78,8 @@ def test_by_the_setting_a_gang_waits_whole_until_it_is_complete(scene: Scene, tm
         scene.await_phase("Placed", "w-0")
 
 
-def test_by_the_annotation_as_well_and_taken_away_room_is_held(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path):
+def test_by_the_annotation_as_well_and_taken_away_room_is_held(scene: Scene) -> None:
+    with leading(scene):
         next(come(scene, placeholders="false"))
         await_told(scene, BY_ANNOTATION)
         scene.api.ask("PATCH", f"{SETS}/w", {"metadata": {"annotations": {KEY: None}}}, _MERGE)
@@ -88,16 +87,14 @@ def test_by_the_annotation_as_well_and_taken_away_room_is_held(scene: Scene, tmp
 
 
 @pytest.mark.parametrize("way", ["setting", "annotation"])
-def test_room_that_is_held_already_is_given_back_and_who_runs_taken_back(
-    scene: Scene, tmp_path: Path, way: str
-) -> None:
+def test_room_that_is_held_already_is_given_back_and_who_runs_taken_back(scene: Scene, way: str) -> None:
     """The leader was promised to run with the worker or not at all."""
-    with leading(scene, tmp_path):
+    with leading(scene):
         next(come(scene))
         await_held(scene)
     if way == "annotation":
         scene.api.ask("PATCH", f"{SETS}/w", {"metadata": {"annotations": {KEY: "false"}}}, _MERGE)
-    with leading(scene, tmp_path, NO_ROOM if way == "setting" else SETTLED):
+    with leading(scene, NO_ROOM if way == "setting" else SETTLED):
         scene.api.wait(lambda: not placeholders(scene), "the room to be given back")
         gone = "metadata", "deletionTimestamp"
         scene.api.wait(lambda: not scene.pod("w-0") or gone[1] in scene.pod("w-0")[gone[0]], "the leader to be evicted")

@@ -3,8 +3,6 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; the gangs low and high need two nodes of one rack
 """
 
-from pathlib import Path
-
 from controller_scene import GANGS, PODS, Scene, gang, member
 from stepped_leader import SteppedLeader, stepped
 
@@ -41,10 +39,8 @@ def answer_probe(scene: Scene) -> None:
     scene.answer(scene.probes()[-1]["metadata"]["name"])
 
 
-def test_a_gang_is_not_released_in_the_round_that_gives_its_capacity_to_a_higher_priority(
-    scene: Scene, tmp_path: Path
-) -> None:
-    with stepped(scene, tmp_path) as leader:
+def test_a_gang_is_not_released_in_the_round_that_gives_its_capacity_to_a_higher_priority(scene: Scene) -> None:
+    with stepped(scene) as leader:
         nominate(scene, leader, "low")
         place(scene, "high")
         leader.step()
@@ -64,11 +60,9 @@ def test_a_gang_is_not_released_in_the_round_that_gives_its_capacity_to_a_higher
         assert gates(scene, "low") == [True, True]
 
 
-def test_no_pod_is_evicted_for_a_gang_in_the_round_that_gives_its_capacity_to_a_higher_priority(
-    scene: Scene, tmp_path: Path
-) -> None:
+def test_no_pod_is_evicted_for_a_gang_in_the_round_that_gives_its_capacity_to_a_higher_priority(scene: Scene) -> None:
     scene.run("victim", "n1", cpu=2)
-    with stepped(scene, tmp_path) as leader:
+    with stepped(scene) as leader:
         place(scene, "low")
         leader.step(2)
         leader.think()
@@ -81,8 +75,8 @@ def test_no_pod_is_evicted_for_a_gang_in_the_round_that_gives_its_capacity_to_a_
         assert "deletionTimestamp" not in scene.pod("victim")["metadata"]
 
 
-def test_a_release_beside_a_plan_for_other_nodes_is_not_postponed(scene: Scene, tmp_path: Path) -> None:
-    with stepped(scene, tmp_path) as leader:
+def test_a_release_beside_a_plan_for_other_nodes_is_not_postponed(scene: Scene) -> None:
+    with stepped(scene) as leader:
         nominate(scene, leader, "low")
         scene.api.create(GANGS, gang("high", minMember=1))
         scene.api.create(PODS, member("high-a", "high", priorityClassName="high"))
@@ -94,13 +88,11 @@ def test_a_release_beside_a_plan_for_other_nodes_is_not_postponed(scene: Scene, 
         assert gates(scene, "low") == [False, False]
 
 
-def test_a_new_leader_plans_a_waiting_gang_before_it_releases_one_of_lower_priority(
-    scene: Scene, tmp_path: Path
-) -> None:
-    with stepped(scene, tmp_path) as first:
+def test_a_new_leader_plans_a_waiting_gang_before_it_releases_one_of_lower_priority(scene: Scene) -> None:
+    with stepped(scene) as first:
         nominate(scene, first, "low")
     place(scene, "high")
-    with stepped(scene, tmp_path) as second:
+    with stepped(scene) as second:
         second.step(2)  # sends a probe of its own
         answer_probe(scene)
         second.step()  # the release of low is due; high is being planned
@@ -111,11 +103,11 @@ def test_a_new_leader_plans_a_waiting_gang_before_it_releases_one_of_lower_prior
         assert gates(scene, "low") == [True, True]
 
 
-def test_a_new_leader_postpones_releases_for_a_bounded_time(scene: Scene, tmp_path: Path) -> None:
-    with stepped(scene, tmp_path) as first:
+def test_a_new_leader_postpones_releases_for_a_bounded_time(scene: Scene) -> None:
+    with stepped(scene) as first:
         nominate(scene, first, "low")
     place(scene, "high")
-    with stepped(scene, tmp_path) as second:
+    with stepped(scene) as second:
         second.step(2)
         answer_probe(scene)
         second.step()

@@ -9,7 +9,6 @@ restart, waits for r1 all the time.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -303,11 +302,9 @@ def test_a_workload_that_makes_them_no_more_keeps_no_room(scene: Scene, how: str
     assert sorted(scene.nodes(*RIVALS)) == ["n1", "n2"]
 
 
-def test_who_does_not_come_in_time_loses_the_room(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_does_not_come_in_time_loses_the_room(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("controller.reconcile_states.MADE_AGAIN_SECONDS", 1.0)
-    with leading(scene, tmp_path):
+    with leading(scene):
         workload = Workload(scene, KINDS[0])
         workload.run()
         wait_for_the_rack(scene)
@@ -320,8 +317,8 @@ def test_who_does_not_come_in_time_loses_the_room(
 
 
 @pytest.mark.parametrize("way", ["setting", "annotation"])
-def test_where_no_room_is_wanted_none_is_held(scene: Scene, tmp_path: Path, way: str) -> None:
-    with leading(scene, tmp_path, replace(SETTLED, placeholders=way != "setting")):
+def test_where_no_room_is_wanted_none_is_held(scene: Scene, way: str) -> None:
+    with leading(scene, replace(SETTLED, placeholders=way != "setting")):
         workload = Workload(scene, KINDS[0], **({"placeholders": "false"} if way == "annotation" else {}))
         workload.run()
         wait_for_the_rack(scene)
@@ -346,19 +343,19 @@ def test_nobody_is_evicted_for_a_pod_that_may_come_again(scene: Scene) -> None:
     assert "deletionTimestamp" not in json.dumps(scene.pod("low"))
 
 
-def test_whoever_leads_next_gives_back_what_it_does_not_know_of(scene: Scene, tmp_path: Path) -> None:
+def test_whoever_leads_next_gives_back_what_it_does_not_know_of(scene: Scene) -> None:
     """Only the memory of the leader knows the lost pods.
 
     After a change of leaders the new leader gives back the capacity that was reserved for them.
     """
-    with leading(scene, tmp_path) as first:
+    with leading(scene) as first:
         workload = Workload(scene, KINDS[1])
         workload.run()
         workload.delete()
         scene.api.wait(lambda: len(held(scene)) == 2, "room to be held")
         first.die()
     workload.end()
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.api.wait(lambda: not held(scene), "the room to be given back")
         workload.make()
         scene.finish(*workload.names)

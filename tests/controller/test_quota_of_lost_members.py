@@ -3,7 +3,6 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; the quota of queue q is 8 cpu
 """
 
-from pathlib import Path
 from time import sleep
 from typing import Any
 
@@ -70,9 +69,9 @@ def rival() -> Object:
 
 
 @pytest.mark.parametrize("lost", [NAMES, NAMES[1:]], ids=["all", "one"])
-def test_quota_of_lost_members_is_not_given_away(scene: Scene, tmp_path: Path, lost: tuple[str, ...]) -> None:
+def test_quota_of_lost_members_is_not_given_away(scene: Scene, lost: tuple[str, ...]) -> None:
     furnish(scene)
-    with leading(scene, tmp_path):
+    with leading(scene):
         training = Training(scene)
         training.make(*NAMES)
         scene.finish(*NAMES)

@@ -4,7 +4,6 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu; the gang llm needs
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from controller_scene import PODS, Scene, member, place
@@ -36,8 +35,8 @@ def strand(scene: Scene, leader: SteppedLeader) -> None:
     leader.wait(PARTLY_SECONDS + 1)
 
 
-def test_a_gang_that_becomes_whole_before_its_eviction_stays(scene: Scene, tmp_path: Path) -> None:
-    with stepped(scene, tmp_path) as leader:
+def test_a_gang_that_becomes_whole_before_its_eviction_stays(scene: Scene) -> None:
+    with stepped(scene) as leader:
         release(scene, leader)
         strand(scene, leader)
         scene.api.silence("pods")
@@ -52,8 +51,8 @@ def test_a_gang_that_becomes_whole_before_its_eviction_stays(scene: Scene, tmp_p
         assert scene.status()["phase"] == "Placed"
 
 
-def test_members_that_are_not_bound_go_first(scene: Scene, tmp_path: Path) -> None:
-    with stepped(scene, tmp_path) as leader:
+def test_members_that_are_not_bound_go_first(scene: Scene) -> None:
+    with stepped(scene) as leader:
         release(scene, leader)
         strand(scene, leader)
         leader.step()
@@ -65,9 +64,9 @@ def test_members_that_are_not_bound_go_first(scene: Scene, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("answer", [(409, "Conflict"), (500, "InternalError"), (429, "TooManyRequests")])
 def test_no_bound_member_is_evicted_while_one_that_is_not_bound_may_still_be(
-    scene: Scene, tmp_path: Path, answer: tuple[int, str]
+    scene: Scene, answer: tuple[int, str]
 ) -> None:
-    with stepped(scene, tmp_path) as leader:
+    with stepped(scene) as leader:
         release(scene, leader)
         strand(scene, leader)
         scene.api.fault(f"POST {PODS}/b/eviction", refused(*answer))
@@ -102,13 +101,13 @@ def replace_b(scene: Scene) -> None:
 
 @LOSSES
 def test_a_gang_whose_member_was_deleted_while_nobody_led_is_withdrawn(
-    scene: Scene, tmp_path: Path, lose: Callable[[Scene], None]
+    scene: Scene, lose: Callable[[Scene], None]
 ) -> None:
-    with stepped(scene, tmp_path) as leader:
+    with stepped(scene) as leader:
         release_a_alone(scene, leader)
     replace_b(scene)
     lose(scene)
-    with stepped(scene, tmp_path, ahead=PARTLY_SECONDS) as successor:
+    with stepped(scene, ahead=PARTLY_SECONDS) as successor:
         successor.step(2)
         successor.think()
         successor.wait(1)
@@ -117,14 +116,14 @@ def test_a_gang_whose_member_was_deleted_while_nobody_led_is_withdrawn(
 
 
 @LOSSES
-def test_a_gang_that_was_whole_is_not_withdrawn(scene: Scene, tmp_path: Path, lose: Callable[[Scene], None]) -> None:
-    with stepped(scene, tmp_path) as leader:
+def test_a_gang_that_was_whole_is_not_withdrawn(scene: Scene, lose: Callable[[Scene], None]) -> None:
+    with stepped(scene) as leader:
         release(scene, leader)
         scene.bind("b")
         leader.step(2)
     replace_b(scene)
     lose(scene)
-    with stepped(scene, tmp_path, ahead=PARTLY_SECONDS) as successor:
+    with stepped(scene, ahead=PARTLY_SECONDS) as successor:
         successor.step(2)
         successor.think()
         successor.wait(1)
@@ -136,8 +135,8 @@ def test_a_gang_that_was_whole_is_not_withdrawn(scene: Scene, tmp_path: Path, lo
 
 
 @LOSSES
-def test_a_withdrawal_that_has_begun_goes_on(scene: Scene, tmp_path: Path, lose: Callable[[Scene], None]) -> None:
-    with stepped(scene, tmp_path) as leader:
+def test_a_withdrawal_that_has_begun_goes_on(scene: Scene, lose: Callable[[Scene], None]) -> None:
+    with stepped(scene) as leader:
         release(scene, leader)
         strand(scene, leader)
         scene.api.fault(
@@ -148,7 +147,7 @@ def test_a_withdrawal_that_has_begun_goes_on(scene: Scene, tmp_path: Path, lose:
         assert scene.pod("b") == {}
         assert not is_leaving(scene, "a")
     lose(scene)
-    with stepped(scene, tmp_path, ahead=PARTLY_SECONDS) as successor:
+    with stepped(scene, ahead=PARTLY_SECONDS) as successor:
         successor.step(2)
         successor.wait(1)
         successor.step(2)

@@ -5,7 +5,6 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +17,9 @@ from controller.acting import withdrawing
 _MERGE = "application/merge-patch+json"
 
 
-def test_a_gang_that_contradicts_itself_is_told_so_until_it_is_mended(scene: Scene, tmp_path: Path) -> None:
+def test_a_gang_that_contradicts_itself_is_told_so_until_it_is_mended(scene: Scene) -> None:
     wrong = gang(required="shelf")
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.api.create(GANGS, wrong)
         scene.api.create(PODS, member("a"), member("b"))
         status = scene.await_phase("Invalid")
@@ -31,8 +30,8 @@ def test_a_gang_that_contradicts_itself_is_told_so_until_it_is_mended(scene: Sce
         scene.finish("a", "b")
 
 
-def test_room_that_is_held_is_given_back_when_the_gang_comes_to_contradict_itself(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path):
+def test_room_that_is_held_is_given_back_when_the_gang_comes_to_contradict_itself(scene: Scene) -> None:
+    with leading(scene):
         place(scene)
         scene.await_probe()
         scene.api.ask("PATCH", f"{GANGS}/llm", {"spec": {"required": "shelf"}}, _MERGE)
@@ -40,8 +39,8 @@ def test_room_that_is_held_is_given_back_when_the_gang_comes_to_contradict_itsel
         assert scene.await_phase("Invalid")["observedGeneration"] == 2
 
 
-def test_time_that_is_over_is_told_and_the_room_is_given_back(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path):
+def test_time_that_is_over_is_told_and_the_room_is_given_back(scene: Scene) -> None:
+    with leading(scene):
         scene.run("busy", "n1")
         scene.api.create(GANGS, gang(scheduleTimeoutSeconds=1))
         scene.api.create(PODS, member("a"), member("b"))
@@ -50,11 +49,11 @@ def test_time_that_is_over_is_told_and_the_room_is_given_back(scene: Scene, tmp_
 
 
 def test_a_gang_of_which_one_runs_and_the_rest_cannot_is_withdrawn(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another pod takes the capacity of b after both were released and a already runs."""
     monkeypatch.setattr(withdrawing, "SEEN_SECONDS", 0.05)
-    with leading(scene, tmp_path):
+    with leading(scene):
         place(scene)
         scene.answer(scene.await_probe())
         scene.bind("a")
@@ -66,10 +65,8 @@ def test_a_gang_of_which_one_runs_and_the_rest_cannot_is_withdrawn(
         scene.api.wait(lambda: {"GangWithdrawn", "MemberWithdrawn"} <= set(scene.events()), "the events")
 
 
-def test_members_that_the_stock_scheduler_does_not_try_are_told_of_and_keep_their_room(
-    scene: Scene, tmp_path: Path
-) -> None:
-    with leading(scene, tmp_path, replace(SETTLED, untried_seconds=0.0)):
+def test_members_that_the_stock_scheduler_does_not_try_are_told_of_and_keep_their_room(scene: Scene) -> None:
+    with leading(scene, replace(SETTLED, untried_seconds=0.0)):
         place(scene)
         scene.answer(scene.await_probe())
         scene.api.wait(lambda: "has not tried" in scene.status().get("message", ""), "the gang's message")
@@ -86,8 +83,8 @@ def lost_nominations(scene: Scene, *names: str) -> None:
         scene.api.ask("PATCH", path, {"status": status}, "application/strategic-merge-patch+json")
 
 
-def test_a_released_member_that_lost_its_nomination_gets_it_back(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path):
+def test_a_released_member_that_lost_its_nomination_gets_it_back(scene: Scene) -> None:
+    with leading(scene):
         place(scene)
         scene.answer(scene.await_probe())
         scene.api.wait(lambda: not scene.gated("a") and not scene.gated("b"), "the release")
@@ -96,8 +93,8 @@ def test_a_released_member_that_lost_its_nomination_gets_it_back(scene: Scene, t
         scene.bind("a", "b")
 
 
-def test_topologies_and_groups_show_what_there_is(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path, replace(SETTLED, topology_seconds=0.0)):
+def test_topologies_and_groups_show_what_there_is(scene: Scene) -> None:
+    with leading(scene, replace(SETTLED, topology_seconds=0.0)):
         scene.api.wait(lambda: scene.api.ask("GET", f"{TOPOLOGIES}/dc").get("status"), "the topology's status")
         group: dict[str, Any] = {"metadata": {"name": "team"}, "spec": {"minMember": 2}}
         scene.api.create(GROUPS, group)
@@ -112,8 +109,8 @@ def test_topologies_and_groups_show_what_there_is(scene: Scene, tmp_path: Path) 
         assert shown()["phase"] == "Running"
 
 
-def test_a_mirror_goes_with_the_gang_that_it_shows(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path):
+def test_a_mirror_goes_with_the_gang_that_it_shows(scene: Scene) -> None:
+    with leading(scene):
         scene.api.create(GROUPS, {"metadata": {"name": "team"}, "spec": {"minMember": 2}})
         labels = {"pod-group.scheduling.sigs.k8s.io": "team", "phalanx.dev/dialect": "koordinator"}
         made = member("a")
@@ -128,9 +125,9 @@ def test_a_mirror_goes_with_the_gang_that_it_shows(scene: Scene, tmp_path: Path)
         scene.api.wait(lambda: not scene.api.ask("GET", GANGS)["items"], "the mirror to go")
 
 
-def test_pods_that_name_the_mirror_of_another_gang_write_nothing_on_it(scene: Scene, tmp_path: Path) -> None:
+def test_pods_that_name_the_mirror_of_another_gang_write_nothing_on_it(scene: Scene) -> None:
     """The pods wait for a Gang that a user writes. Otherwise both gangs would write one object in turn, for ever."""
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.api.create(GROUPS, {"metadata": {"name": "team"}, "spec": {"minMember": 2}})
         scene.await_mirror("team")
         scene.api.wait(lambda: scene.status("team").get("phase"), "the mirror to say how the PodGroup stands")
@@ -145,7 +142,7 @@ def test_pods_that_name_the_mirror_of_another_gang_write_nothing_on_it(scene: Sc
         assert scene.status("team")["message"] == shown
 
 
-def test_gang_objects_that_nobody_takes_keep_no_other_from_being_written(scene: Scene, tmp_path: Path) -> None:
+def test_gang_objects_that_nobody_takes_keep_no_other_from_being_written(scene: Scene) -> None:
     """Writes fail for a quota of Gang objects, or for a gang that the API server finds too large.
 
     Then 100 objects of a namespace that comes first must not be retried for ever before those behind them are written.
@@ -155,7 +152,7 @@ def test_gang_objects_that_nobody_takes_keep_no_other_from_being_written(scene: 
     scene.api.create("/api/v1/namespaces", {"metadata": {"name": "zz"}})
     theirs = GANGS.replace("default", "zz")
     group = {"spec": {"minMember": 2}}
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.api.create(GROUPS, *({"metadata": {"name": f"bad-{number}"}, **group} for number in range(100)))
         scene.api.wait(lambda: len(tried(scene)) >= 100, "each to be tried")
         scene.api.create(GROUPS.replace("default", "zz"), {"metadata": {"name": "good"}, **group})

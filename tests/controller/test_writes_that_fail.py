@@ -5,7 +5,6 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,9 +72,9 @@ def tells_each_step_once(scene: Scene) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_a_write_that_fails_is_made_up_for(scene: Scene, tmp_path: Path, write: str, fault: Fault) -> None:
+def test_a_write_that_fails_is_made_up_for(scene: Scene, write: str, fault: Fault) -> None:
     scene.api.fault(write, fault)
-    with leading(scene, tmp_path):
+    with leading(scene):
         place(scene)
         ends_whole(scene)
         tells_each_step_once(scene)
@@ -87,12 +86,10 @@ def touch(scene: Scene, name: str) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("write", [WRITES[each] for each in WRITES if "nomination" in each or "release" in each])
-def test_a_member_that_changes_right_before_it_is_written_is_looked_at_again(
-    scene: Scene, tmp_path: Path, write: str
-) -> None:
+def test_a_member_that_changes_right_before_it_is_written_is_looked_at_again(scene: Scene, write: str) -> None:
     name = "a" if "pods/a" in write else "b"
     scene.api.fault(write, Fault(before=touch(scene, name)))
-    with leading(scene, tmp_path):
+    with leading(scene):
         place(scene)
         ends_whole(scene)
         tells_each_step_once(scene)
@@ -103,9 +100,9 @@ def test_a_member_that_changes_right_before_it_is_written_is_looked_at_again(
 @pytest.mark.parametrize("carried_out", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_leader_that_dies_there_is_followed_by_one_that_reaches_the_same_end(
-    scene: Scene, tmp_path: Path, write: str, *, carried_out: bool
+    scene: Scene, write: str, *, carried_out: bool
 ) -> None:
-    with leading(scene, tmp_path) as first:
+    with leading(scene) as first:
         scene.api.fault(write, Fault(before=first.die, cut=True, carried_out=carried_out))
         place(scene)
 
@@ -116,14 +113,22 @@ def test_a_leader_that_dies_there_is_followed_by_one_that_reaches_the_same_end(
             return any(re.match(write, str(each)) and each.code == 0 for each in scene.api.requests)
 
         scene.api.wait(dead, "the leader to die")
-    with leading(scene, tmp_path):
+    with leading(scene):
         ends_whole(scene)
 
 
-def test_a_member_that_is_gone_takes_the_plan_with_it_and_its_replacement_is_planned(
-    scene: Scene, tmp_path: Path
-) -> None:
-    with leading(scene, tmp_path):
+def test_a_member_that_is_deleted_at_its_release_is_not_counted_as_released(scene: Scene) -> None:
+    scene.api.fault(WRITES["last release"], Fault(before=lambda: scene.gone("b")))
+    with leading(scene):
+        place(scene)
+        scene.finish("a")
+        scene.api.wait(lambda: "GangReleased" in scene.events(), "the event of the release")
+    events = scene.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]
+    assert [each["note"] for each in events if each["reason"] == "GangReleased"] == ["released 1 pod to its node"]
+
+
+def test_a_member_that_is_gone_takes_the_plan_with_it_and_its_replacement_is_planned(scene: Scene) -> None:
+    with leading(scene):
         place(scene)
         scene.await_probe()
         scene.gone("b")
@@ -134,8 +139,8 @@ def test_a_member_that_is_gone_takes_the_plan_with_it_and_its_replacement_is_pla
         scene.finish("a", "c")
 
 
-def test_room_that_is_taken_before_the_release_takes_the_plan_with_it(scene: Scene, tmp_path: Path) -> None:
-    with leading(scene, tmp_path):
+def test_room_that_is_taken_before_the_release_takes_the_plan_with_it(scene: Scene) -> None:
+    with leading(scene):
         place(scene)
         scene.await_probe()
         scene.run("other", "n2")
@@ -147,12 +152,10 @@ def test_room_that_is_taken_before_the_release_takes_the_plan_with_it(scene: Sce
         ends_whole(scene)
 
 
-def test_a_probe_that_somebody_deletes_is_sent_again_and_strange_ones_are_swept_away(
-    scene: Scene, tmp_path: Path
-) -> None:
+def test_a_probe_that_somebody_deletes_is_sent_again_and_strange_ones_are_swept_away(scene: Scene) -> None:
     old = {"metadata": {"name": "probe-old", "labels": {"phalanx.dev/probe": "true"}}, "spec": {"containers": []}}
     scene.api.create(SYSTEM_PODS, old)
-    with leading(scene, tmp_path):
+    with leading(scene):
         scene.api.wait(lambda: not scene.probes(), "the old probe to go")
         place(scene)
         scene.api.ask("DELETE", f"{SYSTEM_PODS}/{scene.await_probe()}")
@@ -162,12 +165,12 @@ def test_a_probe_that_somebody_deletes_is_sent_again_and_strange_ones_are_swept_
 
 
 def test_rounds_wait_until_they_see_what_was_written(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The watch of pods delivers nothing after the nominations. A round on that state would write them again."""
     monkeypatch.setattr(read_your_writes, "PATIENCE_SECONDS", 0.2)
     scene.api.fault(WRITES["first nomination"], Fault(before=lambda: scene.api.silence("pods")))
-    with leading(scene, tmp_path):
+    with leading(scene):
         place(scene)
         scene.api.wait(lambda: all(scene.nominated("a", "b")), "the nominations")
         scene.api.wait(lambda: "the watch caches are late" in caplog.text, "a round to be left out")
@@ -179,10 +182,10 @@ def test_rounds_wait_until_they_see_what_was_written(
         ends_whole(scene)
 
 
-def test_a_budget_for_requests_is_kept(scene: Scene, tmp_path: Path) -> None:
+def test_a_budget_for_requests_is_kept(scene: Scene) -> None:
     """If the API server asks for a pause, the controller pauses, and the gang continues after it."""
     scene.api.fault(WRITES["plan"], refused(429, "TooManyRequests", retryAfterSeconds=1))
-    with leading(scene, tmp_path) as leader:
+    with leading(scene) as leader:
         place(scene)
         scene.api.wait(lambda: leader.writer.pause > 0, "the pause")
         ends_whole(scene)

@@ -239,19 +239,21 @@ class LocalApi:
         details = {"name": at.name, **group, "kind": at.resource.plural, "uid": found["metadata"]["uid"]}
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
-    def follow(self, at: Address, query: Mapping[str, str]) -> Iterator[Object]:
-        """The events of a watch."""
+    def follow(
+        self, at: Address, query: Mapping[str, str], is_over: Callable[[], bool] = lambda: False
+    ) -> Iterator[Object]:
+        """The events of a watch. `is_over`: whether its client has ended it."""
         end = monotonic() + float(query.get("timeoutSeconds") or 3600)
         since, only = int(query.get("resourceVersion") or 0), _only(query)
         with self.store.lock:
             arrival = self.store.arrival(at.resource)
             position = bisect_right(self.store.history, since, key=lambda event: event.version)
-        while not self.closing and (left := end - monotonic()) > 0:
+        while not (self.closing or is_over()) and (left := end - monotonic()) > 0:
             with self.store.lock:
                 is_held = at.resource.plural in self.held
                 new = [] if is_held else self.store.history[position:]
                 position += len(new)
-                if not new:
+                if not new and not is_over():
                     arrival.wait(min(left, _WATCH_SECONDS))
             for event in new:
                 if _concerns(event, at, only):

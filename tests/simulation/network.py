@@ -1,17 +1,15 @@
 """The API server as processes reach it: requests take time, fail, are carried out without an answer, or kill."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import urllib3
+from local_api.direct import Answer
 from local_api.server import LocalApi, Request
 from local_api.store import RefusedError
 
 from simulation.choices import Choices
 from simulation.engine import Action, Engine
-
-Answer = tuple[int, Mapping[str, str], Any]
 
 LATENCIES = (0.002, 0.0, 0.03, 0.4)
 """Seconds that a request or an answer travels: usual, none, slow, very slow."""

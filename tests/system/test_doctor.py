@@ -20,7 +20,7 @@ def doctor(phalanx: Phalanx) -> subprocess.CompletedProcess[str]:
 
 def test_a_cluster_that_is_well_and_one_whose_webhook_is_gone(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
-    phalanx.wait(lambda: "leads" in doctor(phalanx).stdout, "a controller to lead")
+    phalanx.wait(lambda: "no controller leads" not in doctor(phalanx).stdout, "a controller to lead")
     answer = doctor(phalanx)
     assert answer.returncode == 0, answer.stdout
     assert "ClusterNetworkTopology default: 12 nodes, all of them inside" in answer.stdout

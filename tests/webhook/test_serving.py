@@ -78,14 +78,15 @@ def test_requests_that_do_not_end_do_not_stop_another_one(server: RunningServer,
         assert_answered_at_once(server)
 
 
-def assert_answered_at_once(server: RunningServer) -> None:
-    """Well before those that stall are given up."""
+def assert_answered_at_once(server: RunningServer, seconds: float = READ_SECONDS / 2) -> None:
+    """Well before those that stall are given up: within `seconds` more than twice the time of another request."""
     time.sleep(0.3)
-    started = time.monotonic()
-    assert server.post(
-        body=b'{"a": 1}',
-    ) == (200, b'{"a": 1}')
-    assert time.monotonic() - started < READ_SECONDS / 2
+    took = []
+    for _ in range(2):
+        started = time.monotonic()
+        assert server.post(body=b'{"a": 1}') == (200, b'{"a": 1}')
+        took.append(time.monotonic() - started)
+    assert took[0] - 2 * took[1] < seconds
 
 
 @pytest.mark.thorough
@@ -134,9 +135,7 @@ def test_clients_that_do_not_close_after_their_last_answer_do_not_stop_a_request
         for _ in range(THREADS * 4):
             lingering = stack.enter_context(contextlib.closing(server.connect()))
             lingering.request("POST", "/mutate", b"{}", {"Connection": "close"})
-        started = time.monotonic()
-        assert server.post()[0] == 200
-        assert time.monotonic() - started < THREADS * 4
+        assert_answered_at_once(server, THREADS * 4)
 
 
 def broken_handshake(server: RunningServer) -> socket.socket:
@@ -158,7 +157,7 @@ MANY_CLOSED_SECONDS = 60.0
 """With a second for each, four at a time, they would take 75."""
 
 
-@pytest.mark.thorough
+@pytest.mark.timed
 @pytest.mark.parametrize("left_open", [broken_handshake, last_request])
 def test_hundreds_of_connections_that_the_other_side_leaves_open_are_closed_soon(
     server: RunningServer, left_open: Callable[[RunningServer], socket.socket]
