@@ -17,11 +17,11 @@ class CoexistenceReporter:
         self._recorder = recorder
         self._reported: Mapping[str, Neighbour] = {}
 
-    def tell(self, picture: ClusterView) -> None:
+    def tell(self, cluster_view: ClusterView) -> None:
         """Record an event for every system to which workloads are ceded now and were not before, or the reverse."""
-        now = {each.system: each for each in picture.left.to.values()}
+        now = {each.system: each for each in cluster_view.left.to.values()}
         for name in sorted(now.keys() - self._reported.keys()):
-            whose = ", ".join(sorted(dialect for dialect, each in picture.left.to.items() if each.system == name))
+            whose = ", ".join(sorted(dialect for dialect, each in cluster_view.left.to.items() if each.system == name))
             note = (
                 f"gangs asked for in the keys of {whose} are left to {now[name]}; those that Phalanx has begun are "
                 f"carried to their end; to have it place them all, annotate {OUR_CONFIGURATION} with "

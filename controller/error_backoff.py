@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from cluster.api.transport import UNREACHABLE
 from controller.gang_status import Phase
 from controller.leadership.election import LeadershipLostError
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import Effects, ReconcileState
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer, Written, gang_path
 from gangs.model import GangKey, Manifest
@@ -65,12 +65,16 @@ class ErrorBackoff:
         self._metrics = metrics
         self._errors: dict[tuple[GangKey, Activity], _Error] = {}
 
-    def run_step(self, gang_state: ReconcileState, activity: Activity, call: Callable[[], _T]) -> _T | None:
-        """Return the result of the call for a gang. If it fails, return None and set the gang's `failed` message."""
-        key = gang_state.gang.key
-        result = self.run(key, activity, call)
-        gang_state.failed = gang_state.failed or self.message(key, activity)
-        return result
+    def run_steps(
+        self, gang_states: Iterable[ReconcileState], step: Callable[[ReconcileState], Effects]
+    ) -> dict[GangKey, Effects]:
+        """Run a step for every gang without an error, and return its effects."""
+        able = ((each.gang.key, each) for each in gang_states if not each.failed)
+        return {key: self.run_step(key, partial(step, gang_state)) for key, gang_state in able}
+
+    def run_step(self, key: GangKey, step: Callable[[], Effects]) -> Effects:
+        """Return the effects of a step for a gang. If the step fails, the only effect is the gang's error message."""
+        return self.run(key, Activity.ACTING, step) or Effects(failed=self.message(key, Activity.ACTING))
 
     def run(self, key: GangKey, activity: Activity, call: Callable[[], _T]) -> _T | None:
         """Return the result of the call for a gang. If it fails, record the error and return None."""

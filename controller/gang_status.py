@@ -6,6 +6,7 @@ plan stays in the status while it is in force, so that a restarted controller ca
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -87,52 +88,69 @@ _DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
 """Phases whose message is the decision's own. In the other phases its plan is being carried out."""
 
 
+@dataclass(frozen=True, slots=True)
+class PresentObject:
+    """The Gang object whose status is computed, as it is now."""
+
+    status: Status = field(default_factory=dict)
+    """Conditions that do not change keep their times."""
+    generation: int | None = None
+    mirrors: str = ""
+    """For a mirror, the object whose gang it shows (`controller.status.mirrors.mark_of`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The reports of a reconcile about a gang, besides its plan."""
+
+    reason: str = ""
+    """One word; "" selects the reason of the phase."""
+    message: str = ""
+    """One line for a person; "" selects the message of the phase and the numbers."""
+    untried: str = ""
+    """The message about released members that no scheduler tries."""
+    timed_out: bool | None = None
+    """Whether the schedule timeout is over. None keeps the previous value, or False once released."""
+    withdrawal: Withdrawal | None = None
+    """Why members that had started are evicted now. It is shown until the gang is released again."""
+
+
 def gang_status(
     gang: Gang,
-    *,
     phase: Phase,
+    *,
     now: str,
     decision: Decision | None = None,
     plan_id: str = "",
-    previous: Status | None = None,
-    generation: int | None = None,
-    reason: str = "",
-    message: str = "",
-    timed_out: bool | None = None,
-    untried: str = "",
-    mirrors: str = "",
-    withdrawal: Withdrawal | None = None,
-    restarts: int = 0,
+    present: PresentObject = PresentObject(),
+    notes: Notes = Notes(),
 ) -> dict[str, Any]:
     """Return the wanted status of the gang's object.
 
     :param now: RFC 3339, for conditions that change with this status.
     :param decision: a new decision. None keeps the plan in force, and drops it in a phase without a plan.
     :param plan_id: identity of the decision's plan; "" if it has none.
-    :param previous: the present status. Conditions that do not change keep their times.
-    :param reason: one word, `message`: one line for a person. "" selects those of the phase and the numbers.
-    :param timed_out: whether the schedule timeout is over. None keeps the previous value, or False once released.
-    :param untried: the message about released members that no scheduler tries; "" for none.
-    :param mirrors: for a mirror, the object whose gang it shows (`controller.status.mirrors.mark_of`).
-    :param withdrawal: why members that had started are evicted now. It is shown until the gang is released again.
-    :param restarts: the number of restarts as a whole. 0 keeps the previous number.
     """
-    before = previous or {}
-    plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=reason == ROOM_TAKEN)
-    reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
+    before, withdrawal = present.status, notes.withdrawal
+    plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=notes.reason == ROOM_TAKEN)
+    untried = NOT_TRIED if notes.untried and phase is Phase.RELEASED else ""
+    reason = notes.reason or untried or _reason(gang, phase, decision)
+    restarts = withdrawal.restarts if withdrawal is not None else 0
     withdrawal = withdrawal or still_withdrawn(before, released=phase.released)
     why_withdrawn = withdrawal.in_full if withdrawal is not None else ""
-    message = _all_on_one_line(message or _message(gang, phase, decision, plan), untried, why_withdrawn)
-    conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, reported=timed_out))
+    message = notes.message or _message(gang, phase, decision, plan)
+    message = _all_on_one_line(message, notes.untried, why_withdrawn)
+    timed_out = _timed_out(phase, before, reported=notes.timed_out)
+    conditions = _conditions(gang, phase, reason, message, timed_out=timed_out)
     conditions += _ever_complete(gang, phase, before, withdrawal)
     status = {
         "phase": phase.value,
         "reason": reason,
         "message": message,
-        "observedGeneration": generation,
-        MARK: mirrors,
+        "observedGeneration": present.generation,
+        MARK: present.mirrors,
         "topology": gang.topology or _topology(decision, before),
-        "conditions": kept_conditions(conditions, before.get("conditions") or (), now, generation),
+        "conditions": kept_conditions(conditions, before.get("conditions") or (), now, present.generation),
         "members": counts,
         **_of_restarts(gang, before, restarts),
         "summary": _summary(counts, plan.get("levels") or ()),

@@ -5,7 +5,7 @@ The state kept between reconciles is the cluster as it was read. A reconcile tha
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -22,7 +22,7 @@ from controller.coexistence import CoexistenceReporter
 from controller.error_backoff import ErrorBackoff
 from controller.leadership.election import LeadershipLostError
 from controller.pace import IDLE_SECONDS, Due, Pace
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import Effects, ReconcileState, after, with_steps
 from controller.reconcile_states import ReconcileStates
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
@@ -40,6 +40,7 @@ from controller.telemetry.metrics import Metrics, Observer
 from controller.urgency import Urgencies
 from controller.writes.writer import Writer
 from gangs.model import Gang, GangKey
+from planning.decision import Decision
 from planning.decision import Outcome as Verdict
 from timing.clock import SYSTEM_CLOCK, Clock
 
@@ -95,26 +96,43 @@ class Round:
     due: float
 
 
+@dataclass(frozen=True, slots=True)
+class GangSteps:
+    """The steps of a reconcile that write for gangs, in the order in which they run."""
+
+    executor: PlanExecutor
+    reclaimer: Reclaimer
+    marker: WholenessMarker
+    rollback: PartialGangRollback
+    restarter: Restarter
+    reporter: Reporter
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReports:
+    """The reports of a reconcile about everything besides gangs that can be planned."""
+
+    coexistence: CoexistenceReporter
+    invalid_gangs: InvalidGangReporter
+    status_sync: StatusSync
+    strays: Strays
+    described: DescribedKinds
+
+
 class Controller:
-    """The leading controller: it carries every gang of the cluster through the release protocol."""
+    """The leading controller: it carries every gang of the cluster through the release protocol.
+
+    :param placeholders: whether capacity is reserved for pods that do not exist yet.
+    """
 
     def __init__(
         self,
-        *,
         cache: ClusterCache,
         writer: Writer,
         planning_queue: PlanningQueue,
-        executor: PlanExecutor,
-        reporter: Reporter,
-        reclaimer: Reclaimer,
-        marker: WholenessMarker,
-        rollback: PartialGangRollback,
-        restarter: Restarter,
-        invalid_gangs: InvalidGangReporter,
-        status_sync: StatusSync,
-        coexistence: CoexistenceReporter,
-        strays: Strays,
-        described: DescribedKinds,
+        *,
+        steps: GangSteps,
+        reports: ClusterReports,
         error_backoff: ErrorBackoff,
         metrics: Metrics,
         observers: Sequence[Observer] = (),
@@ -125,17 +143,8 @@ class Controller:
         self._cache = cache
         self._writer = writer
         self._planning_queue = planning_queue
-        self._executor = executor
-        self._reporter = reporter
-        self._reclaimer = reclaimer
-        self._marker = marker
-        self._rollback = rollback
-        self._restarter = restarter
-        self._invalid_gangs = invalid_gangs
-        self._status_sync = status_sync
-        self._coexistence = coexistence
-        self._strays = strays
-        self._described = described
+        self._steps = steps
+        self._reports = reports
         self._error_backoff = error_backoff
         self._metrics = metrics
         self._observers = (metrics, *observers)
@@ -197,45 +206,57 @@ class Controller:
 
     def _round(self, known: LoopState) -> None:
         started, done, known.due = self._clock.processor(), self._writer.done, Due(known.view_reader.version)
-        picture = known.view_reader.read()
-        self._coexistence.tell(picture)
-        gang_states = known.gang_states.update(picture)
-        picture = replace(picture, made_again=known.gang_states.made_again)
+        cluster_view = known.view_reader.read()
+        self._reports.coexistence.tell(cluster_view)
+        open_states = known.gang_states.update(cluster_view)
+        cluster_view = replace(cluster_view, made_again=known.gang_states.made_again)
         if known.fresh:
             self._planning_queue.forget_others(known.gang_states.keys())
         gone = known.gang_states.gone()
         self._planning_queue.forget(gone)
         known.fresh = False
-        picture = self._decide(gang_states, picture)
-        postpone_displaced(gang_states, picture.snapshot)
-        known.handover.postpone(gang_states, self._planning_queue.unanswered)
-        changed = [gang_state for gang_state in gang_states if not gang_state.unchanged]
-        self._executor.execute(changed, picture, known.gang_states.keys())
-        self._reclaimer.reclaim(changed, picture)
-        self._marker.mark(changed)
-        self._rollback.withdraw(changed, picture)
-        self._restarter.restart(changed, picture)
-        self._reporter.report(changed, picture)
+        cluster_view, gang_states = self._decide(open_states, cluster_view)
+        gang_states = postpone_displaced(gang_states, cluster_view.snapshot)
+        gang_states = known.handover.postpone(gang_states, self._planning_queue.unanswered)
+        begun = [now for then, now in zip(open_states, gang_states, strict=True) if now is not then]
+        changed = self._act(begun, cluster_view, known.gang_states.keys())
         known.gang_states.close(changed)
-        known.urgencies.note(changed, gone, picture)
-        self._tell(known, picture, turn_of(changed))
+        known.urgencies.note(changed, gone, cluster_view)
+        self._tell(known, cluster_view, turn_of(changed))
         known.due.version, known.due.spent = known.view_reader.version, self._clock.processor() - started
         known.due.hurried = self._writer.done != done and known.gang_states.hurried
 
-    def _tell(self, known: LoopState, picture: ClusterView, turn: Turn) -> None:
+    def _act(
+        self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
+    ) -> Sequence[ReconcileState]:
+        """Run the steps one after the other. Each step reads the states after the steps before it.
+
+        :param known: all existing gangs.
+        """
+        steps = self._steps
+        gang_states = after(gang_states, steps.executor.execute(gang_states, cluster_view))
+        steps.executor.finish(gang_states, cluster_view, known)
+        gang_states = after(gang_states, steps.reclaimer.reclaim(gang_states, cluster_view))
+        gang_states = after(gang_states, steps.marker.mark(gang_states))
+        gang_states = after(gang_states, steps.rollback.withdraw(gang_states, cluster_view))
+        gang_states = after(gang_states, steps.restarter.restart(gang_states, cluster_view))
+        return after(gang_states, steps.reporter.report(gang_states, cluster_view))
+
+    def _tell(self, known: LoopState, cluster_view: ClusterView, turn: Turn) -> None:
         """Report everything besides gangs that can be planned, send gang states to observers, and set the due times."""
-        invalid = self._invalid_gangs.tell(picture)
-        self._status_sync.show(picture, turn)
-        self._strays.tell(picture)
-        self._described.show(picture)
+        reports = self._reports
+        invalid = reports.invalid_gangs.tell(cluster_view)
+        reports.status_sync.show(cluster_view, turn)
+        reports.strays.tell(cluster_view)
+        reports.described.show(cluster_view)
         if known.gang_states.moved or invalid != known.invalid:
             known.invalid, (changed, gone) = invalid, known.gang_states.moves()
             for each in self._observers:
                 each.stand(changed, invalid, gone)
-        telling = (self._invalid_gangs, self._status_sync, self._strays, self._described)
+        telling = (reports.invalid_gangs, reports.status_sync, reports.strays, reports.described)
         going_on = self._planning_queue.pausing() or known.gang_states.unfinished
         known.due.unfinished = going_on or any(each.unfinished for each in telling)
-        status_due = float("inf") if known.due.unfinished else self._status_sync.due
+        status_due = float("inf") if known.due.unfinished else reports.status_sync.due
         known.due.at = min(self._planning_queue.due, status_due, self._departure_due())
 
     def _departure_due(self) -> float:
@@ -248,45 +269,60 @@ class Controller:
             return float("inf")
         return self._clock.monotonic() + max(0.0, (time - self._clock.wall()).total_seconds())
 
-    def _decide(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> ClusterView:
-        """Set the decision of every gang that needs a plan.
+    def _decide(
+        self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView
+    ) -> tuple[ClusterView, Sequence[ReconcileState]]:
+        """Decide about every gang that needs a plan.
 
-        Return the cluster view in which the victims of plans in force are leaving.
+        Return the cluster view in which the victims of plans in force are leaving, and the states with their decisions.
+        A state stays the same object if nothing is due for its gang.
         """
-        for gang_state in gang_states:
-            over = gang_state.timed_out is None and expired(gang_state.gang, gang_state.status, self._clock.wall())
-            if over and not _let_go(gang_state):
-                self._expire(gang_state, picture)
-        self._quota_shortages.find(gang_states, picture.snapshot)
-        picture = drop_unlawful(picture, gang_states)
-        needy = {
-            gang_state.gang.key: gang_state
+        over = {each.gang.key: self._expired(each, cluster_view) for each in gang_states if self._is_over(each)}
+        gang_states = [over.get(each.gang.key, each) for each in gang_states] if over else gang_states
+        gang_states = with_steps(gang_states, self._quota_shortages.find(gang_states, cluster_view.snapshot))
+        cluster_view, gang_states = drop_unlawful(cluster_view, gang_states)
+        needy = [
+            gang_state
             for gang_state in gang_states
-            if isinstance(gang_state.step, NeedPlan) and gang_state.decision is None and not gang_state.failed
-        }
-        answers = self._planning_queue.decide([_in_line(gang_state) for gang_state in needy.values()], picture)
-        for key, gang_state in needy.items():
-            gang_state.decision = decision = answers[key]
-            gang_state.deferred = decision is None and (self._planning_queue.quiet(key) or holds_meanwhile(gang_state))
-            if gang_state.deferred:
-                continue
-            record = record_of(decision) if decision and decision.outcome is Verdict.PLACED else None
-            gang_state.fallen, gang_state.record = gang_state.record, record if record and record.members else None
-        return picture
+            if isinstance(gang_state.step, NeedPlan) and gang_state.gang.key not in over and not gang_state.failed
+        ]
+        decisions = self._planning_queue.decide([_in_line(gang_state) for gang_state in needy], cluster_view)
+        decided = {each.gang.key: self._decided(each, decisions[each.gang.key]) for each in needy} | over
+        return cluster_view, [decided.get(each.gang.key) or _begun(each, None) for each in gang_states]
 
-    def _expire(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _decided(self, gang_state: ReconcileState, decision: Decision | None) -> ReconcileState:
+        """Return the state with the decision of this reconcile; None while the gang is planned."""
+        if gang_state.resting and decision is gang_state.decision:
+            return gang_state
+        gang_state = _begun(gang_state, decision)
+        waits = self._planning_queue.quiet(gang_state.gang.key) or holds_meanwhile(gang_state)
+        if decision is None and waits:
+            return replace(gang_state, deferred=True)
+        record = record_of(decision) if decision and decision.outcome is Verdict.PLACED else None
+        record = record if record and record.members else None
+        return replace(gang_state, deferred=False, fallen=gang_state.record, record=record)
+
+    def _is_over(self, gang_state: ReconcileState) -> bool:
+        """Return whether the gang's schedule timeout ends in this reconcile."""
+        if gang_state.timed_out is not None or isinstance(gang_state.step, AwaitBinding | AllBound):
+            return False
+        return expired(gang_state.gang, gang_state.status, self._clock.wall())
+
+    def _expired(self, gang_state: ReconcileState, cluster_view: ClusterView) -> ReconcileState:
         """End the schedule timeout of a gang: its capacity is freed, and it goes to the end of its priority's queue."""
         message = (
             f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its room is given back for others"
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
-        gang_state.step, gang_state.fallen, gang_state.record = (
-            NeedPlan("", gang_state.held, cause),
-            gang_state.record,
-            None,
+        return replace(
+            _begun(gang_state, self._planning_queue.hold_off(gang_state.gang, message, cluster_view)),
+            step=NeedPlan("", gang_state.held, cause),
+            fallen=gang_state.record,
+            record=None,
+            timed_out=True,
+            expired_now=True,
+            deferred=False,
         )
-        gang_state.timed_out, gang_state.expired_now = True, True
-        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, message, picture)
 
 
 def holds_meanwhile(gang_state: ReconcileState) -> bool:
@@ -299,8 +335,9 @@ def holds_meanwhile(gang_state: ReconcileState) -> bool:
     return planned and bool(gang_state.gang.made_again)
 
 
-def _let_go(gang_state: ReconcileState) -> bool:
-    return isinstance(gang_state.step, AwaitBinding | AllBound)
+def _begun(gang_state: ReconcileState, decision: Decision | None) -> ReconcileState:
+    """Return the state with a decision and without the effects of the previous reconcile."""
+    return replace(gang_state, decision=decision, effects=Effects(failed=gang_state.failed))
 
 
 def _in_line(gang_state: ReconcileState) -> Gang:

@@ -81,7 +81,7 @@ class LostMembers:
         if key in self._lost:
             self._refused.add(key)
 
-    def gang(self, key: GangKey, before: ReconcileState | None, picture: ClusterView) -> Gang | None:
+    def gang(self, key: GangKey, before: ReconcileState | None, cluster_view: ClusterView) -> Gang | None:
         """Return the gang as it is planned now; None if it does not exist.
 
         After an internal error the gang is returned without members for lost pods, so no other gang is affected.
@@ -89,26 +89,26 @@ class LostMembers:
         :param before: the gang's `ReconcileState` of the last reconcile.
         """
         try:
-            return self._gang(key, before, picture)
+            return self._gang(key, before, cluster_view)
         except Exception:
             LOG.exception("gang %s: no room is held for members that are made again", key)
             self.forget(key)
-            return picture.kept.gang(key)
+            return cluster_view.kept.gang(key)
 
-    def _gang(self, key: GangKey, before: ReconcileState | None, picture: ClusterView) -> Gang | None:
-        read, last = picture.kept.gang(key), self._read.get(key)
+    def _gang(self, key: GangKey, before: ReconcileState | None, cluster_view: ClusterView) -> Gang | None:
+        read, last = cluster_view.kept.gang(key), self._read.get(key)
         if read is not None:
             self._read[key] = read
         if last is not None and read is not last and before is not None:
-            self._note(last, read, before, picture)
+            self._note(last, read, before, cluster_view)
         of_a_part = last is not None and last.part  # which is not read while it has no pods
         base = replace(last, members=()) if last is not None and of_a_part and read is None else read
-        manifest = _workload(base, picture) if base is not None and key in self._lost else None
+        manifest = _workload(base, cluster_view) if base is not None and key in self._lost else None
         if base is None or manifest is None:
             self._end(key, read)
             return read
         record = before.record if before is not None else None
-        self._let_go_of(key, base, record, picture)
+        self._let_go_of(key, base, record, cluster_view)
         found = _with_seats(base, self._lost[key].values(), record)
         if not self._lost[key]:
             self._end(key, read)
@@ -129,7 +129,7 @@ class LostMembers:
             memory.pop(key, None)
         self._refused.discard(key)
 
-    def _note(self, last: Gang, read: Gang | None, before: ReconcileState, picture: ClusterView) -> None:
+    def _note(self, last: Gang, read: Gang | None, before: ReconcileState, cluster_view: ClusterView) -> None:
         """Record members that ran when the gang was last read and are lost now, if the gang was whole.
 
         Nothing is recorded while a plan evicts victims for the gang, so that this plan is not invalidated.
@@ -137,18 +137,18 @@ class LostMembers:
         evicting = before.record is not None and before.record.victims
         if evicting or last.source.kind in _MAKES_NONE or not was_whole(last, before.status):
             return
-        manifest = _workload(last, picture)
+        manifest = _workload(last, cluster_view)
         there = {each.pod.metadata.uid for each in read.members} if read is not None else set()
         if manifest is None:
             return
         for member in last.members:
             pod = member.pod
-            lost = pod.bound and pod.metadata.uid not in there and _is_lost(pod, picture.kept.pods.at(pod.key))
+            lost = pod.bound and pod.metadata.uid not in there and _is_lost(pod, cluster_view.kept.pods.at(pod.key))
             if lost and (seat := seat_again(manifest, member)) is not None:
                 self._lost.setdefault(last.key, {})[pod.metadata.uid] = _Lost(pod, seat, self._clock.monotonic())
                 self._refused.discard(last.key)
 
-    def _let_go_of(self, key: GangKey, gang: Gang, record: PlanRecord | None, picture: ClusterView) -> None:
+    def _let_go_of(self, key: GangKey, gang: Gang, record: PlanRecord | None, cluster_view: ClusterView) -> None:
         """Forget lost members whose successor is released, or whose successor has not arrived in time.
 
         A successor that is still gated does not count, because it may be deleted, too.
@@ -157,7 +157,7 @@ class LostMembers:
         gated = {member.pod.metadata.uid: member.pod.gated_by(GATE) for member in gang.members}
         awaited = {each.uid for each in record.members if is_seat(each.uid)} if record is not None else None
         for uid, each in list(lost.items()):
-            current = picture.kept.pods.at(each.pod.key)
+            current = cluster_view.kept.pods.at(each.pod.key)
             if (
                 current is not None
                 and current.metadata.uid == uid
@@ -172,11 +172,11 @@ class LostMembers:
                 del lost[uid]
 
 
-def _workload(gang: Gang, picture: ClusterView) -> Manifest | None:
+def _workload(gang: Gang, cluster_view: ClusterView) -> Manifest | None:
     """Return the object that creates the gang's pods, if it will recreate lost ones; None otherwise."""
     at = gang.source
-    manifest = picture.sources.get(group_of(at.api_version), at.kind, at.namespace, at.name)
-    if manifest is None or gang.waiting_for or at.namespace in picture.ending or not goes_on(manifest, gang.part):
+    manifest = cluster_view.sources.get(group_of(at.api_version), at.kind, at.namespace, at.name)
+    if manifest is None or gang.waiting_for or at.namespace in cluster_view.ending or not goes_on(manifest, gang.part):
         return None
     return manifest if metadata_of(manifest).uid == at.uid else None
 

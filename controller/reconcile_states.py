@@ -5,6 +5,7 @@ kept. Every other one is rebuilt from the cluster in each reconcile, regardless 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from controller.defaults import MADE_AGAIN_SECONDS
 from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_status import Phase, status_patch
 from controller.lost_members import LostMembers
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import Effects, ReconcileState
 from controller.release.next_step import AllBound, NeedPlan, Situation, next_step
 from controller.release.records import record_from
 from controller.release.schedule_timeout import timed_out
@@ -56,11 +57,11 @@ class ReconcileStates:
         self._placeholders = placeholders
         self._lost_members = LostMembers(MADE_AGAIN_SECONDS, clock=clock)
         self._clock = clock
-        self._looked: dict[GangKey, Gang | None] = {}
+        self._planned_gangs: dict[GangKey, Gang | None] = {}
         """Gangs as they are planned in this reconcile, cached by key; None for a gang that does not exist."""
         self._writer = writer
         self._error_backoff = error_backoff
-        self._cases: dict[GangKey, ReconcileState] = {}
+        self._states: dict[GangKey, ReconcileState] = {}
         self._open: dict[GangKey, None] = {}
         """Gangs for which a step may be due: all except those that run and rest. A dict keeps their order."""
         self._again: set[GangKey] = set()
@@ -80,18 +81,14 @@ class ReconcileStates:
         """If no capacity is reserved for expected pods: gangs that have some, as read and as planned."""
         self._untold = True
 
-    def update(self, picture: ClusterView) -> list[ReconcileState]:
+    def update(self, cluster_view: ClusterView) -> list[ReconcileState]:
         """Return the `ReconcileState`s for which a step may be due, updated to this cluster view."""
-        self._looked = {}
-        existing = mirrors.GangObjects(picture.sources.catalog, self._made)
+        self._planned_gangs = {}
+        existing = mirrors.GangObjects(cluster_view.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
-        renewed, self._again = picture.concerned | self._again | begun, set()
-        self._renew(renewed, picture, existing)
-        for key in self._open.keys() - renewed:
-            gang_state = self._cases[key]
-            gang_state.last, gang_state.decision, gang_state.writing = gang_state.decision, None, False
-            gang_state.moved, gang_state.settled = False, False
-        return [self._cases[key] for key in self._open]
+        renewed, self._again = cluster_view.concerned | self._again | begun, set()
+        self._renew(renewed, cluster_view, existing)
+        return [self._states[key] for key in self._open]
 
     @property
     def made_again(self) -> Mapping[GangKey, Gang]:
@@ -100,23 +97,24 @@ class ReconcileStates:
 
     def keys(self) -> Collection[GangKey]:
         """Return the keys of all gangs."""
-        return self._cases.keys()
+        return self._states.keys()
 
     def gone(self) -> Collection[GangKey]:
         """Return the gangs that no longer exist. Each is returned once."""
         gone, self._gone = self._gone, set()
-        return [key for key in gone if key not in self._cases]
+        return [key for key in gone if key not in self._states]
 
     def close(self, gang_states: Iterable[ReconcileState]) -> None:
-        """End the reconcile of these gangs: record their states, and close those that are placed and rest."""
+        """End the reconcile of these gangs: store their states, and close those that are placed and rest."""
         for gang_state in gang_states:
             key, stands = gang_state.gang.key, _standing(gang_state)
+            self._states[key] = gang_state
             if gang_state.decision is not None and gang_state.decision.outcome is not Outcome.PLACED:
                 self._lost_members.refuse(key)
             if self._samples.get(key) != stands:
                 self._samples[key] = stands
                 self._moved[key] = None
-            if gang_state.resting and isinstance(gang_state.step, AllBound) and not gang_state.watched:
+            if gang_state.resting and isinstance(gang_state.step, AllBound) and not gang_state.effects.watched:
                 self._open.pop(key, None)
             if not gang_state.failed:
                 self._error_backoff.succeeded(key)
@@ -141,33 +139,33 @@ class ReconcileStates:
     @property
     def unfinished(self) -> bool:
         """Whether there may be something to do without an event."""
-        return bool(self._again) or any(self._cases[key].waits_for_time for key in self._open)
+        return bool(self._again) or any(self._states[key].waits_for_time for key in self._open)
 
     @property
     def hurried(self) -> bool:
         """Whether the writes of this reconcile make another step due, or there was too little time."""
         tried = {key for key in self._again if key in self._refusals or self._error_backoff.any_at(key)}
         return self._again != tried or any(
-            gang_state.moved or gang_state.behind for gang_state in map(self._cases.__getitem__, self._open)
+            gang_state.moved or gang_state.behind for gang_state in map(self._states.__getitem__, self._open)
         )
 
     def _stays(self, key: GangKey) -> bool:
         """Return whether the gang's `ReconcileState` is still valid if the cluster has not changed."""
-        gang_state = self._cases[key]
+        gang_state = self._states[key]
         return gang_state.behind or (
-            gang_state.resting and isinstance(gang_state.step, NeedPlan) and not gang_state.watched
+            gang_state.resting and isinstance(gang_state.step, NeedPlan) and not gang_state.effects.watched
         )
 
-    def _renew(self, keys: Collection[GangKey], picture: ClusterView, existing: mirrors.GangObjects) -> None:
+    def _renew(self, keys: Collection[GangKey], cluster_view: ClusterView, existing: mirrors.GangObjects) -> None:
         """Rebuild the `ReconcileState`s of these gangs, and write the mirrors that differ from their gangs.
 
         One reconcile writes and deletes only as many mirrors as its time allows.
         """
         writes: dict[GangKey, Callable[[], Manifest | None]] = {}
-        left = self._delete_stale(sorted(keys), picture, existing)
+        left = self._delete_stale(sorted(keys), cluster_view, existing)
         self._again |= left
         for key in sorted(keys):
-            gang = self._gang(key, picture)
+            gang = self._gang(key, cluster_view)
             if gang is None:
                 if key not in left:
                     self._made.pop(key, None)
@@ -175,36 +173,36 @@ class ReconcileStates:
                 self._error_backoff.forget(key)
                 self._roomless.pop(key, None)
                 self._drop(key)
-            elif callable(found := self._object_of(gang, existing, picture.ending)):
+            elif callable(found := self._object_of(gang, existing, cluster_view.ending)):
                 writes[key] = found
             else:
-                self._put(gang, found, picture)
-        turn, todo = turn_of(map(self._cases.__getitem__, self._open)), iter(self._in_order(writes, picture))
+                self._put(gang, found, cluster_view)
+        turn, todo = turn_of(map(self._states.__getitem__, self._open)), iter(self._in_order(writes, cluster_view))
         over = self._clock.monotonic() + turn.seconds
         while (batch := list(islice(todo, turn.batch))) and self._clock.monotonic() < over:
             for key, manifest in zip(batch, self._writer.each(writes[key] for key in batch), strict=True):
-                self._note(key, self._gang(key, picture), written=manifest is not None)
-                self._put(self._gang(key, picture), manifest, picture)
+                self._note(key, self._gang(key, cluster_view), written=manifest is not None)
+                self._put(self._gang(key, cluster_view), manifest, cluster_view)
                 del writes[key]
         for key in writes:
-            self._put(self._gang(key, picture), None, picture)
+            self._put(self._gang(key, cluster_view), None, cluster_view)
         self._error_backoff.report(Activity.LOOKING, self._mute.items(), turn.batch)
         self._mute.clear()
 
-    def _gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
+    def _gang(self, key: GangKey, cluster_view: ClusterView) -> Gang | None:
         """Return the gang as it is planned; None if it does not exist.
 
         If placeholders are enabled, it has members for lost pods that are being recreated.
         """
-        if key not in self._looked:
+        if key not in self._planned_gangs:
             if self._placeholders:
-                self._looked[key] = self._lost_members.gang(key, self._cases.get(key), picture)
+                self._planned_gangs[key] = self._lost_members.gang(key, self._states.get(key), cluster_view)
             else:
-                self._looked[key] = self._roomless_gang(key, picture)
-        return self._looked[key]
+                self._planned_gangs[key] = self._roomless_gang(key, cluster_view)
+        return self._planned_gangs[key]
 
-    def _roomless_gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
-        gang = picture.kept.gang(key)
+    def _roomless_gang(self, key: GangKey, cluster_view: ClusterView) -> Gang | None:
+        gang = cluster_view.kept.gang(key)
         if gang is None or gang.later is None:
             return gang
         known = self._roomless.get(key)
@@ -212,16 +210,16 @@ class ReconcileStates:
             known = self._roomless[key] = gang, without_room(gang, BY_SETTING)
         return known[1]
 
-    def _in_order(self, keys: Iterable[GangKey], picture: ClusterView) -> list[GangKey]:
+    def _in_order(self, keys: Iterable[GangKey], cluster_view: ClusterView) -> list[GangKey]:
         """Return the gangs in the order in which their objects are written.
 
         Gangs with a plan being carried out come first, then gangs in turns of their namespaces. Gangs whose objects
         were rejected before come last, after their back-off, so that they cannot block the writes of other gangs.
         """
-        asked = [key for key in keys if not self._waits(key, self._gang(key, picture))]
+        asked = [key for key in keys if not self._waits(key, self._gang(key, cluster_view))]
         again = [key for key in asked if key in self._refusals]
         first = [
-            key for key in asked if key not in self._refusals and key in self._cases and self._cases[key].on_its_way
+            key for key in asked if key not in self._refusals and key in self._states and self._states[key].on_its_way
         ]
         known = {*again, *first}
         others = in_turns((key for key in asked if key not in known), lambda key: key.namespace)
@@ -242,11 +240,11 @@ class ReconcileStates:
     def _drop(self, key: GangKey) -> None:
         if self._samples.pop(key, None) is not None:
             self._moved[key] = None
-        self._cases.pop(key, None)
+        self._states.pop(key, None)
         self._open.pop(key, None)
         self._gone.add(key)
 
-    def _put(self, gang: Gang | None, manifest: Manifest | None, picture: ClusterView) -> None:
+    def _put(self, gang: Gang | None, manifest: Manifest | None, cluster_view: ClusterView) -> None:
         """Store the state of a gang that has a Gang object. A gang without one waits for the next reconcile."""
         if gang is None:
             return
@@ -254,7 +252,7 @@ class ReconcileStates:
             self._drop(gang.key)
             self._again.add(gang.key)
             return
-        made, key = partial(_case, gang, manifest, picture), gang.key
+        made, key = partial(_state_of, gang, manifest, cluster_view), gang.key
         pausing = self._error_backoff.message(key, Activity.LOOKING)
         gang_state = None if pausing else self._error_backoff.run(key, Activity.LOOKING, made)
         if gang_state is None:  # its reserved capacity stays until its step can be computed
@@ -262,14 +260,14 @@ class ReconcileStates:
             self._again.add(key)
             self._mute[key] = manifest
             return
-        gang_state.failed = self._error_backoff.message(key, Activity.ACTING)
-        if (before := self._cases.get(key)) is not None:
-            gang_state.reported = before.reported
-        self._cases[key] = gang_state
+        failed = Effects(failed=self._error_backoff.message(key, Activity.ACTING))
+        before = self._states.get(key)
+        reported = before.reported if before is not None else gang_state.reported
+        self._states[key] = replace(gang_state, effects=failed, reported=reported)
         self._open[key] = None
 
     def _delete_stale(
-        self, keys: Iterable[GangKey], picture: ClusterView, existing: mirrors.GangObjects
+        self, keys: Iterable[GangKey], cluster_view: ClusterView, existing: mirrors.GangObjects
     ) -> set[GangKey]:
         """Delete obsolete mirrors of these gangs, in turns of their namespaces, as far as the time allows.
 
@@ -279,11 +277,11 @@ class ReconcileStates:
             (key, manifest)
             for key in keys
             for manifest in mirrors.stale_mirrors(
-                existing, key, self._gang(key, picture), kept=key in picture.unreadable
+                existing, key, self._gang(key, cluster_view), kept=key in cluster_view.unreadable
             )
         ]
         left: set[GangKey] = set()
-        turn, todo = turn_of(map(self._cases.__getitem__, self._open)), in_turns(stale, lambda each: each[0].namespace)
+        turn, todo = turn_of(map(self._states.__getitem__, self._open)), in_turns(stale, lambda each: each[0].namespace)
         over, tried = self._clock.monotonic() + turn.seconds, set[int]()
         while (batch := list(islice(todo, turn.batch))) and self._clock.monotonic() < over:
             written = self._writer.each(partial(self._delete, manifest) for _, manifest in batch)
@@ -346,11 +344,11 @@ class ReconcileStates:
         return {**present, "metadata": metadata, "spec": wanted["spec"]} if written.done else None
 
 
-def _case(gang: Gang, manifest: Manifest, picture: ClusterView) -> ReconcileState:
+def _state_of(gang: Gang, manifest: Manifest, cluster_view: ClusterView) -> ReconcileState:
     status = manifest.get("status") or {}
     record = record_from(status)
-    placeholders = picture.placeholders.get(gang.key, {})
-    step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live, placeholders))
+    placeholders = cluster_view.placeholders.get(gang.key, {})
+    step = next_step(Situation(settled(gang), record, cluster_view.snapshot, cluster_view.live, placeholders))
     return ReconcileState(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
 
 

@@ -24,7 +24,7 @@ from controller.error_backoff import ErrorBackoff
 from controller.leadership.certificates import Keeping, keep_certificate
 from controller.leadership.election import Election, Term
 from controller.leadership.lease import timing_of
-from controller.loop import Controller
+from controller.loop import ClusterReports, Controller, GangSteps
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.restart_checks import RestartChecks
 from controller.scheduling.single_slot_executor import Lanes, ThreadExecutor
@@ -153,23 +153,29 @@ def controller_of(
     error_backoff = ErrorBackoff(writer, metrics, clock=clock)
     reporter, planning_queue = Reporter(writer, recorder, metrics, error_backoff, clock=clock), planners.planning_queue
     rollback = PartialGangRollback(writer, reporter, error_backoff, seconds=settings.partly_seconds, clock=clock)
-    return Controller(
-        cache=cache,
-        writer=writer,
-        planning_queue=planning_queue,
+    steps = GangSteps(
         executor=PlanExecutor(writer, reporter, planning_queue, Probes(writer), error_backoff, clock=clock),
-        reporter=reporter,
         reclaimer=Reclaimer(writer, reporter, metrics, error_backoff, seconds=settings.untried_seconds, clock=clock),
         marker=WholenessMarker(writer, error_backoff),
         rollback=rollback,
         restarter=Restarter(
             rollback, planners.restart_checks, error_backoff, seconds=settings.restart_seconds, clock=clock
         ),
+        reporter=reporter,
+    )
+    reports = ClusterReports(
+        coexistence=CoexistenceReporter(recorder),
         invalid_gangs=InvalidGangReporter(writer, recorder, clock=clock),
         status_sync=StatusSync(writer, settings.topology_seconds, clock=clock),
-        coexistence=CoexistenceReporter(recorder),
         strays=Strays(cache, recorder, clock=clock),
         described=DescribedKinds(writer, cache, clock=clock),
+    )
+    return Controller(
+        cache,
+        writer,
+        planning_queue,
+        steps=steps,
+        reports=reports,
         error_backoff=error_backoff,
         metrics=metrics,
         observers=settings.observers,

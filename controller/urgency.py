@@ -67,13 +67,13 @@ class Urgencies:
         self._pods: KeptPods | None = None
         self._left: CededToOthers = NOTHING
 
-    def note(self, gang_states: Iterable[ReconcileState], gone: Collection[GangKey], picture: ClusterView) -> None:
+    def note(self, gang_states: Iterable[ReconcileState], gone: Collection[GangKey], cluster_view: ClusterView) -> None:
         """Update the awaited changes at the end of a reconcile.
 
         :param gang_states: the gangs whose state may have changed.
         :param gone: gangs that no longer exist.
         """
-        self._pods, self._left = picture.kept.pods, picture.left
+        self._pods, self._left = cluster_view.kept.pods, cluster_view.left
         for key in gone:
             self._forget(key)
         for gang_state in gang_states:

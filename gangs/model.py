@@ -164,20 +164,9 @@ class NodeWish:
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
-    """The request of one gang.
+class PlacementRequest:
+    """Where the members of a gang may run, and by which rules, as a dialect reads it from keys and objects."""
 
-    `members` are the live pods, in order of set and rank, without terminating and finished pods. `expected` is the
-    number of pods that there should be. It comes from the owner or the group object, never from counting.
-    """
-
-    key: GangKey
-    source: ObjectRef
-    """The object that asked: the PodGroup, Gang, Job …; for gangs declared on pods alone, the first pod."""
-    members: tuple[Member, ...]
-    pod_sets: tuple[PodSet, ...]
-    expected: int
-    min_member: int
     topology: str | None = None
     """Name of the topology; None: the only one there is, else the levels found on the nodes."""
     topology_kind: str | None = None
@@ -205,6 +194,32 @@ class Gang:
     """
     node_wishes: tuple[NodeWish, ...] = ()
     """Preferences besides `node_affinity` that depend on the gang's size."""
+    preempts: bool = True
+    """Whether pods of lower priority may be evicted for the gang, if its members' preemption policies allow it."""
+    all_or_none: bool = True
+    """Whether all-or-none is guaranteed: no member runs unless the minimum runs (docs/decisions/0015)."""
+    messages: str = ""
+    """The dialect whose words report a lack of capacity on members (`gangs.dialects.table.WORDS`); "": Phalanx's own.
+    """
+    ignores_claims: bool = False
+    """Whether an annotation releases the gang without a plan for its devices (`labelled_workloads.ignored_claims`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang(PlacementRequest):
+    """One gang: its identity, its placement request, and its observed state. `gangs.assembling` makes it.
+
+    `members` are the live pods, in order of set and rank, without terminating and finished pods. `expected` is the
+    number of pods that there should be. It comes from the owner or the group object, never from counting.
+    """
+
+    key: GangKey
+    source: ObjectRef
+    """The object that asked: the PodGroup, Gang, Job …; for gangs declared on pods alone, the first pod."""
+    members: tuple[Member, ...]
+    pod_sets: tuple[PodSet, ...]
+    expected: int
+    min_member: int
     created: str = ""
     """RFC 3339 creation time of `source`: the gang's age."""
     waiting_for: tuple[str, ...] = ()
@@ -218,17 +233,8 @@ class Gang:
     succeeded: int = 0
     """The number of the gang's succeeded pods that still exist. They need no node, and the gang waits for none of them.
     """
-    preempts: bool = True
-    """Whether pods of lower priority may be evicted for the gang, if its members' preemption policies allow it."""
-    all_or_none: bool = True
-    """Whether all-or-none is guaranteed: no member runs unless the minimum runs (docs/decisions/0015)."""
-    messages: str = ""
-    """The dialect whose words report a lack of capacity on members (`gangs.dialects.table.WORDS`); "": Phalanx's own.
-    """
     later: Later | None = None
     """The state of pods that the workload creates only when others run; None if there are no such pods."""
-    ignores_claims: bool = False
-    """Whether an annotation releases the gang without a plan for its devices (`labelled_workloads.ignored_claims`)."""
     made_again: frozenset[str] = frozenset()
     """Uids of members that are expected pods in place of lost pods, which the workload recreates (docs/decisions/0034).
     """

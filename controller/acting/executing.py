@@ -8,8 +8,8 @@ from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.acting.unfinished_steps import UnfinishedSteps
 from controller.cluster_view import ClusterView
-from controller.error_backoff import Activity, ErrorBackoff
-from controller.reconcile_state import ReconcileState
+from controller.error_backoff import ErrorBackoff
+from controller.reconcile_state import Effects, Plan, ReconcileState
 from controller.release.next_step import (
     AwaitVictims,
     Cause,
@@ -60,170 +60,187 @@ class PlanExecutor:
         self._probes = probes
         self._unfinished = UnfinishedSteps(reporter)
 
-    def execute(self, gang_states: Sequence[ReconcileState], picture: ClusterView, known: Collection[GangKey]) -> None:
-        """Carry out the step of every gang. Read the probe's answer before, and send the next probe after all steps.
+    def execute(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
+        """Carry out the step of every gang. Read the probe's answer before."""
+        self._probes.read(cluster_view.system)
+        return self._error_backoff.run_steps(gang_states, lambda each: self._act(each, cluster_view))
 
-        :param known: all existing gangs, including gangs without a step and gangs whose pods are being recreated. The
-            placeholders of other gangs are deleted.
+    def finish(
+        self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
+    ) -> None:
+        """Send the next probe after the steps of all gangs, and delete the placeholders of gangs that are gone.
+
+        :param known: all existing gangs, including gangs without a step and gangs whose pods are being recreated.
         """
-        self._probes.read(picture.system)
-        for gang_state in gang_states:
-            sent, done = self._writer.sent, self._writer.done
-            if not gang_state.failed:
-                self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._act, gang_state, picture))
-            gang_state.writing = self._writer.sent != sent
-            gang_state.moved = self._writer.done != done and not gang_state.settled
         self._probes.keep({gang_state.record.plan_id for gang_state in gang_states if gang_state.record is not None})
         self._probes.send()
         self._unfinished.keep(known)
-        for key, held in picture.placeholders.items():
-            if picture.kept.gang(key) is None and key not in known:
+        for key, held in cluster_view.placeholders.items():
+            if cluster_view.kept.gang(key) is None and key not in known:
                 free(self._writer, held.values())
 
-    def _act(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         self._unfinished.settle(gang_state, partial(_members, gang_state))
+        effects = Effects()
         match gang_state.step:
             case NeedPlan() if not gang_state.deferred:
-                self._begin(gang_state, gang_state.step, picture)
+                effects = self._begin(gang_state, gang_state.step, cluster_view)
             case Nominate(members):
-                self._reserve(gang_state, members, picture)
+                effects = self._reserve(gang_state, members, cluster_view)
             case Renominate(members):
                 self._reporter.unbound(gang_state, members)
-                self._nominate(gang_state, members)
+                effects = Effects.of(self._nominate(gang_state, members))
             case TakeOver(heirs):
-                self._take_over(gang_state, heirs)
+                effects = self._take_over(gang_state, heirs)
             case Free(placeholders):
                 self._unsettle(gang_state)
-                free(self._writer, placeholders)
+                effects = Effects.of(free(self._writer, placeholders))
             case AwaitVictims():
                 self._unsettle(gang_state)
             case Evict(victims):
                 self._unsettle(gang_state)
-                self._evict(gang_state, victims, picture)
+                effects = self._evict(gang_state, victims, cluster_view)
             case Release(members):
-                self._release(gang_state, members, picture)
+                effects = self._release(gang_state, members, cluster_view)
             case Postponed(Release()) if gang_state.record is not None:
                 self._probes.seen(gang_state.record.plan_id)  # asks for the probe: the next reconcile may release
             case _:
                 pass
+        return effects
 
-    def _begin(self, gang_state: ReconcileState, step: NeedPlan, picture: ClusterView) -> None:
+    def _begin(self, gang_state: ReconcileState, step: NeedPlan, cluster_view: ClusterView) -> Effects:
         """Record the plan, then reserve its capacity. Without a plan, free the capacity that was reserved."""
+        effects, kept = Effects(), set[str]()
         if step.cause is not None:
             self._reporter.invalidated(gang_state, step)
-            self._spare(gang_state, picture)
-        kept: set[str] = set()
+            effects = Effects.of(self._spare(gang_state, cluster_view))
         self._unfinished.begin(gang_state)
-        if gang_state.record is not None and self._reporter.write_status(gang_state):
-            self._reserve(gang_state, _members(gang_state), picture)
-            kept = {member.uid for member in gang_state.record.members}
+        if gang_state.record is not None:
+            recorded, status_written = self._reporter.write_status(gang_state)
+            effects = effects.then(status_written)
+            if recorded:
+                members = _members(gang_state)
+                effects = effects.then(self._reserve(gang_state.after(effects), members, cluster_view))
+                kept = {member.uid for member in gang_state.record.members}
         stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
-        self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
-        free(self._writer, filter(is_placeholder, stale))
+        written = self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
+        written += free(self._writer, filter(is_placeholder, stale))
         if gang_state.decision is not None:
-            self._set_free(self._planning_queue.held_back(gang_state.decision), gang_state)
+            written += self._set_free(self._planning_queue.held_back(gang_state.decision), gang_state)
+        return effects.then(Effects.of(written))
 
-    def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], picture: ClusterView) -> None:
+    def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
         """Nominate these members, the last ones of the plan that are not nominated. Each gets its condition once."""
-        held = self._nominate(gang_state, members, self._unfinished.conditions(gang_state, picture))
+        written = self._nominate(gang_state, members, self._unfinished.conditions(gang_state, cluster_view))
+        held = all(each.done for each in written)
         if held:
             self._unfinished.nominated(gang_state, _members(gang_state))
-        self._probe_if(gang_state, picture, held=held)
+        return Effects.of(written, settled=held and self._wants_probe(gang_state, cluster_view))
 
-    def _spare(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _spare(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
         """Write to the victims of an invalidated plan that still run and that the new plan does not evict.
 
         The write changes their version. An eviction that was sent for the old plan may still be on its way, from
         another leader or from before a timeout.
         """
         if gang_state.fallen is None:
-            return
-        plan_id = gang_state.fallen.plan_id
+            return []
+        plan_id, live = gang_state.fallen.plan_id, cluster_view.live
         going = {victim.uid for victim in gang_state.record.victims} if gang_state.record is not None else set()
-        pods = [picture.live[v.uid] for v in gang_state.fallen.victims if v.uid in picture.live and v.uid not in going]
-        self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
+        pods = [live[v.uid] for v in gang_state.fallen.victims if v.uid in live and v.uid not in going]
+        return self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
-    def _set_free(self, pods: Sequence[Pod], gang_state: ReconcileState) -> None:
+    def _set_free(self, pods: Sequence[Pod], gang_state: ReconcileState) -> list[Written]:
         """Delete gated members that only their own affinity keeps from a place. Their controllers recreate them.
 
         A gated pod has never run, and no budget counts it. A pod stays if no controller recreates it, or if that costs
         its workload something (`planning.pins.REMAKERS`). Then its gang's message says what to do.
         """
+        written = []
         for pod in pods:
             meta = pod.metadata  # with its version: a pod that was released meanwhile must not be evicted
-            if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
+            written.append(self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version))
+            if written[-1].done:
                 self._reporter.set_free(gang_state, pod)
+        return written
 
     def _nominate(
         self, gang_state: ReconcileState, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
-    ) -> bool:
-        """Write the nominations of these members. Return whether all writes succeeded.
+    ) -> list[Written]:
+        """Write the nominations of these members. Return the results.
 
         :param conditions: the condition to write on each pod with its nomination, by UID. A pod may have none.
         """
         if gang_state.record is None:
-            return False
+            return []
         plan_id = gang_state.record.plan_id
         self._probes.forget(plan_id)
         condition_of = conditions or {}
-        written = self._writer.all(
+        return self._writer.all(
             partial(hold, self._writer, gang_state.gang.key, m, plan_id, condition_of.get(m.pod.metadata.uid))
             if to_come(m.pod)
             else partial(self._writer.nominate, m.pod, m.node, plan_id, condition_of.get(m.pod.metadata.uid))
             for m in members
         )
-        return all(each.done for each in written)
 
-    def _probe_if(self, gang_state: ReconcileState, picture: ClusterView, *, held: bool) -> None:
-        """Ask for the probe in the reconcile in which the last nomination is accepted.
+    def _wants_probe(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
+        """Ask for the probe in the reconcile in which the last nomination is accepted. Return whether it is due.
 
         If victims or other terminating pods must go first, the scheduler must have seen that, too. Then the probe is
         asked for after they have gone.
         """
         record = gang_state.record
-        if held and record is not None and not record.victims and not _ending_on(record, picture):
-            self._probes.want(record.plan_id)
-            gang_state.settled = True
+        if record is None or record.victims or _ending_on(record, cluster_view):
+            return False
+        self._probes.want(record.plan_id)
+        return True
 
     def _unsettle(self, gang_state: ReconcileState) -> None:
         """Forget the probe's answer for this plan: writes follow that the scheduler must see before the release."""
         if gang_state.record is not None:
             self._probes.forget(gang_state.record.plan_id)
 
-    def _take_over(self, gang_state: ReconcileState, heirs: Sequence[tuple[str, Planned]]) -> None:
+    def _take_over(self, gang_state: ReconcileState, heirs: Sequence[tuple[str, Planned]]) -> Effects:
         """Give arrived pods the places of their expected pods: in the plan's record first, then by nomination."""
         names = {seat: member.pod.metadata for seat, member in heirs}
-        if self._reporter.taken_over(gang_state, names):
-            gang_state.record = record_from(gang_state.status)
-            self._nominate(gang_state, [member for _, member in heirs])
+        effects = self._reporter.taken_over(gang_state, names)
+        if effects.manifest is None:
+            return effects
+        record = record_from(effects.manifest["status"])
+        effects = effects.then(Effects(plan=Plan(gang_state.step, record, gang_state.decision)))
+        return effects.then(Effects.of(self._nominate(gang_state.after(effects), [member for _, member in heirs])))
 
-    def _evict(self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
+    def _evict(
+        self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], cluster_view: ClusterView
+    ) -> Effects:
         """Evict all victims, or none if the API server refuses one or gives no answer. The next reconcile retries."""
-        tried = self._send_evictions(victims, picture, dry_run=True)
+        written = tried = self._send_evictions(victims, cluster_view, dry_run=True)
         refusal = self._refusal(victims, tried)
         if not refusal and not any(each.result in (Result.LATER, Result.CONFLICT) for each in tried):
-            sent = self._send_evictions(victims, picture, dry_run=False)
-            self._await_budgets(victims, picture)
-            gone = [victim for victim, written in zip(victims, sent, strict=True) if written.done]
+            sent = self._send_evictions(victims, cluster_view, dry_run=False)
+            self._await_budgets(victims, cluster_view)
+            gone = [victim for victim, answer in zip(victims, sent, strict=True) if answer.done]
             for victim in gone:
                 self._reporter.evicted(gang_state, victim)
             if gone:
-                self._reporter.gangs_evicted(gang_state, gone, picture)
-            refusal = self._refusal(victims, sent)
-        if refusal:
-            self._give_up(gang_state, refusal, picture)
+                self._reporter.gangs_evicted(gang_state, gone, cluster_view)
+            refusal, written = self._refusal(victims, sent), tried + sent
+        effects = Effects.of(written)
+        return effects.then(self._give_up(gang_state, refusal, cluster_view)) if refusal else effects
 
-    def _await_budgets(self, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
+    def _await_budgets(self, victims: Sequence[PlannedVictim], cluster_view: ClusterView) -> None:
         """Read back the disruption budgets, so that no reconcile begins before it sees the cost of these evictions."""
-        spent = {each.metadata.namespace for each in picture.snapshot.budgets} & {each.namespace for each in victims}
+        spent = {each.metadata.namespace for each in cluster_view.snapshot.budgets} & {
+            each.namespace for each in victims
+        }
         for namespace in sorted(spent):
             self._writer.read_back(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
 
     def _send_evictions(
-        self, victims: Sequence[PlannedVictim], picture: ClusterView, *, dry_run: bool
+        self, victims: Sequence[PlannedVictim], cluster_view: ClusterView, *, dry_run: bool
     ) -> list[Written]:
         """Send evictions with the versions that the snapshot shows: a changed pod may not be a victim any more."""
-        seen = [picture.live[victim.uid].metadata for victim in victims]
+        seen = [cluster_view.live[victim.uid].metadata for victim in victims]
         return self._writer.all(
             partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)
             for v, meta in zip(victims, seen, strict=True)
@@ -236,26 +253,29 @@ class PlanExecutor:
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
-    def _give_up(self, gang_state: ReconcileState, refusal: str, picture: ClusterView) -> None:
+    def _give_up(self, gang_state: ReconcileState, refusal: str, cluster_view: ClusterView) -> Effects:
         """Drop a plan whose victims may not be evicted. The gang is replanned when the budgets may have changed."""
-        self._writer.all(partial(self._writer.clear, pod) for pod in gang_state.held if not is_placeholder(pod))
-        free(self._writer, gang_state.placeholders.values())
-        gang_state.record = None
-        gang_state.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
-        self._reporter.invalidated(gang_state, gang_state.step)
-        gang_state.decision = self._planning_queue.hold_off(gang_state.gang, refusal, picture)
+        written = self._writer.all(
+            partial(self._writer.clear, pod) for pod in gang_state.held if not is_placeholder(pod)
+        )
+        written += free(self._writer, gang_state.placeholders.values())
+        step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
+        decision = self._planning_queue.hold_off(gang_state.gang, refusal, cluster_view)
+        effects = Effects.of(written).then(Effects(plan=Plan(step, None, decision)))
+        self._reporter.invalidated(gang_state.after(effects), step)
+        return effects
 
-    def _release(self, gang_state: ReconcileState, members: Sequence[Planned], picture: ClusterView) -> None:
+    def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
         if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
-            return
+            return Effects()
         flavors = flavors_in_use(gang_state.gang)
-        domain = solved_domain(settled(gang_state.gang), _members(gang_state), picture.snapshot, picture.topologies)
+        snapshot, time = cluster_view.snapshot, rfc3339(self._clock.wall())
+        domain = solved_domain(settled(gang_state.gang), _members(gang_state), snapshot, cluster_view.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added = any(each.tolerations for each in flavors)
-        snapshot, time = picture.snapshot, rfc3339(self._clock.wall())
         members = _in_turn(gang_state, members, snapshot)
         if not members:
-            return  # siblings that are released already must be bound first
+            return Effects()  # siblings that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patch = partial(release_patch, domain=domain, now=time, tolerating=added)
         begun = _begun(gang_state.gang)
@@ -263,8 +283,8 @@ class PlanExecutor:
         patches = [(m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in ordered]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         done = {m.pod.metadata.uid for m, answer in zip(ordered, written, strict=True) if answer.done}
-        gang_state.settled = gang_state.settled or len(done) == len(written)
         self._unfinished.release(gang_state, members, done)
+        return Effects.of(written, settled=len(done) == len(written))
 
 
 def _in_turn(gang_state: ReconcileState, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
@@ -287,9 +307,9 @@ def _begun(gang: Gang) -> str:
     return min(filter(None, (pod.metadata.annotations.get(RELEASE_BEGUN) for pod in released)), default="")
 
 
-def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:
+def _ending_on(record: PlanRecord, cluster_view: ClusterView) -> bool:
     """Return whether a pod is terminating on a node of the plan."""
-    states = (picture.snapshot.state(node) for node in {member.node for member in record.members})
+    states = (cluster_view.snapshot.state(node) for node in {member.node for member in record.members})
     return any(tenant.terminating for state in states if state is not None for tenant in state.departing)
 
 

@@ -41,9 +41,9 @@ def hold(
     return writer.nominate(placeholder, member.node, plan_id, condition)
 
 
-def free(writer: Writer, placeholders: Iterable[Pod]) -> None:
-    """Delete placeholders."""
-    writer.all(
+def free(writer: Writer, placeholders: Iterable[Pod]) -> list[Written]:
+    """Delete placeholders. Return the results."""
+    return writer.all(
         partial(
             writer.delete, f"{PODS_PATH}/{pod.metadata.name}", pod.metadata.uid, version=pod.metadata.resource_version
         )

@@ -6,7 +6,7 @@ created (docs/decisions/0022).
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from cluster.snapshot import Snapshot
@@ -35,15 +35,13 @@ class QuotaShortages:
         self._clock = clock
         self._since: dict[GangKey, float] = {}
 
-    def find(self, gang_states: Sequence[ReconcileState], snapshot: Snapshot) -> None:
-        """Set the step of the affected gangs to `NeedPlan`: their capacity is freed, and they are replanned."""
+    def find(self, gang_states: Sequence[ReconcileState], snapshot: Snapshot) -> Mapping[GangKey, NeedPlan]:
+        """Return the new steps of the affected gangs: their capacity is freed, and they are replanned."""
         holding = {each.gang.key: each for each in gang_states if _holding(each, snapshot)}
         ordered = sorted((each.gang for each in holding.values()), key=lambda gang: (gang.created, gang.key))
         falling = dict(_too_large(ordered, snapshot))
         falling |= self._lasting([gang for gang in reversed(ordered) if gang.key not in falling], snapshot)
-        for key, why in falling.items():
-            gang_state = holding[key]
-            gang_state.step = NeedPlan(f"waits for {why}", gang_state.held, Cause.QUOTA_SHORT)
+        return {key: NeedPlan(f"waits for {why}", holding[key].held, Cause.QUOTA_SHORT) for key, why in falling.items()}
 
     def _lasting(self, gangs: Iterable[Gang], snapshot: Snapshot) -> dict[GangKey, str]:
         """Return the gangs whose quota others have used up for `LASTING_SECONDS`, with the reason.

@@ -6,16 +6,16 @@ that no capacity is promised twice.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.defaults import RESTART_SECONDS
-from controller.error_backoff import Activity, ErrorBackoff
-from controller.reconcile_state import ReconcileState
+from controller.error_backoff import ErrorBackoff
+from controller.reconcile_state import Effects, ReconcileState
 from controller.release.wholeness import Withdrawal, WithdrawalReason, bound_when_whole, was_whole
-from controller.scheduling.restart_checks import Planned, RestartChecks
+from controller.scheduling.restart_checks import Planned, RestartChecks, Verdict
 from gangs.model import GangKey
 from planning.decision import Outcome
 from planning.messages.wording import pods as counted
@@ -51,66 +51,59 @@ class Restarter:
         """The time at which a gang was first seen with a lost member that finds no place."""
         self._under_way: tuple[GangKey, float] | None = None
 
-    def restart(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
-        """Begin the restarts that are due, and set the message about restarts on each `ReconcileState`."""
-        able = []
-        for gang_state in gang_states:
-            gang_state.stays, gang_state.restarts = "", 0
-            if gang_state.failed:
-                continue
-            if self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._is_due, gang_state)):
-                able.append(gang_state)
-        self._since = {key: since for key, since in self._since.items() if picture.kept.gang(key) is not None}
-        self._begin(able, picture, _planned(gang_states) if able else {})
+    def restart(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
+        """Begin the restarts that are due. The effects contain the messages about restarts."""
+        effects = self._error_backoff.run_steps(gang_states, self._await)
+        able = {key for key, each in effects.items() if not each.stays and not each.failed}
+        due = [each for each in gang_states if each.gang.key in able and torn(each)]
+        self._since = {key: since for key, since in self._since.items() if cluster_view.kept.gang(key) is not None}
+        return effects | (self._begin(due, cluster_view, _planned(gang_states)) if due else {})
 
-    def _is_due(self, gang_state: ReconcileState) -> bool:
-        """Return whether the gang is restarted if all its members together have a place.
-
-        Otherwise set `stays` to the reason against a restart.
-        """
+    def _await(self, gang_state: ReconcileState) -> Effects:
+        """Return the effects of a gang that is not restarted yet, or never. A torn gang without a reason is due."""
         key = gang_state.gang.key
         self._note_end(gang_state)
         if not torn(gang_state):
             self._since.pop(key, None)
         elif why := _used_up(gang_state):
-            gang_state.stays = f"is not restarted as a whole: {why}"
+            return Effects(stays=f"is not restarted as a whole: {why}")
         elif self._clock.monotonic() - self._since.setdefault(key, self._clock.monotonic()) < self._seconds:
-            gang_state.watched = True
-            gang_state.stays = (
-                f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
-            )
-        else:
-            return True
-        return False
+            stays = f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
+            return Effects(watched=True, stays=stays)
+        return Effects()
 
-    def _begin(self, able: Sequence[ReconcileState], picture: ClusterView, planned: Planned) -> None:
+    def _begin(
+        self, due: Sequence[ReconcileState], cluster_view: ClusterView, planned: Planned
+    ) -> dict[GangKey, Effects]:
         """Restart the first gang that is known to have a place as a whole, unless another restart is not over."""
-        verdicts = self._checks.verdicts([each.gang for each in able], picture, planned) if able else {}
-        for gang_state in able:
-            gang, verdict = gang_state.gang, verdicts.get(gang_state.gang.key)
-            if verdict is not None and not verdict.placed:
-                gang_state.watched = verdict.version != picture.snapshot.version  # to be checked again later
-                gang_state.stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
-                continue
-            gang_state.watched = True
-            if verdict is None or not verdict.fresh(gang, self._clock.monotonic()):
-                gang_state.stays = "is restarted as a whole if all its members together have a place"
-            elif other := self._other(gang.key):
-                gang_state.stays = f"is not restarted as a whole while gang {other} is"
-            else:
-                self._error_backoff.run_step(gang_state, Activity.ACTING, partial(self._restart, gang_state))
+        verdicts = self._checks.verdicts([each.gang for each in due], cluster_view, planned)
+        version = cluster_view.snapshot.version
+        keyed = ((gang_state.gang.key, gang_state) for gang_state in due)
+        return {key: self._restart_if_placed(gang_state, verdicts.get(key), version) for key, gang_state in keyed}
 
-    def _restart(self, gang_state: ReconcileState) -> None:
+    def _restart_if_placed(self, gang_state: ReconcileState, verdict: Verdict | None, version: str) -> Effects:
+        gang = gang_state.gang
+        if verdict is not None and not verdict.placed:
+            stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
+            return Effects(watched=verdict.version != version, stays=stays)  # another version is checked again later
+        if verdict is None or not verdict.fresh(gang, self._clock.monotonic()):
+            return Effects(watched=True, stays="is restarted as a whole if all its members together have a place")
+        if other := self._other(gang.key):
+            return Effects(watched=True, stays=f"is not restarted as a whole while gang {other} is")
+        restart = partial(self._restart, gang_state)
+        return Effects(watched=True).then(self._error_backoff.run_step(gang.key, restart))
+
+    def _restart(self, gang_state: ReconcileState) -> Effects:
         gang = gang_state.gang
         self._since.pop(gang.key, None)
         self._under_way = gang.key, self._clock.monotonic()
-        gang_state.restarts = int(gang_state.status.get("restarts", 0)) + 1
+        restarts = int(gang_state.status.get("restarts", 0)) + 1
         message = (
-            f"restarted as a whole ({gang_state.restarts} of at most {gang.max_restarts} times): the others have no "
+            f"restarted as a whole ({restarts} of at most {gang.max_restarts} times): the others have no "
             f"place beside the {counted(len(let_go(gang)))} that had started, and all together have one, so those were "
             "evicted"
         )
-        self._rollback.take_back(gang_state, Withdrawal(WithdrawalReason.RESTARTED, message))
+        return self._rollback.take_back(gang_state, Withdrawal(WithdrawalReason.RESTARTED, message, restarts=restarts))
 
     def _note_end(self, gang_state: ReconcileState) -> None:
         """End the restart under way if it is this gang's and the gang is released again. Others may follow then."""

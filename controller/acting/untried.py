@@ -11,17 +11,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from controller.cluster_view import ClusterView
 from controller.defaults import UNTRIED_SECONDS
-from controller.error_backoff import Activity, ErrorBackoff
-from controller.reconcile_state import ReconcileState
+from controller.error_backoff import ErrorBackoff
+from controller.reconcile_state import Effects, ReconcileState
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
-from controller.writes.writer import Writer
+from controller.writes.writer import Writer, Written
 from gangs.coexistence.running_schedulers import CONFIG_KIND, Learnt, learnable, learnt, misdirected, runs
 from gangs.manifests import MalformedError
+from gangs.model import GangKey
 from gangs.sources import Sources
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of, job_of, job_owner
 from kube.keys import GATE, SCHEDULERS, STOCK_SCHEDULER, SYSTEM_NAMESPACE, TAKEN_BACK
@@ -74,33 +74,29 @@ class Reclaimer:
         self._reporter = reporter
         self._metrics = metrics
         self._seconds = seconds
+        self._count = 0
+        """Untried members in this reconcile."""
 
-    def reclaim(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
-        """Free the capacity of untried members and recreate them if possible. Set `untried` on each reconcile state."""
-        total = 0
-        for gang_state in gang_states:
-            waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
-            free = [pod for pod in waiting if not pod.spec.scheduling_gates]
-            held = [pod for pod in waiting if _held(pod, picture.sources)]
-            gang_state.untried, gang_state.watched = "", bool(free or held)
-            if gang_state.watched and not gang_state.failed:
-                call = partial(self._handle_untried, free, held, gang_state, picture.sources)
-                total += self._error_backoff.run_step(gang_state, Activity.ACTING, call) or 0
-        self._metrics.untried.set(total)
+    def reclaim(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
+        """Free the capacity of untried members and recreate them if possible."""
+        self._count = 0
+        effects = self._error_backoff.run_steps(gang_states, lambda each: self._handle(each, cluster_view.sources))
+        self._metrics.untried.set(self._count)
+        return effects
 
-    def _handle_untried(
-        self, free: Sequence[Pod], held: Sequence[Pod], gang_state: ReconcileState, sources: Sources
-    ) -> int:
-        """Handle the untried members of one gang. Return their number."""
-        sent = self._writer.sent
-        self._make_again(held, gang_state, sources)
+    def _handle(self, gang_state: ReconcileState, sources: Sources) -> Effects:
+        """Handle the untried members of one gang, and add their number to `_count`."""
+        waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
+        free = [pod for pod in waiting if not pod.spec.scheduling_gates]
+        held = [pod for pod in waiting if _held(pod, sources)]
+        written = self._make_again(held, gang_state, sources)
         found = self._untried(free, gang_state, sources)
-        gang_state.untried = "; ".join(self._message(each, sources) for each in found)
         for each in found:
             if each.dead:
-                self._take_back(each, gang_state, sources)
-        gang_state.writing |= self._writer.sent != sent
-        return sum(len(each.pods) for each in found)
+                written += self._take_back(each, gang_state, sources)
+        message = "; ".join(self._message(each, sources) for each in found)
+        self._count += sum(len(each.pods) for each in found)
+        return Effects(written=bool(written), watched=bool(free or held), untried=message)
 
     def _untried(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> list[Untried]:
         by_scheduler: defaultdict[str, list[Pod]] = defaultdict(list)
@@ -116,47 +112,50 @@ class Reclaimer:
         waited = seconds_since(since, self._clock.wall())
         return waited is not None and waited > self._seconds * factor
 
-    def _take_back(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> None:
+    def _take_back(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> list[Written]:
         """Free the members' capacity. Delete them once every webhook knows that their scheduler is absent."""
+        written = []
         for pod in late.pods:
-            if (
-                TAKEN_BACK not in pod.metadata.annotations
-                and self._writer.take_back(pod, rfc3339(self._clock.wall())).done
-            ):
-                self._reporter.taken_back(gang_state, pod, self._seconds)
+            if TAKEN_BACK not in pod.metadata.annotations:
+                written.append(self._writer.take_back(pod, rfc3339(self._clock.wall())))
+                if written[-1].done:
+                    self._reporter.taken_back(gang_state, pod, self._seconds)
         if runs(late.scheduler, sources):
-            self._learn(late, gang_state, sources)
-        else:
-            back = [pod for pod in late.pods if TAKEN_BACK in pod.metadata.annotations]
-            self._make_again(back, gang_state, sources)
+            return written + self._learn(late, gang_state, sources)
+        back = [pod for pod in late.pods if TAKEN_BACK in pod.metadata.annotations]
+        return written + self._make_again(back, gang_state, sources)
 
-    def _learn(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> None:
+    def _learn(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> list[Written]:
         """Record that the scheduler does not run. The next time it must be silent for twice as long."""
         before = learnt(late.scheduler, sources)
         times = before.times if before else 0
         silent = all(self._late(_let_go(pod, gang_state.status), _LONGER.delay(times + 1)) for pod in late.pods)
         seen = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS)
         if not silent or seen is None or not learnable(late.scheduler, sources):
-            return
+            return []
         noted: dict[str, str | None] = dict.fromkeys(_oldest(late.scheduler, sources))
         noted[late.scheduler] = str(Learnt(rfc3339(self._clock.wall()), times + 1))
         written = self._writer.merge(_CONFIG, {"data": noted}, seen)
         if not written.done:
             LOG.warning("ConfigMap %s/%s: %s", SYSTEM_NAMESPACE, SCHEDULERS, written.message)
+        return [written]
 
-    def _make_again(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> None:
+    def _make_again(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> list[Written]:
         """Delete members whose controllers recreate them at no cost, or at a cost that their workload can bear.
 
         The eviction names the pod's version, so a pod that was bound meanwhile stays. A pod that was created after its
         scheduler was known to be absent is not recreated once more.
         """
+        written = []
         for pod in pods:
             meta, known = pod.metadata, learnt(pod.spec.scheduler_name, sources)
             if not _remade(pod, pods, sources) or (known is not None and not _before(pod, known, self._clock.wall())):
                 continue
-            if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
+            written.append(self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version))
+            if written[-1].done:
                 self._metrics.made_again.inc()
                 self._reporter.made_again(gang_state, pod)
+        return written
 
     def _message(self, late: Untried, sources: Sources) -> str:
         names = ", ".join(sorted(pod.metadata.name for pod in late.pods)[:3])

@@ -15,8 +15,8 @@ from functools import partial
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.error_backoff import Activity, ErrorBackoff
-from controller.reconcile_state import ReconcileState
+from controller.error_backoff import ErrorBackoff
+from controller.reconcile_state import Effects, ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.wholeness import (
     Withdrawal,
@@ -76,35 +76,33 @@ class PartialGangRollback:
         self._refused: dict[GangKey, tuple[float, str]] = {}
         """Refused evictions: when they are tried again, in monotonic seconds, and the API server's message."""
 
-    def withdraw(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
-        """Evict the members of gangs that are withdrawn, and set `withdrawal` on their `ReconcileState`."""
+    def withdraw(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
+        """Evict the members of gangs that are withdrawn."""
         self._now_seen = {}
-        for gang_state in gang_states:
-            gang_state.withdrawal = None
-            if not gang_state.failed:
-                self._error_backoff.run_step(
-                    gang_state, Activity.ACTING, partial(self._withdraw_if_due, gang_state, picture)
-                )
+        effects = self._error_backoff.run_steps(gang_states, lambda each: self._withdraw_if_due(each, cluster_view))
         self._seen = self._now_seen
+        return effects
 
-    def _withdraw_if_due(self, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def _withdraw_if_due(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         since = begun(gang_state)
         if since is None:
-            return
-        gang_state.watched = True
+            return Effects()
         waited = seconds_since(since, self._clock.wall()) or 0.0
-        why = why_not(gang_state, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
+        patient = waited < VICTIMS_SECONDS
+        why = why_not(gang_state, cluster_view.snapshot, cluster_view.topologies, patient=patient)
+        watched = Effects(watched=True)
         if why:
             key, now = gang_state.gang.key, self._clock.monotonic()
             self._now_seen[key] = seen = self._seen.get(key, now)
             shown = still_withdrawn(gang_state.status, released=False)
             again, refusal = self._refused.get(key, (0.0, ""))
             if waited >= self._seconds and now >= max(seen + SEEN_SECONDS, again):
-                self.take_back(gang_state, shown or self._new(gang_state, why))
-            elif shown is not None and now < again:
-                gang_state.withdrawal = replace(shown, refusal=refusal)
+                return watched.then(self.take_back(gang_state, shown or self._new(gang_state, why)))
+            if shown is not None and now < again:
+                return replace(watched, withdrawal=replace(shown, refusal=refusal))
+        return watched
 
-    def take_back(self, gang_state: ReconcileState, withdrawal: Withdrawal) -> None:
+    def take_back(self, gang_state: ReconcileState, withdrawal: Withdrawal) -> Effects:
         """Evict all members that were released. The affinity of those that are not bound fits no other nodes.
 
         The members that are not bound go first. If one of them may have been bound since the snapshot, no bound member
@@ -115,12 +113,11 @@ class PartialGangRollback:
         """
         versions = self._unmarked(gang_state)
         if versions is None:
-            gang_state.restarts = 0
-            return
-        gang_state.withdrawal = withdrawal
-        if not self._reporter.write_status(gang_state):
-            gang_state.withdrawal, gang_state.restarts = None, 0
-            return
+            return Effects(written=True)
+        gang_state = gang_state.after(Effects(withdrawal=withdrawal))
+        recorded, status_written = self._reporter.write_status(gang_state)
+        if not recorded:
+            return Effects()
         released = [member.pod for member in gang_state.gang.members if not member.pod.gated_by(GATE)]
         unbound = [pod for pod in released if not pod.bound]
         answers = self._evicted(unbound, versions)
@@ -130,20 +127,20 @@ class PartialGangRollback:
             of_bound = self._evicted(bound, versions)
             evicted += [pod for pod, answer in zip(bound, of_bound, strict=True) if answer.done]
             answers += of_bound
-        gang_state.writing = True
         refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
         if refusal:
             self._refused[gang_state.gang.key] = self._clock.monotonic() + AGAIN_SECONDS, refusal
-            gang_state.withdrawal = replace(withdrawal, refusal=refusal)
+            withdrawal = replace(withdrawal, refusal=refusal)
         if evicted:
-            self._reporter.withdrawn(gang_state, evicted, gang_state.withdrawal)
+            self._reporter.withdrawn(gang_state, evicted, withdrawal)
+        # No step of the gang waits for these evictions, so they make no reconcile due.
+        return replace(status_written, written=True, moved=False, withdrawal=withdrawal)
 
     def _unmarked(self, gang_state: ReconcileState) -> Mapping[str, str] | None:
         """Remove the marks that the gang was whole. Return the new version of each pod by uid; None if one stays."""
         pods = [member.pod for member in gang_state.gang.members if WHOLE_MARK in member.pod.metadata.annotations]
         answers = self._writer.all(partial(self._writer.annotate, pod, {WHOLE_MARK: None}) for pod in pods)
         if not all(answer.over for answer in answers):
-            gang_state.writing = True
             return None
         return {pod.metadata.uid: answer.version for pod, answer in zip(pods, answers, strict=True)}
 

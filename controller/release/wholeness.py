@@ -11,7 +11,7 @@ that the pods do not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypedDict
 
@@ -44,12 +44,14 @@ class Withdrawal:
     """The eviction of members that had started.
 
     `message`: one line for a person, which the condition Whole keeps. `refusal`: the API server's message about a
-    refused eviction; "" if no eviction was refused.
+    refused eviction; "" if no eviction was refused. `restarts`: the number of restarts with this one; 0 if no restart
+    begins.
     """
 
     reason: WithdrawalReason
     message: str
     refusal: str = ""
+    restarts: int = field(default=0, compare=False)
 
     @property
     def in_full(self) -> str:

@@ -74,12 +74,12 @@ def fresh_seconds(key: GangKey) -> float:
     return FRESH_SECONDS * (0.5 + crc32(str(key).encode()) % 1024 / 1024)
 
 
-def next_pause(answer: PlanningResult, before: CachedRejection | None) -> float:
+def next_pause(result: PlanningResult, before: CachedRejection | None) -> float:
     """Return the seconds before a rejected gang may be replanned with changed inputs. They grow with each rejection."""
-    if answer.failed:
+    if result.failed:
         return HOLD_SECONDS
     last = before.pause if before is not None and before.final else 0.0
-    if answer.decision.proof != Proof.UNPROVEN.value:
+    if result.decision.proof != Proof.UNPROVEN.value:
         return PROVEN_RETRIES.after(last)
-    spent = min(answer.seconds, FAST_LANE_SECONDS)  # the time for which other gangs waited
+    spent = min(result.seconds, FAST_LANE_SECONDS)  # the time for which other gangs waited
     return max(UNPROVEN_RETRIES.after(last), _REST.pause(spent))

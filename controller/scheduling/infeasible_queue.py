@@ -34,7 +34,7 @@ class InfeasibleQueue:
 
     def __init__(self) -> None:
         self._shares = Shares()
-        self._question: PlanningRequest | None = None
+        self._planning_request: PlanningRequest | None = None
         self._since, self._renewing = 0.0, False
         self._again: float | None = None
         """The time at which the next request is due. None until the due time is first read."""
@@ -64,13 +64,13 @@ class InfeasibleQueue:
 
         :param answered: gangs that already have a result. Their pause is longer.
         """
-        if self._question is not None or at < self._next(at):
+        if self._planning_request is not None or at < self._next(at):
             return ()
         return keys if at >= self._anew else [key for key in keys if key not in answered]
 
     def next_due(self, keys: Iterable[GangKey], answered: Container[GangKey], at: float) -> float:
         """Return the time at which the next of these gangs is due; infinity while a request is being planned."""
-        if self._question is not None:
+        if self._planning_request is not None:
             return float("inf")
         return self._next(at) if any(key not in answered for key in keys) else max(self._next(at), self._anew)
 
@@ -97,19 +97,19 @@ class InfeasibleQueue:
     def _last_planned(self, key: GangKey) -> float:
         return self._planned.get(key, float("-inf"))
 
-    def sent(self, question: PlanningRequest, at: float, *, renewing: bool) -> None:
+    def sent(self, planning_request: PlanningRequest, at: float, *, renewing: bool) -> None:
         """Record that this request is being planned. A gang that changes before the answer has used its turn, too."""
-        self._question, self._since, self._renewing = question, at, renewing
-        self.planned((gang.key for gang in question.gangs), at)
+        self._planning_request, self._since, self._renewing = planning_request, at, renewing
+        self.planned((gang.key for gang in planning_request.gangs), at)
 
-    def holds(self, question: PlanningRequest) -> bool:
+    def holds(self, planning_request: PlanningRequest) -> bool:
         """Return whether this is the request of the infeasible queue that is being planned."""
-        return question is self._question
+        return planning_request is self._planning_request
 
-    def ended(self, question: PlanningRequest, at: float) -> None:
+    def ended(self, planning_request: PlanningRequest, at: float) -> None:
         """Start the pause after a request of the infeasible queue. A request of another queue is ignored."""
-        if question is self._question:
+        if planning_request is self._planning_request:
             took = at - self._since
-            self._question, self._again = None, at + _REST.pause(took)
+            self._planning_request, self._again = None, at + _REST.pause(took)
             if self._renewing:
                 self._anew = at + _REST_BEFORE_RENEWAL.pause(took)

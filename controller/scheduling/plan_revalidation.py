@@ -24,32 +24,34 @@ OVERSPENT = "others use the quota of its queue by now"
 class PlanRevalidation:
     """The plans that one reconcile accepts, each checked beside the plans that were accepted before it."""
 
-    def __init__(self, picture: ClusterView) -> None:
+    def __init__(self, cluster_view: ClusterView) -> None:
         self.accepted: list[Decision] = []
-        self._picture = picture
-        self._questions: set[PlanningRequest] = set()
-        self._with_accepted: tuple[int, Snapshot] = 0, picture.snapshot
+        self._cluster_view = cluster_view
+        self._accepted_requests: set[PlanningRequest] = set()
+        self._with_accepted: tuple[int, Snapshot] = 0, cluster_view.snapshot
         self._usage: Usage | None = None
 
-    def accept(self, decision: Decision, question: PlanningRequest) -> None:
+    def accept(self, decision: Decision, planning_request: PlanningRequest) -> None:
         """Accept this plan: later checks count its capacity and quota as used."""
         self.accepted.append(decision)
-        self._questions.add(question)
+        self._accepted_requests.add(planning_request)
         if self._usage is not None:
             self._usage = charged(decision, self._usage)
 
-    def fault(self, decision: Decision, gang: Gang, question: PlanningRequest) -> str:
+    def fault(self, decision: Decision, gang: Gang, planning_request: PlanningRequest) -> str:
         """Return the reason for which the plan is stale; "" if it is not.
 
         :param gang: the present state of the gang. Its request is the one that was planned.
-        :param question: the planning request of the plan. Plans of one request were made beside each other.
+        :param planning_request: the planning request of the plan. Plans of one request were made beside each other.
         """
-        if self._questions <= {question} and inputs_of(question.picture) == inputs_of(self._picture):
+        if self._accepted_requests <= {planning_request} and inputs_of(planning_request.cluster_view) == inputs_of(
+            self._cluster_view
+        ):
             return ""
         gang = settled(gang, decision.flavors)
         return (
             self._loses_members(decision)
-            or self._moved(decision, question.picture)
+            or self._moved(decision, planning_request.cluster_view)
             or self._capacity_lost(decision, gang)
             or self._eviction_not_allowed(decision)
             or ("" if still_covered(decision, self._used()) else OVERSPENT)
@@ -63,8 +65,8 @@ class PlanRevalidation:
     def _moved(self, decision: Decision, before: ClusterView) -> str:
         """Return `MOVED` if the domains of the plan's nodes may have changed, else ""."""
         names = {each.node for each in decision.assignments}
-        labels = _labels(self._picture.snapshot, names)
-        alike = list(before.topologies) == list(self._picture.topologies)
+        labels = _labels(self._cluster_view.snapshot, names)
+        alike = list(before.topologies) == list(self._cluster_view.topologies)
         return "" if alike and labels == _labels(before.snapshot, names) else MOVED
 
     def _capacity_lost(self, decision: Decision, gang: Gang) -> str:
@@ -85,10 +87,10 @@ class PlanRevalidation:
         """Return why the plan's victims may not all be evicted any more; "" if they may."""
         if not decision.evictions:
             return ""
-        there = self._picture.live.keys()
+        there = self._cluster_view.live.keys()
         gone = frozenset(f"{each.namespace}/{each.name}" for each in decision.evictions if each.uid in there)
         snapshot = self._snapshot()
-        return cut_short(gone, snapshot, running_gangs(self._picture.reading)) or overdrawn(gone, snapshot)
+        return cut_short(gone, snapshot, running_gangs(self._cluster_view.reading)) or overdrawn(gone, snapshot)
 
     def _snapshot(self) -> Snapshot:
         """Return the cluster as it will be when the accepted plans are carried out."""
@@ -100,15 +102,15 @@ class PlanRevalidation:
 
     def _used(self) -> Usage:
         if self._usage is None:
-            self._usage = usage_of(self._picture.charged, self._picture.snapshot)
+            self._usage = usage_of(self._cluster_view.charged, self._cluster_view.snapshot)
             for decision in self.accepted:
                 self._usage = charged(decision, self._usage)
         return self._usage
 
 
-def inputs_of(picture: ClusterView) -> object:
+def inputs_of(cluster_view: ClusterView) -> object:
     """Return the inputs of planning besides the request. They are equal as long as none of them has changed."""
-    return picture.snapshot.version, picture.snapshot.leaving, tuple(picture.topologies)
+    return cluster_view.snapshot.version, cluster_view.snapshot.leaving, tuple(cluster_view.topologies)
 
 
 def _labels(snapshot: Snapshot, names: set[str]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 Planning runs in the background of reconciles, in two lanes (docs/decisions/0008). In the fast lane (`fast`) every
 gang that needs a plan gets an answer within seconds. A gang that the fast lane could not place, or not prove optimal,
-is planned again in the slow lane (`slow`). There it gets the full time limit and delays no other gang's answer.
+is planned again in the slow lane (`slow`). There it gets the full time limit and delays no other gang.
 A reconcile accepts the plans that were found since the last one, unless they are stale.
 
 Nothing here is durable state. A rejection is dropped when the free capacity of the cluster or the request changes, and
@@ -29,7 +29,7 @@ from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.demand import MinimumDemand, request_of
 from controller.scheduling.infeasible_queue import InfeasibleQueue
 from controller.scheduling.plan_revalidation import inputs_of
-from controller.scheduling.planning_requests import FAULTY, PlanningRequest, PlanningResult, answers
+from controller.scheduling.planning_requests import FAULTY, PlanningRequest, PlanningResult, planning_results
 from controller.scheduling.planning_round import PlanningRound
 from controller.scheduling.shares import Shares
 from controller.scheduling.single_slot_executor import Lanes, SingleSlotExecutor
@@ -68,7 +68,7 @@ class PlanningQueue:
     """The planning queue: sends gangs that need a plan to the lanes, by priority. Use an object from one thread only.
 
     :param limits: the limits of planning one gang in the slow lane.
-    :param wake: called in the thread of a lane's executor when there is an answer.
+    :param wake: called in the thread of a lane's executor when there is a result.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class PlanningQueue:
         self._wake = wake
         self._inbox: deque[tuple[PlanningRequest, PlanningResult | None, float]] = deque()
         """The answers of the lanes with their times. None marks the end of a planning request."""
-        self._asked: dict[GangKey, tuple[PlanningRequest, object]] = {}
+        self._pending: dict[GangKey, tuple[PlanningRequest, object]] = {}
         self._found: dict[GangKey, _Found] = {}
         self._rejections: dict[GangKey, CachedRejection] = {}
         self._slow: set[GangKey] = set()
@@ -108,14 +108,18 @@ class PlanningQueue:
         self._capacity_bound = CapacityBound()
         self._slow_shares = Shares()
 
-    def decide(self, gangs: Sequence[Gang], picture: ClusterView) -> Mapping[GangKey, Decision | None]:
+    def decide(self, gangs: Sequence[Gang], cluster_view: ClusterView) -> Mapping[GangKey, Decision | None]:
         """Return the decision for every gang, or None while the gang is planned. A plan is returned only once.
 
         When gangs compete, each is planned with the capacity that the gangs before it leave.
         """
-        self._capacity_bound.update(picture.snapshot, picture.topologies)
-        now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._capacity_bound)
-        now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot, partial(self._in_line, now))}
+        self._capacity_bound.update(cluster_view.snapshot, cluster_view.topologies)
+        now = PlanningRound(
+            gangs, cluster_view, {gang.key: self._request_of(gang) for gang in gangs}, self._capacity_bound
+        )
+        now.known |= {
+            each.key: each for each in behind_in_line(gangs, cluster_view.snapshot, partial(self._in_line, now))
+        }
         idle = self._lanes.fast.idle, self._lanes.slow.idle  # before the inbox is read: all its answers are there
         self._take_results(now)
         if self._ask(now, *idle):
@@ -123,7 +127,7 @@ class PlanningQueue:
         self._since = {
             key: self._since.get(key, self._clock.monotonic()) for key in now.gangs.keys() - now.known.keys()
         }
-        self._metrics.planning(len(self._asked))
+        self._metrics.planning(len(self._pending))
         self._set_due(now)
         self.unanswered = frozenset(now.gangs.keys() - now.known.keys() - now.infeasible)
         return {key: now.known.get(key) or self._former(key) for key in now.gangs}
@@ -150,25 +154,25 @@ class PlanningQueue:
 
     def forget_others(self, keys: Collection[GangKey]) -> None:
         """Forget all gangs that are not in `keys`."""
-        known = set[GangKey]().union(self._asked, self._found, self._rejections, self._since, self._requests)
+        known = set[GangKey]().union(self._pending, self._found, self._rejections, self._since, self._requests)
         self.forget((known | self._slow | self._overtaken).difference(keys))
 
     def forget(self, keys: Collection[GangKey]) -> None:
         """Forget these gangs, which no longer exist."""
         for key in keys:
-            for memory in (self._asked, self._found, self._rejections, self._since, self._requests):
+            for memory in (self._pending, self._found, self._rejections, self._since, self._requests):
                 memory.pop(key, None)
             self._infeasible_queue.forget(key)
         self._slow.difference_update(keys)
         self._overtaken.difference_update(keys)
 
-    def hold_off(self, gang: Gang, message: str, picture: ClusterView) -> Decision:
+    def hold_off(self, gang: Gang, message: str, cluster_view: ClusterView) -> Decision:
         """Reject this gang for `HOLD_SECONDS`: its last plan could not be carried out, or its planning failed."""
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, Message.of(message), proof=Proof.UNPROVEN.value)
         self._drop(gang.key)
         self._rejections[gang.key] = CachedRejection(
             request_of(gang),
-            inputs_of(picture),
+            inputs_of(cluster_view),
             decision,
             self._clock.monotonic() + HOLD_SECONDS,
             HOLD_SECONDS,
@@ -207,7 +211,7 @@ class PlanningQueue:
             if rejection is not None and rejection.holds(now.requests[key], now.inputs, now.monotonicity, at):
                 now.known[key] = rejection.decision
                 now.pausing = now.pausing or rejection.paused
-        left = now.gangs.keys() - now.known.keys() - self._asked.keys() - self._found.keys()
+        left = now.gangs.keys() - now.known.keys() - self._pending.keys() - self._found.keys()
         self._metrics.decided(now.reuse_rejections(left, self._rejections, self._requests, self._clock.monotonic()))
 
     def _taken(self, key: GangKey, now: PlanningRound) -> Decision | None:
@@ -219,37 +223,39 @@ class PlanningQueue:
         if self._clock.monotonic() < found.due:
             return None
         self._drop(key)
-        for decision, question in found.plans:
-            why = self._tried(key, now, partial(now.revalidation.fault, decision, now.gangs[key], question))
+        for decision, planning_request in found.plans:
+            why = self._tried(key, now, partial(now.revalidation.fault, decision, now.gangs[key], planning_request))
             if why is None:
                 return None
             if not why:
-                now.revalidation.accept(decision, question)
+                now.revalidation.accept(decision, planning_request)
                 return decision
             LOG.info("gang %s: a plan does not stand any more, and is made again: %s", key, why)
             self._metrics.stale()
-        if any(question.limits.seconds > FAST_LANE_SECONDS for _, question in found.plans):
+        if any(planning_request.limits.seconds > FAST_LANE_SECONDS for _, planning_request in found.plans):
             self._overtaken.add(key)
         return None
 
     def _drop(self, key: GangKey) -> None:
         """Drop the gang's plans, ignore the answer of its pending request, and remove it from the slow lane."""
         self._found.pop(key, None)
-        self._asked.pop(key, None)
+        self._pending.pop(key, None)
         self._slow.discard(key)
 
     def _ask(self, now: PlanningRound, fast_idle: bool, slow_idle: bool) -> bool:  # noqa: FBT001 - which lanes are idle
         """Send gangs without an answer to the idle lanes. Return whether there may be new answers."""
-        for key, (question, request) in list(self._asked.items()):
-            if request != now.requests.get(key) or (self._infeasible_queue.holds(question) and self._may_fit(key, now)):
+        for key, (planning_request, request) in list(self._pending.items()):
+            if request != now.requests.get(key) or (
+                self._infeasible_queue.holds(planning_request) and self._may_fit(key, now)
+            ):
                 self._drop(key)
-        new = [key for key in now.gangs if key not in now.known and key not in self._asked and key not in self._found]
+        new = [key for key in now.gangs if key not in now.known and key not in self._pending and key not in self._found]
         self._slow.difference_update(new)
         able, infeasible = self._counted(new, now)
         able = [key for key in able if not self._waits(key, now)]
         infeasible = [key for key in infeasible if not (self._may_wait(key, now) and self._waits(key, now))]
         now.infeasible = frozenset(infeasible)
-        slow = [key for key in now.gangs if key in self._slow and key not in self._asked]
+        slow = [key for key in now.gangs if key in self._slow and key not in self._pending]
         asked = False
         if able and fast_idle:
             seconds = self._limits.seconds if self._overtaken & set(able) else FAST_LANE_SECONDS
@@ -269,10 +275,10 @@ class PlanningQueue:
     def _set_due(self, now: PlanningRound) -> None:
         """Set when the next reconcile is due for gangs that could not be sent to a lane.
 
-        The lanes are checked again: a lane may have become idle during this reconcile, after its last answer.
+        The lanes are checked again: a lane may have become idle during this reconcile, after its last result was read.
         """
-        met = now.known.keys() | self._asked.keys() | self._found.keys()
-        left = now.gangs.keys() - met | (self._slow & now.gangs.keys()) - self._asked.keys()
+        met = now.known.keys() | self._pending.keys() | self._found.keys()
+        left = now.gangs.keys() - met | (self._slow & now.gangs.keys()) - self._pending.keys()
         infeasible = left & now.infeasible
         due = float("inf")
         if infeasible and self._lanes.fast.idle:
@@ -323,7 +329,9 @@ class PlanningQueue:
 
     def _waits(self, key: GangKey, now: PlanningRound) -> bool:
         """Return whether the gang has a decision without the solver: it waits for something, or the check failed."""
-        decision = self._tried(key, now, partial(waiting, now.gangs[key], now.picture.snapshot, now.picture.topologies))
+        decision = self._tried(
+            key, now, partial(waiting, now.gangs[key], now.cluster_view.snapshot, now.cluster_view.topologies)
+        )
         if decision is None:
             return key in now.known
         self._metrics.decided([decision])
@@ -345,7 +353,7 @@ class PlanningQueue:
         except Exception:
             LOG.exception("gang %s cannot be planned", key)
             self._metrics.gang_errors.labels("planning").inc()
-            now.known[key], now.pausing = self.hold_off(now.gangs[key], FAULTY, now.picture), True
+            now.known[key], now.pausing = self.hold_off(now.gangs[key], FAULTY, now.cluster_view), True
             return None
 
     def _send(
@@ -353,73 +361,75 @@ class PlanningQueue:
     ) -> PlanningRequest:
         unseen = [found.plans[0][0] for key, found in self._found.items() if key not in keys]
         standing = (*now.revalidation.accepted, *unseen)
-        question = PlanningRequest(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
-        self._asked |= {key: (question, now.requests[key]) for key in keys}
-        executor.submit(partial(self._answer, question))
-        return question
+        planning_request = PlanningRequest(
+            tuple(now.gangs[key] for key in keys), now.cluster_view, standing, limits, self._limits
+        )
+        self._pending |= {key: (planning_request, now.requests[key]) for key in keys}
+        executor.submit(partial(self._run_request, planning_request))
+        return planning_request
 
-    def _answer(self, question: PlanningRequest) -> None:
+    def _run_request(self, planning_request: PlanningRequest) -> None:
         """Answer a planning request. Runs in the thread of a lane's executor."""
         try:
-            for answer in answers(question, self._clock):
-                self._inbox.append((question, answer, self._clock.monotonic()))
+            for result in planning_results(planning_request, self._clock):
+                self._inbox.append((planning_request, result, self._clock.monotonic()))
                 self._wake()
         finally:
-            self._inbox.append((question, None, self._clock.monotonic()))
+            self._inbox.append((planning_request, None, self._clock.monotonic()))
             self._wake()
 
     def _read(self) -> None:
         """Process the answers of the lanes. Ignore answers to requests that were dropped or replaced."""
         new = []
         while self._inbox:
-            question, answer, at = self._inbox.popleft()
-            if answer is None:
-                self._give_up(question)
-                self._infeasible_queue.ended(question, at)
+            planning_request, result, at = self._inbox.popleft()
+            if result is None:
+                self._give_up(planning_request)
+                self._infeasible_queue.ended(planning_request, at)
                 continue
-            asked, request = self._asked.get(answer.decision.key, (None, None))
-            if asked is question:
-                del self._asked[answer.decision.key]
-                self._infeasible_queue.planned([answer.decision.key], self._clock.monotonic())
-                new += [answer.decision] if answer.final else []
-                self._remember(answer, question, request)
+            asked, request = self._pending.get(result.decision.key, (None, None))
+            if asked is planning_request:
+                del self._pending[result.decision.key]
+                self._infeasible_queue.planned([result.decision.key], self._clock.monotonic())
+                new += [result.decision] if result.final else []
+                self._remember(result, planning_request, request)
         self._metrics.decided(new)
 
-    def _give_up(self, question: PlanningRequest) -> None:
+    def _give_up(self, planning_request: PlanningRequest) -> None:
         """End a planning request. Gangs without an answer are held off, because planning them has failed twice."""
-        for gang in question.gangs:
-            if self._asked.get(gang.key, (None,))[0] is question:
-                self.hold_off(gang, FAULTY, question.picture)
+        for gang in planning_request.gangs:
+            if self._pending.get(gang.key, (None,))[0] is planning_request:
+                self.hold_off(gang, FAULTY, planning_request.cluster_view)
 
-    def _remember(self, answer: PlanningResult, question: PlanningRequest, request: object) -> None:
-        key, before = answer.decision.key, self._found.get(answer.decision.key)
-        if not answer.final:
+    def _remember(self, result: PlanningResult, planning_request: PlanningRequest, request: object) -> None:
+        key, before = result.decision.key, self._found.get(result.decision.key)
+        if not result.final:
             self._slow.add(key)
-        if answer.failed:
+        if result.failed:
             self._metrics.gang_errors.labels("planning").inc()
-        if answer.decision.outcome is Outcome.PLACED:
-            plans = ((answer.decision, question), *(before.plans if before is not None else ()))
-            due = float("-inf") if answer.final else self._clock.monotonic() + self._limits.seconds
+        if result.decision.outcome is Outcome.PLACED:
+            plans = ((result.decision, planning_request), *(before.plans if before is not None else ()))
+            due = float("-inf") if result.final else self._clock.monotonic() + self._limits.seconds
             self._found[key] = _Found(request, plans, due)
             self._rejections.pop(key, None)
         elif before is not None:
             before.due = float("-inf")  # no better plan was found, so the earlier plan is accepted now
         else:
-            self._reject(answer, request, inputs_of(question.picture))
+            self._reject(result, request, inputs_of(planning_request.cluster_view))
 
-    def _reject(self, answer: PlanningResult, request: object, inputs: object) -> None:
-        decision = answer.decision
-        pause = next_pause(answer, self._rejections.get(decision.key))
+    def _reject(self, result: PlanningResult, request: object, inputs: object) -> None:
+        decision = result.decision
+        pause = next_pause(result, self._rejections.get(decision.key))
         self._rejections[decision.key] = CachedRejection(
             request,
             inputs,
             decision,
             self._clock.monotonic() + pause,
             pause,
-            lasting=not answer.failed,
-            final=answer.final,
-            tied=answer.tied,
-            basis=answer.basis,
+            lasting=not result.failed,
+            final=result.final,
+            tied=result.tied,
+            basis=result.basis,
             fresh_until=self._clock.monotonic() + fresh_seconds(decision.key),
         )
 

@@ -1,4 +1,4 @@
-"""One planning request and its answers, priority by priority. It runs in a background thread."""
+"""One planning request and its results, priority by priority. It runs in a background thread."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ class PlanningRequest:
     """A planning request: the gangs to plan, and all inputs of their plans."""
 
     gangs: tuple[Gang, ...]
-    picture: ClusterView
+    cluster_view: ClusterView
     standing: tuple[Decision, ...]
     """Plans that were found before and that the cluster view does not show yet. Their capacity stays reserved."""
     limits: Limits
@@ -61,42 +61,42 @@ class PlanningResult:
     basis: Basis | None = None
 
 
-def answers(question: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
-    """Yield an answer for every gang. A gang whose planning fails is planned apart, so that it stops no other gang."""
-    left, found = {gang.key: gang for gang in question.gangs}, list[Decision]()
+def planning_results(request: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
+    """Yield the result for every gang. A gang whose planning fails is planned apart, so that it stops no other gang."""
+    left, found = {gang.key: gang for gang in request.gangs}, list[Decision]()
     try:
-        for answer in _in_turn(question, clock):
-            del left[answer.decision.key]
-            found.append(answer.decision)
-            yield answer
+        for result in _in_turn(request, clock):
+            del left[result.decision.key]
+            found.append(result.decision)
+            yield result
     except Exception:
         LOG.exception("planning failed; looking for the gang on which it does")
-        rest = replace(question, gangs=tuple(left.values()), standing=(*question.standing, *found))
+        rest = replace(request, gangs=tuple(left.values()), standing=(*request.standing, *found))
         yield from _planned_apart(rest, clock)
 
 
-def _planned_apart(question: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
-    faulty = [gang for gang in question.gangs if not _plans(gang, question)]
+def _planned_apart(request: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
+    faulty = [gang for gang in request.gangs if not _plans(gang, request)]
     for gang in faulty:
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, Message.of(FAULTY), proof=Proof.UNPROVEN.value)
         yield PlanningResult(decision, final=True, seconds=0.0, failed=True)
-    sound = tuple(gang for gang in question.gangs if gang not in faulty)
+    sound = tuple(gang for gang in request.gangs if gang not in faulty)
     if sound:
-        yield from _in_turn(replace(question, gangs=sound), clock)
+        yield from _in_turn(replace(request, gangs=sound), clock)
 
 
-def _in_turn(question: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
+def _in_turn(request: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
     started = clock.monotonic()
-    beside = after_all(question.standing, question.picture.snapshot)
-    for tier in _planned(question.gangs, question):
+    beside = after_all(request.standing, request.cluster_view.snapshot)
+    for tier in _planned(request.gangs, request):
         seconds = clock.monotonic() - started
         beside = after_all([each for each in tier if each.outcome is Outcome.PLACED], beside)
-        basis = Basis(beside, question.picture.topologies)
+        basis = Basis(beside, request.cluster_view.topologies)
         for decision in tier:
-            tied = _tied(decision, question)
+            tied = _tied(decision, request)
             yield PlanningResult(
                 decision,
-                final=_is_final(decision, tier, seconds, question),
+                final=_is_final(decision, tier, seconds, request),
                 seconds=seconds,
                 tied=tied,
                 basis=basis if is_monotone(decision) and not tied else None,
@@ -104,27 +104,27 @@ def _in_turn(question: PlanningRequest, clock: Clock) -> Iterator[PlanningResult
         started = clock.monotonic()
 
 
-def _planned(gangs: Sequence[Gang], question: PlanningRequest) -> Iterable[Sequence[Decision]]:
-    picture = question.picture
+def _planned(gangs: Sequence[Gang], request: PlanningRequest) -> Iterable[Sequence[Decision]]:
+    cluster_view = request.cluster_view
     options = PlanningOptions(
-        running_gangs=running_gangs(picture.reading),
-        usage=usage_of(picture.charged, picture.snapshot),
-        limits=question.limits,
+        running_gangs=running_gangs(cluster_view.reading),
+        usage=usage_of(cluster_view.charged, cluster_view.snapshot),
+        limits=request.limits,
         comparing=True,
     )
-    return plan_in_turn(gangs, picture.snapshot, picture.topologies, options, standing=question.standing)
+    return plan_in_turn(gangs, cluster_view.snapshot, cluster_view.topologies, options, standing=request.standing)
 
 
-def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, question: PlanningRequest) -> bool:
+def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, request: PlanningRequest) -> bool:
     """Return whether more time would not help. Gangs that were placed in competition with others never get more."""
-    if question.limits.seconds >= question.full.seconds or seconds < _TIME_WAS_OVER * question.limits.seconds:
+    if request.limits.seconds >= request.full.seconds or seconds < _TIME_WAS_OVER * request.limits.seconds:
         return True
     if decision.outcome is Outcome.PLACED and len(tier) > 1:
         return True
     return decision.outcome not in (Outcome.PLACED, Outcome.UNPLACEABLE) or decision.proof in _PROVEN
 
 
-def _tied(decision: Decision, question: PlanningRequest) -> tuple[Pod, ...]:
+def _tied(decision: Decision, request: PlanningRequest) -> tuple[Pod, ...]:
     """Return the members whose pins alone cause the rejection.
 
     Empty if the rejection is not proven, or if it would also hold without the pins.
@@ -133,20 +133,20 @@ def _tied(decision: Decision, question: PlanningRequest) -> tuple[Pod, ...]:
     if gang is None or decision.outcome is not Outcome.UNPLACEABLE or decision.proof != Proof.INFEASIBLE.value:
         return ()
     pods = tuple(pod for pod in left_behind(gang) if made_again(pod))
-    return pods if pods and _plans(untied(gang, pods), question, Outcome.PLACED) else ()
+    return pods if pods and _plans(untied(gang, pods), request, Outcome.PLACED) else ()
 
 
-def asked_alone(gang: Gang, question: PlanningRequest) -> Decision | None:
+def asked_alone(gang: Gang, request: PlanningRequest) -> Decision | None:
     """Return the decision for a gang that is planned alone. None if planning it fails."""
     try:
-        (decision,) = (each for tier in _planned([gang], question) for each in tier)
+        (decision,) = (each for tier in _planned([gang], request) for each in tier)
     except Exception:
         LOG.exception("gang %s cannot be planned", gang.key)
         return None
     return decision
 
 
-def _plans(gang: Gang, question: PlanningRequest, outcome: Outcome | None = None) -> bool:
+def _plans(gang: Gang, request: PlanningRequest, outcome: Outcome | None = None) -> bool:
     """Return whether planning the gang alone does not fail, and has this outcome; any outcome if None."""
-    decision = asked_alone(gang, question)
+    decision = asked_alone(gang, request)
     return decision is not None and outcome in (None, decision.outcome)

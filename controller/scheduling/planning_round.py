@@ -25,16 +25,16 @@ class PlanningRound:
     def __init__(
         self,
         gangs: Sequence[Gang],
-        picture: ClusterView,
+        cluster_view: ClusterView,
         requests: Mapping[GangKey, object],
         capacity_bound: CapacityBound,
     ) -> None:
         self.gangs = {gang.key: gang for gang in gangs}
         self.requests = requests
-        self.picture = picture
-        self.inputs = inputs_of(picture)
-        self.monotonicity = MonotonicityCheck(picture.snapshot, picture.topologies)
-        self.revalidation = PlanRevalidation(picture)
+        self.cluster_view = cluster_view
+        self.inputs = inputs_of(cluster_view)
+        self.monotonicity = MonotonicityCheck(cluster_view.snapshot, cluster_view.topologies)
+        self.revalidation = PlanRevalidation(cluster_view)
         self.capacity_bound = capacity_bound
         self.known: dict[GangKey, Decision] = {}
         self.infeasible = frozenset[GangKey]()
@@ -42,7 +42,7 @@ class PlanningRound:
 
     def highest(self, keys: Iterable[GangKey]) -> list[GangKey]:
         """Return the keys of the gangs with the highest priority, in planning order."""
-        ordered = in_order(with_priorities(self.gangs[key], self.picture.snapshot) for key in keys)
+        ordered = in_order(with_priorities(self.gangs[key], self.cluster_view.snapshot) for key in keys)
         return [each.key for each in ordered if each.priority == ordered[0].priority]
 
     def reuse_rejections(
@@ -66,7 +66,7 @@ class PlanningRound:
             for key in self.known
             if key in rejections and self._holds(rejections[key])
         )
-        by_class, new = RejectionByDemandClass(holding, self.picture.snapshot), list[Decision]()
+        by_class, new = RejectionByDemandClass(holding, self.cluster_view.snapshot), list[Decision]()
         for key in left:
             _, request, demand = needs[key]
             rejection = by_class.of(self.gangs[key], demand.demand_class) if demand.needs else None

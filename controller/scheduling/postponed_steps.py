@@ -14,8 +14,8 @@ from functools import cached_property
 
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
-from controller.reconcile_state import ReconcileState
-from controller.release.next_step import Delay, Evict, NeedPlan, Nominate, Postponed, Release
+from controller.reconcile_state import ReconcileState, with_steps
+from controller.release.next_step import Delay, Evict, NeedPlan, Nominate, Postponed, Release, Step
 from controller.release.records import PlanRecord
 from controller.release.verifying import lost_room
 from gangs.model import Gang, GangKey
@@ -67,20 +67,21 @@ class _Beside:
         return self._before.with_states(states)
 
 
-def postpone_displaced(gang_states: Sequence[ReconcileState], snapshot: Snapshot) -> None:
+def postpone_displaced(gang_states: Sequence[ReconcileState], snapshot: Snapshot) -> Sequence[ReconcileState]:
     """Postpone each release and eviction of a gang whose capacity or members a plan of this reconcile takes.
 
     Plans of equal or higher priority count, if the reconcile has accepted them or has yet to nominate them.
     """
     due = [(each, each.step) for each in gang_states if isinstance(each.step, Evict | Release) and not each.failed]
     plans = sorted((plan for plan in map(_plan, gang_states) if plan), key=lambda plan: -plan.priority) if due else []
-    beside = dict[int, _Beside]()
+    beside, postponed = dict[int, _Beside](), dict[GangKey, Step]()
     for gang_state, step in due:
         count = sum(plan.priority >= gang_state.gang.priority for plan in plans)
         if count and count not in beside:
             beside[count] = _Beside(plans[:count], snapshot)
         if count and _displaced(gang_state, step, beside[count]):
-            gang_state.step = Postponed(step, Delay.DISPLACED)
+            postponed[gang_state.gang.key] = Postponed(step, Delay.DISPLACED)
+    return with_steps(gang_states, postponed)
 
 
 class Handover:
@@ -96,7 +97,9 @@ class Handover:
         """None before the first reconcile."""
         self._until = 0.0
 
-    def postpone(self, gang_states: Sequence[ReconcileState], unanswered: Collection[GangKey]) -> None:
+    def postpone(
+        self, gang_states: Sequence[ReconcileState], unanswered: Collection[GangKey]
+    ) -> Sequence[ReconcileState]:
         """Postpone each release while a gang of higher priority waits for its first answer from this leader.
 
         A gang of which a member has been released is not postponed: it must not run in part.
@@ -109,13 +112,15 @@ class Handover:
             still = self._waiting.intersection(unanswered)
             self._waiting = still if self._clock.monotonic() < self._until else frozenset()
         if not self._waiting:
-            return
+            return gang_states
         highest = max((each.gang.priority for each in gang_states if each.gang.key in self._waiting), default=None)
-        for gang_state in gang_states:
-            step = gang_state.step
-            lower = highest is not None and gang_state.gang.priority < highest
-            if lower and isinstance(step, Release) and _is_unreleased(gang_state.gang):
-                gang_state.step = Postponed(step, Delay.HANDOVER)
+        postponed = {
+            each.gang.key: Postponed(each.step, Delay.HANDOVER)
+            for each in gang_states
+            if highest is not None and each.gang.priority < highest
+            if isinstance(each.step, Release) and _is_unreleased(each.gang)
+        }
+        return with_steps(gang_states, postponed)
 
 
 def _is_unreleased(gang: Gang) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from controller.cluster_view import ClusterView
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import ReconcileState, with_steps
 from controller.release.next_step import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
 from planning.competing.evicted import staying
 from planning.competing.promised_evictions import with_promised
@@ -15,7 +15,7 @@ EVICTED = "members of it are evicted for another gang"
 """The reason for which a plan is invalidated that uses members which are evicted for another gang."""
 
 
-def beside_promises(picture: ClusterView, gang_states: Sequence[ReconcileState]) -> ClusterView:
+def beside_promises(cluster_view: ClusterView, gang_states: Sequence[ReconcileState]) -> ClusterView:
     """Return the cluster view for new plans, in which the victims of plans in force are leaving."""
     promised = [
         (victim.uid, victim.node)
@@ -23,36 +23,37 @@ def beside_promises(picture: ClusterView, gang_states: Sequence[ReconcileState])
         if gang_state.record is not None and not isinstance(gang_state.step, NeedPlan)
         for victim in gang_state.record.victims
     ]
-    snapshot = with_promised(picture.snapshot, promised)
-    return picture if snapshot is picture.snapshot else replace(picture, snapshot=snapshot)
+    snapshot = with_promised(cluster_view.snapshot, promised)
+    return cluster_view if snapshot is cluster_view.snapshot else replace(cluster_view, snapshot=snapshot)
 
 
-def drop_unlawful(picture: ClusterView, gang_states: Sequence[ReconcileState]) -> ClusterView:
+def drop_unlawful(
+    cluster_view: ClusterView, gang_states: Sequence[ReconcileState]
+) -> tuple[ClusterView, Sequence[ReconcileState]]:
     """Invalidate plans whose evictions would now cut a running gang below its minimum or exceed a disruption budget.
 
     The budgets, the running gangs or other evictions may have changed since planning. Plans of the lowest priority are
     invalidated first. A plan whose own gang is evicted meanwhile is invalidated, too.
-    Return the cluster view in which the victims of the remaining plans are leaving.
+    Return the cluster view in which the victims of the remaining plans are leaving, and the states.
     """
-    evicting = [
-        (gang_state, gang_state.step.victims) for gang_state in gang_states if isinstance(gang_state.step, Evict)
-    ]
-    running = running_gangs(picture.reading) if evicting else {}
+    evicting = [(each, each.step.victims) for each in gang_states if isinstance(each.step, Evict)]
+    running = running_gangs(cluster_view.reading) if evicting else {}
     for gang_state, victims in sorted(evicting, key=lambda each: each[0].gang.priority):
         gone = frozenset(f"{victim.namespace}/{victim.name}" for victim in victims)
-        snapshot = beside_promises(picture, gang_states).snapshot
+        snapshot = beside_promises(cluster_view, gang_states).snapshot
         if why := cut_short(gone, snapshot, running) or overdrawn(gone, snapshot):
-            gang_state.step = NeedPlan(why, gang_state.held, Cause.EVICTION_REFUSED)
-    beside = beside_promises(picture, gang_states)
-    losing = [gang_state for gang_state in gang_states if _loses_its_own(gang_state, beside)]
-    for gang_state in losing:
-        gang_state.step = NeedPlan(EVICTED, gang_state.held, Cause.MEMBER_GONE)
-    return beside_promises(picture, gang_states) if losing else beside
+            step = NeedPlan(why, gang_state.held, Cause.EVICTION_REFUSED)
+            gang_states = with_steps(gang_states, {gang_state.gang.key: step})
+    beside = beside_promises(cluster_view, gang_states)
+    losing = [each for each in gang_states if _loses_its_own(each, beside)]
+    steps = {each.gang.key: NeedPlan(EVICTED, each.held, Cause.MEMBER_GONE) for each in losing}
+    gang_states = with_steps(gang_states, steps)
+    return beside_promises(cluster_view, gang_states) if losing else beside, gang_states
 
 
-def _loses_its_own(gang_state: ReconcileState, picture: ClusterView) -> bool:
+def _loses_its_own(gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
     """Return whether a plan in progress uses members that another plan evicts, and the rest is below the minimum."""
     if gang_state.record is None or not isinstance(gang_state.step, Nominate | Evict | AwaitVictims | Release):
         return False
-    left = staying(gang_state.gang, picture.snapshot)
+    left = staying(gang_state.gang, cluster_view.snapshot)
     return left is not gang_state.gang and not left.suffice(left.members)

@@ -107,7 +107,7 @@ class RestartChecks:
         self._again = 0.0
 
     def verdicts(
-        self, gangs: Iterable[Gang], picture: ClusterView, planned: Planned = NOTHING_PLANNED
+        self, gangs: Iterable[Gang], cluster_view: ClusterView, planned: Planned = NOTHING_PLANNED
     ) -> Mapping[GangKey, Verdict]:
         """Return the verdicts that hold now. Start the check of one gang that has none, if the executor is idle.
 
@@ -121,53 +121,53 @@ class RestartChecks:
         self._verdicts = {
             key: each
             for key, each in self._verdicts.items()
-            if each.stands(now) and each.untouched(picture.snapshot, planned)
+            if each.stands(now) and each.untouched(cluster_view.snapshot, planned)
         }
         new = [key for key in asking if key not in self._verdicts]
         if new and self._executor.idle and now >= self._again:
             (key,) = self._shares.next_ones(new, lambda _: 1.0, 1.0)
-            self._executor.submit(partial(self._check, asking[key], picture))
+            self._executor.submit(partial(self._check, asking[key], cluster_view))
             if self._inbox:
-                return self.verdicts(asking.values(), picture, planned)
+                return self.verdicts(asking.values(), cluster_view, planned)
         return self._verdicts
 
     def close(self) -> None:
         """Start no further check."""
         self._executor.close()
 
-    def _check(self, gang: Gang, picture: ClusterView) -> None:
+    def _check(self, gang: Gang, cluster_view: ClusterView) -> None:
         """Check one gang. Runs in the executor's thread."""
         began = self._clock.monotonic()
-        why = hindrance(gang, picture.snapshot, picture.sources)
+        why = hindrance(gang, cluster_view.snapshot, cluster_view.sources)
         place: tuple[NodeState, ...] = ()
-        if not why and self._has_none(gang, picture):
-            place = self._place_of(gang, picture)
+        if not why and self._has_none(gang, cluster_view):
+            place = self._place_of(gang, cluster_view)
             why = "" if place else "all its members together have no free place either"
-        verdict = Verdict(gang, self._clock.monotonic(), why, picture.snapshot.version, place)
+        verdict = Verdict(gang, self._clock.monotonic(), why, cluster_view.snapshot.version, place)
         self._inbox.append((gang.key, verdict, verdict.at - began))
         self._wake()
 
-    def _has_none(self, gang: Gang, picture: ClusterView) -> bool:
+    def _has_none(self, gang: Gang, cluster_view: ClusterView) -> bool:
         """Return whether it is proven on this cluster view that the gang has no place as it is."""
-        decision = self._planned(gang, picture)
+        decision = self._planned(gang, cluster_view)
         return (
             decision is not None
             and decision.outcome is Outcome.UNPLACEABLE
             and decision.proof == Proof.INFEASIBLE.value
         )
 
-    def _place_of(self, gang: Gang, picture: ClusterView) -> tuple[NodeState, ...]:
+    def _place_of(self, gang: Gang, cluster_view: ClusterView) -> tuple[NodeState, ...]:
         """Return the nodes on which all members fit together without preemption, once the members are deleted.
 
         Empty if there are none.
         """
-        emptied = replace(picture, snapshot=without(gang, picture.snapshot))
+        emptied = replace(cluster_view, snapshot=without(gang, cluster_view.snapshot))
         decision = self._planned(replace(whole_again(gang), preempts=False), emptied)
         if decision is None or decision.outcome is not Outcome.PLACED:
             return ()
         names = {assignment.node for assignment in decision.assignments}
-        return tuple(state for state in picture.snapshot.nodes if state.name in names)
+        return tuple(state for state in cluster_view.snapshot.nodes if state.name in names)
 
-    def _planned(self, gang: Gang, picture: ClusterView) -> Decision | None:
+    def _planned(self, gang: Gang, cluster_view: ClusterView) -> Decision | None:
         """Return the decision for the gang planned alone; None if planning fails."""
-        return asked_alone(gang, PlanningRequest((gang,), picture, (), self._limits, self._limits))
+        return asked_alone(gang, PlanningRequest((gang,), cluster_view, (), self._limits, self._limits))

@@ -36,7 +36,7 @@ def differs(pod: Pod, wanted: Condition) -> bool:
     return True
 
 
-def member_conditions(gang: Gang, decision: Decision, picture: ClusterView) -> PodConditions:
+def member_conditions(gang: Gang, decision: Decision, cluster_view: ClusterView) -> PodConditions:
     """Return the PodScheduled condition of each member that is still gated, after this decision.
 
     The reason stays SchedulingGated: autoscalers add nodes for pods whose reason is Unschedulable, and a gated pod does
@@ -45,14 +45,14 @@ def member_conditions(gang: Gang, decision: Decision, picture: ClusterView) -> P
     pods = [member.pod for member in gang.members if not member.pod.bound]
     words = WORDS.get(gang.messages)
     if words and pods and (decision.evictions or decision.outcome is Outcome.UNPLACEABLE):
-        messages = words(_no_room(gang, decision, picture, pods))
+        messages = words(_no_room(gang, decision, cluster_view, pods))
         if messages is not None:
             return [(pod, condition(UNSCHEDULABLE, text)) for pod, text in zip(pods, messages, strict=True)]
     said = condition(GATED, f"gang {gang.key}: {decision.message}")
     return [(pod, said) for pod in pods]
 
 
-def _no_room(gang: Gang, decision: Decision, picture: ClusterView, pods: list[Pod]) -> NoRoom:
+def _no_room(gang: Gang, decision: Decision, cluster_view: ClusterView, pods: list[Pod]) -> NoRoom:
     """Return the facts for a message about missing capacity.
 
     The message counts capacity without evictions. So if the decision evicts, the gang is planned again without
@@ -60,12 +60,12 @@ def _no_room(gang: Gang, decision: Decision, picture: ClusterView, pods: list[Po
     """
     refusal = decision
     if decision.evictions:
-        refusal = plan_gang(gang, picture.snapshot, picture.topologies, PlanningOptions(preemption=False))
+        refusal = plan_gang(gang, cluster_view.snapshot, cluster_view.topologies, PlanningOptions(preemption=False))
     return NoRoom(
         gang=gang,
         pods=pods,
-        nodes=len(picture.snapshot.nodes),
+        nodes=len(cluster_view.snapshot.nodes),
         offered=refusal.explanation.offered,
         evicting=bool(decision.evictions),
-        node_offers=partial(node_offers, gang, picture.snapshot, picture.topologies),
+        node_offers=partial(node_offers, gang, cluster_view.snapshot, cluster_view.topologies),
     )

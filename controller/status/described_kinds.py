@@ -29,9 +29,9 @@ class DescribedKinds:
         self.unfinished = False
         """Whether a status could not be written."""
 
-    def show(self, picture: ClusterView) -> None:
+    def show(self, cluster_view: ClusterView) -> None:
         """Bring the statuses of all WorkloadKinds up to date; there are few."""
-        sources, left = picture.sources, 0
+        sources, left = cluster_view.sources, 0
         troubles = self._cache.troubles()
         for manifest in sources.of_kind(GROUP, KIND):
             wanted = condition(manifest, sources, troubles)

@@ -10,23 +10,25 @@ from kube.keys import API_VERSION
 from planning.framing.running_gangs import running_gangs
 
 
-def evicted_gangs(victims: Iterable[PlannedVictim], picture: ClusterView) -> list[tuple[Gang, list[PlannedVictim]]]:
+def evicted_gangs(
+    victims: Iterable[PlannedVictim], cluster_view: ClusterView
+) -> list[tuple[Gang, list[PlannedVictim]]]:
     """Return the gangs of these victims, each with its own victims. Victims of no gang are left out."""
-    gang_of = running_gangs(picture.reading)
+    gang_of = running_gangs(cluster_view.reading)
     found: dict[GangKey, list[PlannedVictim]] = {}
     for victim in victims:
         if (running := gang_of.get(f"{victim.namespace}/{victim.name}")) is not None:
             found.setdefault(running.key, []).append(victim)
-    gangs = ((picture.kept.gang(key), members) for key, members in found.items())
+    gangs = ((cluster_view.kept.gang(key), members) for key, members in found.items())
     return [(gang, members) for gang, members in gangs if gang is not None]
 
 
-def objects_of(gang: Gang, picture: ClusterView) -> Sequence[ObjectRef]:
+def objects_of(gang: Gang, cluster_view: ClusterView) -> Sequence[ObjectRef]:
     """Return the gang's Gang object and the workload or group that asked for it, as far as they exist."""
     source = [gang.source] if gang.source.uid and gang.source.kind != "Pod" else []
     if not is_mirrored(gang):
         return source
-    existing = GangObjects(picture.sources.catalog)
+    existing = GangObjects(cluster_view.sources.catalog)
     namespace, name = mirror_name(gang, existing)
     manifest = existing.at((namespace, name))
     uid = manifest["metadata"].get("uid", "") if manifest is not None else ""

@@ -51,30 +51,30 @@ class InvalidGangReporter:
         self.unfinished = False
         """Whether a request was sent whose result the next reconcile has to check."""
 
-    def tell(self, picture: ClusterView) -> list[GangKey]:
+    def tell(self, cluster_view: ClusterView) -> list[GangKey]:
         """Update conditions and statuses of unreadable gangs. Return the keys of these gangs."""
-        same = picture.reading is self._reading
+        same = cluster_view.reading is self._reading
         if not same:
-            self._reading, self._unreadable = picture.reading, list(unreadable(picture))
+            self._reading, self._unreadable = cluster_view.reading, list(unreadable(cluster_view))
         keys = [each.key for each in self._unreadable]
-        if not same or self.unfinished or not picture.concerned.isdisjoint(keys):
-            sent, objects = self._writer.sent, GangObjects(picture.sources.catalog)
-            for each in self._unreadable:
-                self._tell(each, objects)
-            self.unfinished = self._writer.sent != sent
+        if not same or self.unfinished or not cluster_view.concerned.isdisjoint(keys):
+            objects = GangObjects(cluster_view.sources.catalog)
+            sent = [self._tell(each, objects) for each in self._unreadable]
+            self.unfinished = any(sent)
         return keys
 
-    def _tell(self, each: Unreadable, objects: GangObjects) -> None:
+    def _tell(self, each: Unreadable, objects: GangObjects) -> bool:
+        """Update the conditions and statuses of one gang. Return whether a request was sent."""
         wanted = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
         gated = [pod for pod in each.pods if pod.gated_by(GATE)]
         held = [pod for pod in gated if pod.status.nominated_node_name]
-        self._writer.all(partial(self._writer.clear, pod) for pod in held)
+        written = self._writer.all(partial(self._writer.clear, pod) for pod in held)
         told_anew = [pod for pod in gated if pod not in held and differs(pod, wanted)]
-        self._writer.all(partial(self._writer.condition, pod, wanted) for pod in told_anew)
-        for manifest in _objects_of(each.key, objects):
-            self._write(each, manifest)
+        written += self._writer.all(partial(self._writer.condition, pod, wanted) for pod in told_anew)
+        return any([bool(written), *(self._write(each, manifest) for manifest in _objects_of(each.key, objects))])
 
-    def _write(self, each: Unreadable, manifest: Manifest) -> None:
+    def _write(self, each: Unreadable, manifest: Manifest) -> bool:
+        """Update the status of a Gang object. Return whether a request was sent."""
         meta, before = manifest["metadata"], manifest.get("status")
         wanted = invalid_status(
             each.faults, now=rfc3339(self._clock.wall()), previous=before, generation=meta.get("generation")
@@ -84,15 +84,16 @@ class InvalidGangReporter:
         if patch and self._writer.merge(path, {"status": patch}, manifest).done:
             ref = ObjectRef(API_VERSION, GANG_KIND, meta["namespace"], meta["name"], meta.get("uid", ""))
             self._recorder.record(ref, events.GANG_INVALID, each.message)
+        return bool(patch)
 
 
-def unreadable(picture: ClusterView) -> Iterator[Unreadable]:
+def unreadable(cluster_view: ClusterView) -> Iterator[Unreadable]:
     """Yield the gangs that pods or Gang objects name and that could not be read, each with its own faults."""
-    kept = picture.kept
+    kept = cluster_view.kept
     by_object: defaultdict[tuple[bool, str, str], list[Fault]] = defaultdict(list)
     for fault in dict.fromkeys(each for name in kept.faulty() for each in kept.faults_of(name)):
         by_object[fault.object.kind == "Pod", fault.object.namespace, fault.object.name].append(fault)
-    for key in sorted(picture.unreadable | _own_objects(picture)):
+    for key in sorted(cluster_view.unreadable | _own_objects(cluster_view)):
         pods = kept.pods.named(key)
         faults = list(by_object.get((False, key.namespace, key.name), ()))
         for name in sorted({pod.metadata.name for pod in pods}):
@@ -101,13 +102,13 @@ def unreadable(picture: ClusterView) -> Iterator[Unreadable]:
             yield Unreadable(key, pods, faults)
 
 
-def _own_objects(picture: ClusterView) -> set[GangKey]:
+def _own_objects(cluster_view: ClusterView) -> set[GangKey]:
     """Return the gangs of users' own Gang objects that could not be read."""
-    objects = GangObjects(picture.sources.catalog)
+    objects = GangObjects(cluster_view.sources.catalog)
     found = set()
-    for key in picture.kept.faulty():
+    for key in cluster_view.kept.faulty():
         own = objects.at((key.namespace, key.name)) if key.dialect == OWN else None
-        if own is not None and mirrored_key(own) is None and picture.kept.gang(key) is None:
+        if own is not None and mirrored_key(own) is None and cluster_view.kept.gang(key) is None:
             found.add(key)
     return found
 

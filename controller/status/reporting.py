@@ -2,14 +2,15 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from controller.cluster_view import ClusterView
 from controller.error_backoff import Activity, ErrorBackoff
-from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch, waiting_line
-from controller.reconcile_state import ReconcileState, Topic
+from controller.gang_status import ROOM_TAKEN, Notes, Phase, PresentObject, gang_status, status_patch, waiting_line
+from controller.reconcile_state import Effects, FollowUp, ReconcileState, Reported, Topic, after
 from controller.release.next_step import (
     AllBound,
     AwaitBinding,
@@ -34,7 +35,7 @@ from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
 from controller.times import still_coming
 from controller.writes.writer import Write, Writer, Written
-from gangs.model import Gang, ObjectRef
+from gangs.model import Gang, GangKey, ObjectRef
 from kube.keys import API_VERSION, GATE, STOCK_SCHEDULER
 from kube.objects import ObjectMeta, Pod
 from kube.placeholders import to_come
@@ -47,8 +48,17 @@ LOG = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-_Change = tuple[dict[str, Any], dict[str, Any]]
-"""A wanted status, and the merge patch that leads to it."""
+
+class _Change(NamedTuple):
+    """A wanted status, and the merge patch that leads to it; empty if the object has that status already.
+
+    `noted`: what the object reports if there is nothing to patch.
+    """
+
+    status: dict[str, Any]
+    patch: dict[str, Any]
+    noted: Reported | None
+
 
 _REASONS: Mapping[Phase, Reason] = {
     Phase.WAITING: events.GANG_WAITING,
@@ -145,77 +155,86 @@ class Reporter:
         uid = gang_state.manifest["metadata"].get("uid", "")
         return ObjectRef(API_VERSION, GANG_KIND, gang_state.namespace, gang_state.name, uid)
 
-    def report(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
+    def report(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
         """Update statuses and conditions at the end of a reconcile.
 
         All gangs with a plan being carried out are updated. Of the others, as many are updated as the time allows, in
         turns of their namespaces. The rest is left for later reconciles.
         """
         telling = [gang_state for gang_state in gang_states if not gang_state.deferred]
-        self._report([gang_state for gang_state in telling if gang_state.on_its_way], picture)
+        effects = self._report([gang_state for gang_state in telling if gang_state.on_its_way], cluster_view)
         turn = turn_of(gang_states)
         over = self._clock.monotonic() + turn.seconds
         others = in_turns((each for each in telling if not each.on_its_way), lambda each: each.gang.key.namespace)
         while (batch := list(islice(others, turn.batch))) and self._clock.monotonic() < over:
-            self._report(batch, picture)
-        for gang_state in (*batch, *others):
-            gang_state.behind, gang_state.resting = True, False
+            effects |= self._report(batch, cluster_view)
+        return effects | {each.gang.key: Effects(follow_up=FollowUp.REPORT) for each in (*batch, *others)}
 
-    def _report(self, gang_states: Sequence[ReconcileState], picture: ClusterView) -> None:
-        for gang_state in gang_states:
-            gang_state.failed = gang_state.failed or self._error_backoff.message(gang_state.gang.key, Activity.TELLING)
-        able = [each for each in gang_states if not self._error_backoff.message(each.gang.key, Activity.TELLING)]
-        changes = [(gang_state, self._tried(gang_state, partial(self._change, gang_state))) for gang_state in able]
-        changing = [(gang_state, change) for gang_state, change in changes if change is not None]
-        written = self._writer.each(partial(self._tried, each, partial(self._send, each, to)) for each, to in changing)
-        for (gang_state, wanted), answer in zip(changing, written, strict=True):
-            if answer is not None:
-                self._tried(gang_state, partial(self._take, gang_state, wanted, answer))
-        telling = [(each, self._tried(each, partial(self._untold, each, picture))) for each in able]
-        self._writer.each(partial(self._tried, each, write) for each, writes in telling for write in writes or ())
-        for (gang_state, change), (_, writes) in zip(changes, telling, strict=True):
-            gang_state.behind = False
-            calm = change is None and writes == [] and not gang_state.writing
-            gang_state.resting = calm and not gang_state.failed
-        mute = [each for each in gang_states if self._error_backoff.message(each.gang.key, Activity.TELLING)]
-        self._error_backoff.report(Activity.TELLING, [(each.gang.key, each.manifest) for each in mute], LEISURELY.batch)
+    def _report(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> dict[GangKey, Effects]:
+        able = [each for each in gang_states if not self._failed(each)]
+        effects = {each.gang.key: Effects(failed=self._failed(each)) for each in gang_states}
+        changes = [(each, self._tried(each, partial(self._change, each))) for each in able]
+        effects |= {each.gang.key: Effects(reported=change.noted) for each, change in changes if change is not None}
+        changing = [(each, change) for each, change in changes if change is not None and change.patch]
+        answers = self._writer.each(partial(self._tried, each, partial(self._send, each, to)) for each, to in changing)
+        for (gang_state, change), written in zip(changing, answers, strict=True):
+            if written is not None:
+                taken = self._tried(gang_state, partial(self._take, gang_state, change, written))
+                effects[gang_state.gang.key] = taken or Effects()
+        telling = [
+            (each, self._tried(each, partial(self._untold, each, cluster_view))) for each in after(able, effects)
+        ]
+        self._writer.each(
+            partial(self._tried, each, write) for each, untold in telling if untold for write in untold[0]
+        )
+        changed = {gang_state.gang.key for gang_state, _ in changing}
+        for gang_state, untold in telling:
+            key, failed = gang_state.gang.key, self._failed(gang_state)
+            writes, reported = untold or (None, None)
+            calm = key not in changed and writes == [] and not gang_state.effects.written
+            follow_up = FollowUp.NONE if calm and not (gang_state.failed or failed) else FollowUp.RECONCILE
+            effects[key] = effects[key].then(Effects(failed=failed, reported=reported, follow_up=follow_up))
+        mute = [(each.gang.key, each.manifest) for each in after(gang_states, effects) if self._failed(each)]
+        self._error_backoff.report(Activity.TELLING, mute, LEISURELY.batch)
+        return effects
+
+    def _failed(self, gang_state: ReconcileState) -> str:
+        """Return the message for a gang whose state could not be reported; "" for any other gang."""
+        return self._error_backoff.message(gang_state.gang.key, Activity.TELLING)
 
     def _tried(self, gang_state: ReconcileState, call: Callable[[], _T]) -> _T | None:
         """Return the result of `call`; None after an internal error, which the gang reports. It is retried later."""
-        return self._error_backoff.run_step(gang_state, Activity.TELLING, call)
+        return self._error_backoff.run(gang_state.gang.key, Activity.TELLING, call)
 
-    def write_status(self, gang_state: ReconcileState) -> bool:
-        """Write the Gang's status if it has changed. Return whether the object has the wanted status.
+    def write_status(self, gang_state: ReconcileState) -> tuple[bool, Effects]:
+        """Write the Gang's status if it has changed. Return whether the object has the wanted status, and the effects.
 
         False if the Gang that the pods name does not exist. This method also records a plan. If the Gang has changed
         since it was read, the write fails, and the plan is not carried out.
         """
-        if not gang_state.manifest["metadata"].get("uid"):
-            return False
         change = self._change(gang_state)
-        return change is None or self._take(gang_state, change, self._send(gang_state, change))
+        if change is None or not change.patch:
+            return change is not None, Effects(reported=change.noted if change is not None else None)
+        written = self._send(gang_state, change)
+        return written.done, Effects.of([written]).then(self._take(gang_state, change, written))
 
     def _change(self, gang_state: ReconcileState) -> _Change | None:
-        """Return the wanted status and the patch that leads to it; None if nothing has to be written."""
+        """Return the wanted status and the patch that leads to it; None if there is no Gang object."""
         if not gang_state.manifest["metadata"].get("uid"):
             return None
         status = self._status(gang_state)
         patch = status_patch(gang_state.status, status)
-        if not patch:
-            _note(gang_state, Phase(status["phase"]))
-        return (status, patch) if patch else None
+        return _Change(status, patch, None if patch else _noted(gang_state, Phase(status["phase"])))
 
     def _send(self, gang_state: ReconcileState, change: _Change) -> Written:
-        return self._writer.merge(f"{gang_state.path}/status", {"status": change[1]}, gang_state.manifest)
+        return self._writer.merge(f"{gang_state.path}/status", {"status": change.patch}, gang_state.manifest)
 
-    def _take(self, gang_state: ReconcileState, change: _Change, written: Written) -> bool:
-        """Continue with the written status, and record its events. Return whether the write succeeded."""
-        if written.done:
-            before, status = gang_state.status, change[0]
-            metadata = {**gang_state.manifest["metadata"], "resourceVersion": written.version}
-            gang_state.manifest = {**gang_state.manifest, "metadata": metadata, "status": status}
-            self._tell_change(gang_state, before, status)
-        return written.done
+    def _take(self, gang_state: ReconcileState, change: _Change, written: Written) -> Effects:
+        """Record the events of a written status. Return the effects of the write."""
+        if not written.done:
+            return Effects()
+        effects = _with_status(gang_state, change.status, written)
+        return effects.then(self._tell_change(gang_state.after(effects), gang_state.status, change.status))
 
     def planned(self, gang_state: ReconcileState, decision: Decision) -> None:
         """Record an event for a new plan, of a gang or of the replacement of a lost member."""
@@ -223,24 +242,17 @@ class Reporter:
         reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
         self._tell(gang_state, reason, _decided(gang_state.gang, decision.message))
 
-    def taken_over(self, gang_state: ReconcileState, heirs: Mapping[str, ObjectMeta]) -> bool:
-        """Record arrived pods in the plan. Return whether the write succeeded.
+    def taken_over(self, gang_state: ReconcileState, heirs: Mapping[str, ObjectMeta]) -> Effects:
+        """Record arrived pods in the plan. If the write succeeds, the effects contain the Gang object.
 
         :param heirs: metadata of the arrived pods, by the seats that they take.
         """
-        written = self._writer.merge(
-            f"{gang_state.path}/status",
-            {"status": (patch := heirs_patch(gang_state.status, heirs))},
-            gang_state.manifest,
+        patch = heirs_patch(gang_state.status, heirs)
+        written = self._writer.merge(f"{gang_state.path}/status", {"status": patch}, gang_state.manifest)
+        effects = Effects.of([written])
+        return (
+            effects.then(_with_status(gang_state, {**gang_state.status, **patch}, written)) if written.done else effects
         )
-        if written.done:
-            metadata = {**gang_state.manifest["metadata"], "resourceVersion": written.version}
-            gang_state.manifest = {
-                **gang_state.manifest,
-                "metadata": metadata,
-                "status": {**gang_state.status, **patch},
-            }
-        return written.done
 
     def nominated(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record an event for a plan whose capacity is reserved for all members."""
@@ -279,12 +291,14 @@ class Reporter:
         _log(gang_state, events.VICTIM_EVICTED, note)
         self._recorder.record(gang, events.VICTIM_EVICTED, note, related=pod)
 
-    def gangs_evicted(self, gang_state: ReconcileState, victims: Iterable[PlannedVictim], picture: ClusterView) -> None:
+    def gangs_evicted(
+        self, gang_state: ReconcileState, victims: Iterable[PlannedVictim], cluster_view: ClusterView
+    ) -> None:
         """Record events on the gangs of evicted members, and on their workloads. The events name the evicting gang."""
         by = f"gang {gang_state.gang.key} of priority {gang_state.gang.priority}"
-        for gang, members in evicted_gangs(victims, picture):
+        for gang, members in evicted_gangs(victims, cluster_view):
             note = f"{pods(len(members))} evicted for {by}, on {compressed(each.node for each in members)}"
-            for ref in objects_of(gang, picture):
+            for ref in objects_of(gang, cluster_view):
                 self._recorder.record(ref, events.GANG_EVICTED, note, related=self.ref(gang_state))
 
     def set_free(self, gang_state: ReconcileState, pod: Pod) -> None:
@@ -333,37 +347,38 @@ class Reporter:
     def _status(self, gang_state: ReconcileState) -> dict[str, Any]:
         phase = phase_of(gang_state)
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
-        over = False if gang_state.timed_out and phase.released else gang_state.timed_out
+        effects, generation = gang_state.effects, gang_state.manifest["metadata"].get("generation")
+        notes = Notes(
+            reason=ROOM_TAKEN if stuck else "",
+            message=gang_state.failed or wording.stranded(stuck),
+            untried="; ".join(filter(None, (effects.untried, effects.stays))),
+            timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
+            withdrawal=effects.withdrawal,
+        )
         return gang_status(
             gang_state.gang,
-            phase=phase,
+            phase,
             now=rfc3339(self._clock.wall()),
             decision=gang_state.decision,
             plan_id=gang_state.record.plan_id if gang_state.record else "",
-            previous=gang_state.status,
-            generation=gang_state.manifest["metadata"].get("generation"),
-            timed_out=over,
-            untried="; ".join(filter(None, (gang_state.untried, gang_state.stays))),
-            withdrawal=gang_state.withdrawal,
-            restarts=gang_state.restarts,
-            reason=ROOM_TAKEN if stuck else "",
-            message=gang_state.failed or wording.stranded(stuck),
-            mirrors=mark_of(gang_state.gang),
+            present=PresentObject(gang_state.status, generation, mark_of(gang_state.gang)),
+            notes=notes,
         )
 
-    def _tell_change(self, gang_state: ReconcileState, before: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        phase = Phase(status["phase"])
-        told = gang_state.reported.waiting, gang_state.reported.untried
-        _note(gang_state, phase)
-        if gang_state.untried and gang_state.untried != told[1]:
-            self._tell(gang_state, events.GANG_UNTRIED, gang_state.untried)
+    def _tell_change(self, gang_state: ReconcileState, before: Mapping[str, Any], status: Mapping[str, Any]) -> Effects:
+        """Record the events of a changed status. The effects contain what has been reported since."""
+        phase, untried = Phase(status["phase"]), gang_state.effects.untried
+        told, noted = gang_state.reported, _noted(gang_state, Phase(status["phase"]))
+        if untried and untried != told.untried:
+            self._tell(gang_state, events.GANG_UNTRIED, untried)
         changed = before.get("phase") != phase.value
-        recounted = phase is Phase.WAITING and gang_state.reported.waiting == told[0]
+        recounted = phase is Phase.WAITING and noted.waiting == told.waiting
         reworded = changed or (before.get("message") != status["message"] and not recounted)
         if phase in _REASONS and (changed if phase is Phase.PLACED else reworded):
             self._tell(gang_state, _reason(gang_state, phase), _decided(gang_state.gang, status["message"]))
         elif status["reason"] == ROOM_TAKEN and reworded:
             self._tell(gang_state, events.MEMBER_UNBOUND, status["message"])
+        return Effects(reported=noted)
 
     def _tell(self, gang_state: ReconcileState, reason: Reason, note: str) -> None:
         """Record an event on the gang, and on the object that asked for it if that is another object."""
@@ -373,46 +388,47 @@ class Reporter:
             self._recorder.record(gang_state.gang.source, reason, note, related=self.ref(gang_state))
 
     def pod_conditions(
-        self, gang_state: ReconcileState, decision: Decision, picture: ClusterView
+        self, gang_state: ReconcileState, decision: Decision, cluster_view: ClusterView
     ) -> Mapping[str, Condition]:
         """Return the wanted condition of each member after this decision, by UID."""
-        return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, decision, picture)}
+        return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, decision, cluster_view)}
 
     def _too_early(self, gang_state: ReconcileState) -> bool:
         """Return whether conditions are delayed because members still arrive. Each arrival would change all of them."""
         waiting = gang_state.decision is not None and gang_state.decision.outcome is Outcome.WAITING
         return waiting and still_coming(gang_state.gang, self._clock.wall())
 
-    def _untold(self, gang_state: ReconcileState, picture: ClusterView) -> list[Write] | None:
-        """Return the writes of conditions that differ. Members of the plan got theirs with the nomination.
+    def _untold(self, gang_state: ReconcileState, cluster_view: ClusterView) -> tuple[list[Write], Reported] | None:
+        """Return the writes of conditions that differ, and what events have reported since.
 
-        None while more members arrive, so that it is too early.
+        Members of the plan got their conditions with the nomination. None while more members arrive.
         """
         if self._too_early(gang_state):
             return None
         planned = {member.uid for member in gang_state.record.members} if gang_state.record else set()
-        conditions = self.pod_conditions(gang_state, gang_state.decision, picture) if gang_state.decision else {}
+        conditions = self.pod_conditions(gang_state, gang_state.decision, cluster_view) if gang_state.decision else {}
         there = (member.pod for member in gang_state.gang.members if not to_come(member.pod))
         gated = (pod for pod in there if pod.gated_by(GATE))  # the scheduler writes the condition of released pods
         pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]
-        self._tell_pods(gang_state, [(pod, conditions[pod.metadata.uid]) for pod in pods[:PODS_TOLD]])
-        return [
+        reported = self._tell_pods(gang_state, [(pod, conditions[pod.metadata.uid]) for pod in pods[:PODS_TOLD]])
+        writes: list[Write] = [
             partial(self._writer.condition, pod, conditions[pod.metadata.uid])
             for pod in pods
             if differs(pod, conditions[pod.metadata.uid])
         ]
+        return writes, reported
 
-    def _tell_pods(self, gang_state: ReconcileState, wanted: Iterable[tuple[Pod, Condition]]) -> None:
+    def _tell_pods(self, gang_state: ReconcileState, wanted: Iterable[tuple[Pod, Condition]]) -> Reported:
         """Record an event on each gated member that gets another message, unless only counts change."""
+        told, topics = gang_state.reported, dict[str, Topic]()
         if gang_state.decision is None:
-            return
-        told, gang_state.reported.members = gang_state.reported.members, {}
+            return told
         for pod, condition in wanted:
             uid, message = pod.metadata.uid, condition["message"]
-            topic: Topic = gang_state.decision.line.topic if condition["reason"] == GATED else (message,)
-            gang_state.reported.members[uid] = topic
-            if differs(pod, condition) and told.get(uid) != topic:
+            topics[uid] = gang_state.decision.line.topic if condition["reason"] == GATED else (message,)
+            if differs(pod, condition) and told.members.get(uid) != topics[uid]:
                 self._recorder.record(_pod_ref(pod), events.MEMBER_WAITING, message, related=self.ref(gang_state))
+        return replace(told, members=topics)
 
 
 def _log(gang_state: ReconcileState, reason: Reason, note: str) -> None:
@@ -423,17 +439,24 @@ def _log(gang_state: ReconcileState, reason: Reason, note: str) -> None:
     LOG.info("gang %s: %s", gang_state.gang.key, note, extra=fields)
 
 
-def _note(gang_state: ReconcileState, phase: Phase) -> None:
-    """Note what the status of the gang reports. Without the topic, each arrival of a member would be an event."""
-    gang_state.reported.untried = gang_state.untried
-    gang_state.reported.waiting = _topic(gang_state) if phase is Phase.WAITING else None
+def _with_status(gang_state: ReconcileState, status: dict[str, Any], written: Written) -> Effects:
+    """Return the effects of a written status: the Gang object with it."""
+    metadata = {**gang_state.manifest["metadata"], "resourceVersion": written.version}
+    return Effects(manifest={**gang_state.manifest, "metadata": metadata, "status": status})
+
+
+def _noted(gang_state: ReconcileState, phase: Phase) -> Reported:
+    """Return what the status of the gang reports. Without the topic, each arrival of a member would be an event."""
+    waiting = _topic(gang_state) if phase is Phase.WAITING else None
+    return replace(gang_state.reported, untried=gang_state.effects.untried, waiting=waiting)
 
 
 def _topic(gang_state: ReconcileState) -> Topic:
     """Return what the status of a waiting gang says apart from counts."""
-    withdrawal = gang_state.withdrawal or still_withdrawn(gang_state.status, released=False)
+    effects = gang_state.effects
+    withdrawal = effects.withdrawal or still_withdrawn(gang_state.status, released=False)
     line = waiting_line(gang_state.gang, gang_state.decision)
-    return *line.topic, gang_state.failed, gang_state.untried, gang_state.stays, withdrawal
+    return *line.topic, effects.failed, effects.untried, effects.stays, withdrawal
 
 
 def _reason(gang_state: ReconcileState, phase: Phase) -> Reason:

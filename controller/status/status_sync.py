@@ -69,68 +69,70 @@ class StatusSync:
         self.due = 0.0
         """When changed topology statuses may be written again, in monotonic seconds; infinity if none has changed."""
 
-    def show(self, picture: ClusterView, turn: Turn = LEISURELY) -> None:
+    def show(self, cluster_view: ClusterView, turn: Turn = LEISURELY) -> None:
         """Update the statuses of topologies, groups and queues; of groups as many as the time of `turn` allows."""
-        self._stale |= dict.fromkeys(picture.concerned)
-        self._queues_stale |= _concerns_queues(picture)
+        self._stale |= dict.fromkeys(cluster_view.concerned)
+        self._queues_stale |= _concerns_queues(cluster_view)
         if self._clock.monotonic() >= self._due:
             self._due = self._clock.monotonic() + INTERVAL_SECONDS
-            self._show_groups(picture, turn)
-            self._show_trees(picture)
-        trees = picture.snapshot.version, list(picture.topologies)
+            self._show_groups(cluster_view, turn)
+            self._show_trees(cluster_view)
+        trees = cluster_view.snapshot.version, list(cluster_view.topologies)
         others = self._trees_of is None or trees[1] != self._trees_of[1]
         self.unfinished = bool(self._stale) or self._queues_stale or others
         # Trees are written with the next batch of groups at the earliest, so no reconcile runs in vain before that.
         self.due = max(self._trees_due, self._due) if trees != self._trees_of else inf
 
-    def _show_groups(self, picture: ClusterView, turn: Turn) -> None:
+    def _show_groups(self, cluster_view: ClusterView, turn: Turn) -> None:
         todo = in_turns([*self._stale], lambda key: key.namespace)
         over = self._clock.monotonic() + turn.seconds
         while (batch := list(islice(todo, turn.batch))) and self._clock.monotonic() < over:
             for key in batch:
                 del self._stale[key]
-            if not self._write(group_statuses(batch, picture, rfc3339(self._clock.wall())), picture):
+            if not self._write(group_statuses(batch, cluster_view, rfc3339(self._clock.wall())), cluster_view):
                 self._stale |= dict.fromkeys(batch)
         if self._queues_stale:
-            self._queues_stale = not self._write(queue_statuses(picture, rfc3339(self._clock.wall())), picture)
+            self._queues_stale = not self._write(
+                queue_statuses(cluster_view, rfc3339(self._clock.wall())), cluster_view
+            )
 
-    def _show_trees(self, picture: ClusterView) -> None:
-        made_of = picture.snapshot.version, list(picture.topologies)
+    def _show_trees(self, cluster_view: ClusterView) -> None:
+        made_of = cluster_view.snapshot.version, list(cluster_view.topologies)
         if made_of == self._trees_of:
             return
         if self._trees_of is None or self._clock.monotonic() >= self._trees_due or self._trees_of[1] != made_of[1]:
             self._trees_due = self._clock.monotonic() + self._tree_seconds
-            self._trees_of = made_of if self._write(topology_statuses(picture), picture) else None
+            self._trees_of = made_of if self._write(topology_statuses(cluster_view), cluster_view) else None
 
-    def _write(self, shown: Iterable[ObjectStatus], picture: ClusterView) -> bool:
+    def _write(self, shown: Iterable[ObjectStatus], cluster_view: ClusterView) -> bool:
         """Write the statuses that differ. Return whether all writes succeeded."""
-        changes = [change for each in shown for change in _change(each, picture)]
+        changes = [change for each in shown for change in _change(each, cluster_view)]
         return all(each.done for each in self._writer.each(partial(self._writer.merge, *each) for each in changes))
 
 
-def group_statuses(keys: Iterable[GangKey], picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
+def group_statuses(keys: Iterable[GangKey], cluster_view: ClusterView, time: str) -> Iterator[ObjectStatus]:
     """Yield the wanted statuses of the objects that ask for these gangs. `time`: the present, RFC 3339."""
-    view = _view(picture, time)
-    for dialect in _ours(_GROUPS, picture):
+    view = _view(cluster_view, time)
+    for dialect in _ours(_GROUPS, cluster_view):
         for key in keys:
             if key.dialect == dialect.name:
                 yield from dialect.group_statuses(key, view)
 
 
-def queue_statuses(picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
+def queue_statuses(cluster_view: ClusterView, time: str) -> Iterator[ObjectStatus]:
     """Yield the wanted statuses of all queues. `time`: the present, RFC 3339."""
-    view = _view(picture, time)
-    for dialect in _ours(_QUEUES, picture):
-        gangs = (gang for gang in picture.charged if gang.queue_dialect == dialect.name)
-        yield from dialect.queue_statuses(view, usage_of(gangs, picture.snapshot).by_gang)
+    view = _view(cluster_view, time)
+    for dialect in _ours(_QUEUES, cluster_view):
+        gangs = (gang for gang in cluster_view.charged if gang.queue_dialect == dialect.name)
+        yield from dialect.queue_statuses(view, usage_of(gangs, cluster_view.snapshot).by_gang)
 
 
-def topology_statuses(picture: ClusterView) -> Iterator[ObjectStatus]:
+def topology_statuses(cluster_view: ClusterView) -> Iterator[ObjectStatus]:
     """Yield the wanted statuses of all topologies."""
-    for topology in picture.topologies:
+    for topology in cluster_view.topologies:
         dialect = _TOPOLOGIES.get(topology.kind)
-        if dialect is not None and dialect.name not in picture.left.to:
-            yield dialect.topology_status(topology_view(topology, picture.snapshot))
+        if dialect is not None and dialect.name not in cluster_view.left.to:
+            yield dialect.topology_status(topology_view(topology, cluster_view.snapshot))
 
 
 def topology_view(topology: Topology, snapshot: Snapshot) -> TopologyView:
@@ -150,34 +152,34 @@ def topology_view(topology: Topology, snapshot: Snapshot) -> TopologyView:
 _Showing = TypeVar("_Showing", ShowsGroups, ShowsQueues)
 
 
-def _ours(dialects: Iterable[_Showing], picture: ClusterView) -> Iterator[_Showing]:
+def _ours(dialects: Iterable[_Showing], cluster_view: ClusterView) -> Iterator[_Showing]:
     """Yield the dialects that are not ceded to their own system. That system writes these statuses itself."""
-    return (each for each in dialects if each.name not in picture.left.to)
+    return (each for each in dialects if each.name not in cluster_view.left.to)
 
 
-def _view(picture: ClusterView, time: str) -> StatusView:
+def _view(cluster_view: ClusterView, time: str) -> StatusView:
     """Return the inputs from which dialects compute the statuses of their groups and queues."""
     return StatusView(
-        sources=picture.sources,
+        sources=cluster_view.sources,
         now=time,
-        gangs=picture.reading.gangs,
-        gang=picture.kept.gang,
-        finished=picture.kept.pods.finished,
-        gang_object=partial(_gang_object, GangObjects(picture.sources.catalog)),
+        gangs=cluster_view.reading.gangs,
+        gang=cluster_view.kept.gang,
+        finished=cluster_view.kept.pods.finished,
+        gang_object=partial(_gang_object, GangObjects(cluster_view.sources.catalog)),
     )
 
 
-def _concerns_queues(picture: ClusterView) -> bool:
+def _concerns_queues(cluster_view: ClusterView) -> bool:
     """Return whether a change concerns queues: a gang that may be in a queue, or an object of a system with queues."""
     names, groups = {OWN, *(each.name for each in _QUEUES)}, {each.queue_group for each in _QUEUES}
-    gangs = any(key.dialect in names for key in picture.concerned)
-    return gangs or picture.all_new or any(key[0] in groups for key in picture.objects)
+    gangs = any(key.dialect in names for key in cluster_view.concerned)
+    return gangs or cluster_view.all_new or any(key[0] in groups for key in cluster_view.objects)
 
 
-def _change(shown: ObjectStatus, picture: ClusterView) -> Iterator[_Change]:
+def _change(shown: ObjectStatus, cluster_view: ClusterView) -> Iterator[_Change]:
     """Yield the write that gives the object its wanted status. Empty if the object is gone or has that status."""
     ref = shown.ref
-    manifest = picture.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
+    manifest = cluster_view.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
     patch = status_patch(manifest.get("status"), shown.status) if manifest is not None else {}
     if manifest is not None and patch:
         yield shown.path, {"status": patch}, manifest

@@ -55,12 +55,12 @@ class Strays:
         self.unfinished = False
         """Whether some waiting pods may have to be reported later, without a change."""
 
-    def tell(self, picture: ClusterView) -> None:
+    def tell(self, cluster_view: ClusterView) -> None:
         """Report the pods that are new since the last call. A pod that was seen before costs only a look-up."""
         if self._clock.monotonic() < self._due:
             return
         self._due = self._clock.monotonic() + INTERVAL_SECONDS
-        waiting = {pod.metadata.uid: pod for pod in self._waiting(picture)}
+        waiting = {pod.metadata.uid: pod for pod in self._waiting(cluster_view)}
         self._seen &= waiting.keys()
         self._windows = {name: each for name, each in self._windows.items() if not self._over(each)}
         count, new = 0, (pod for uid, pod in waiting.items() if uid not in self._seen)
@@ -70,9 +70,9 @@ class Strays:
                 count += dialect_of(pod) is None and self._tell(pod)
         self.unfinished = len(self._seen) < len(waiting)
 
-    def _waiting(self, picture: ClusterView) -> Iterator[Pod]:
+    def _waiting(self, cluster_view: ClusterView) -> Iterator[Pod]:
         for name in self._cache.waiting():
-            if not runs(name, picture.sources):
+            if not runs(name, cluster_view.sources):
                 yield from self._cache.waiting_for(name)
 
     def _ripe(self, pod: Pod) -> bool:

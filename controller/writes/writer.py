@@ -106,9 +106,6 @@ class Writer:
         self._clock = clock
         self._pool = executor or ThreadPoolExecutor(at_once, thread_name_prefix="write")
         self._not_before = 0.0
-        self._sent = count()
-        self.sent = 0
-        """The number of requests sent. If it has not changed, no write has to be awaited."""
         self._done = count()
         self.done = 0
         """The number of requests that succeeded."""
@@ -237,7 +234,6 @@ class Writer:
         query: Mapping[str, str] | None = None,
     ) -> Written:
         query = {**(query or {}), **({} if method == "DELETE" else {"fieldManager": FIELD_MANAGER})}
-        self.sent = next(self._sent) + 1
         try:
             answer: _WrittenObject = self._transport.request(
                 method, path, query=query, body=body, content_type=content_type, kind=_WrittenObject

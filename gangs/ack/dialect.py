@@ -14,14 +14,14 @@ from gangs.ack.members import (
     groups_of,
     minimum_of,
     network_named,
-    suspended,
     touches,
 )
 from gangs.ack.networks import STRATEGY, Network, network_of
+from gangs.assembling import GangWorkload, assemble, of_one_set
 from gangs.findings import Findings
 from gangs.manifests import ref_of
 from gangs.membership import Seat, check_priorities, seated
-from gangs.model import Gang, GangKey, Manifest, PodSet, Reading
+from gangs.model import Gang, GangKey, Manifest, PlacementRequest, Reading
 from gangs.no_room import NoRoom
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
@@ -164,23 +164,21 @@ def _gang(group: Group, asked: _Asked | None, findings: Findings) -> Gang | None
     levels = wanted(gathers, settled.topology, group.source, Findings()) if gathers else Wanted()
     if group.expected is not None:
         minimum = max(1, min(minimum, group.expected))
-    count = max(minimum, len(members))
     by_layers = bool(gathers)
-    return Gang(
-        key=group.key,
-        source=group.source,
-        members=members,
-        pod_sets=(PodSet(_SET, count, minimum),),
-        expected=count,
-        min_member=minimum,
+    sets = of_one_set(members, _SET, minimum, minimum)
+    request = PlacementRequest(
         topology=NETWORK_NAME if by_layers else None,
         topology_kind=NETWORK_KIND if by_layers else None,
         required=levels.required,
         preferred=levels.preferred,
         schedule_timeout_seconds=network.timeout if network else None,
-        created=_created(group),
-        waiting_for=settled.waiting_for + suspended(group.jobs),
         messages=NAME,
+    )
+    return assemble(
+        group.key,
+        GangWorkload(group.source, members, sets, minimum, _created(group), exact_nodes=False),
+        request,
+        settled.waiting_for + tuple(what for each in group.jobs for what in each.waiting_for),
     )
 
 

@@ -1,7 +1,6 @@
 """The pods and Jobs of one gang, its minimum of members, and the JobNetworkTopology that they name."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gangs.ack import NAME, keys
@@ -22,8 +21,8 @@ from gangs.workloads.jobs import (
     job_of,
     owned_by,
     template_says,
-    to_be_resumed,
 )
+from gangs.workloads.suspension import to_be_resumed
 from kube.objects import Pod
 
 Name = tuple[str, str]
@@ -37,6 +36,8 @@ class TemplatedJob:
     ref: ObjectRef
     job: Job
     example: Pod
+    waiting_for: tuple[str, ...]
+    """The reason why a suspended Job has no pods; empty if it is not suspended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
         except MalformedError:
             continue  # the review of the Job reports the fault
         if (key := gang_of(example)) and not job.finished:
-            jobs[key].append(TemplatedJob(ref_of(manifest), job, example))
+            ref = ref_of(manifest)
+            jobs[key].append(TemplatedJob(ref, job, example, to_be_resumed(manifest, ref)))
     return [
         Group(
             key,
@@ -240,11 +242,6 @@ def check_numbers(group: Group, minimum: int, network: str, workers: int | None,
 
 def _pods(count: int) -> str:
     return "1 pod" if count == 1 else f"{count} pods"
-
-
-def suspended(jobs: Iterable[TemplatedJob]) -> tuple[str, ...]:
-    """Return what the gang waits for because some of its Jobs are suspended."""
-    return tuple(what for each in jobs for what in to_be_resumed(each.job, each.ref))
 
 
 def touches(group: Group, about: GangKey) -> bool:

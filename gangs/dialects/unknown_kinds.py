@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gangs.manifests import key_of, ref_of
 from gangs.model import Advice, Manifest
 from gangs.phalanx.gang_annotations import WISHES
-from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.annotations import annotation
 from gangs.workloads.template_marks import has_marks
 from gangs.workloads.user_defined_kinds import describable
 from kube import keys

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from gangs.assembling import GangWorkload, assemble
 from gangs.findings import Findings
 from gangs.kai import NAME, keys, members, subgroups, wishes
 from gangs.kai.gpus import check_gpu_scope, gpus_together
@@ -13,7 +14,7 @@ from gangs.kai.spec import NOTHING, PodGroupSpec, TopologyConstraint, spec_of
 from gangs.kai.subgroups import Parts
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
 from gangs.membership import age, check_priorities, live, seated
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, PlacementRequest, PodSet
 from gangs.sources import Sources
 from gangs.topology.levels import LevelWish, Request, Settled, Span, settle
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, Job, job_of, template_says
@@ -137,14 +138,18 @@ def read_unit(
     gpus = gpus_together(unit.pods, unit.minimum)
     asked = wishes.wishes_of(wishes.Asked(unit.spec.scope, unit.spec.required_labels, policy, gpus), settings, own)
     sets = _pod_sets(unit, roles, settled.topology)
-    gang = Gang(
-        key=unit.key,
+    workload = GangWorkload(
         source=unit.ref,
         members=seated_members,
         pod_sets=sets,
-        expected=max(unit.expected, sum(each.count for each in sets)) if parts is not None else unit.expected,
-        together=subgroups.together(parts) if parts is not None else (),
         min_member=unit.minimum,
+        created=unit.created,
+        groups=(unit.ref, *unit.jobs) if unit.ref.kind != "Pod" else (),
+        expected=max(unit.expected, sum(each.count for each in sets)) if parts is not None else unit.expected,
+        exact_nodes=True if asked.affinity is not None else None,
+    )
+    request = PlacementRequest(
+        together=subgroups.together(parts) if parts is not None else (),
         topology=own.name,
         topology_kind=own.kind,
         required=asked.required,
@@ -153,12 +158,9 @@ def read_unit(
         node_affinity=asked.affinity,
         node_rules=asked.rules,
         node_wishes=asked.of_size,
-        created=unit.created,
-        waiting_for=(*unit.waiting_for, *waits, *settled.waiting_for),
-        groups=(unit.ref, *unit.jobs) if unit.ref.kind != "Pod" else (),
-        exact_nodes=asked.affinity is not None or any(member.index is not None for member in seated_members),
     )
-    return _constrained(gang, unit.spec, settled)
+    waiting_for = (*unit.waiting_for, *waits, *settled.waiting_for)
+    return assemble(unit.key, workload, _constrained(request, unit.spec, settled), waiting_for)
 
 
 def check_placement(manifest: Manifest, findings: Findings) -> None:
@@ -181,13 +183,13 @@ def check_template(manifest: Manifest, settings: Settings, findings: Findings) -
     findings.fault(ref, at, f'"{name}" is not a policy of {TITLE}', members.known_policies(settings))
 
 
-def _constrained(gang: Gang, spec: PodGroupSpec, settled: Settled) -> Gang:
-    """Return the gang with topology and levels of KAI Scheduler's own fields, if these are set; else unchanged."""
+def _constrained(request: PlacementRequest, spec: PodGroupSpec, settled: Settled) -> PlacementRequest:
+    """Return the request with topology and levels of KAI Scheduler's own fields, if these are set; else unchanged."""
     if not _names_a_place(spec):
-        return gang
+        return request
     constraint = spec.topology_constraint or TopologyConstraint()
     return replace(
-        gang,
+        request,
         topology=subgroups.topology_of(spec) or (settled.topology.name if settled.topology else None),
         topology_kind=settled.topology.kind if settled.topology else None,
         required=constraint.required_topology_level,

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from math import lcm
 
+from gangs.assembling import GangWorkload, assemble
 from gangs.findings import Findings
 from gangs.koordinator import NAME, keys
 from gangs.koordinator.settings import DEFAULTS, TITLE, Settings
 from gangs.koordinator.strategy import FIELD, NO_WISH, Strategy
 from gangs.koordinator.units import ONCE_SATISFIED, ONLY_WAITING, STRICT, Unit, annotation
 from gangs.membership import Promise, Seat, check_priorities, live, promised, seated
-from gangs.model import Gang, GangKey, PodSet
+from gangs.model import Gang, GangKey, PlacementRequest, PodSet
 from gangs.topology.levels import Settled, settle
 from gangs.topology.network_layers import Wanted, request_of, wanted
 from kube.names import natural_key
@@ -95,14 +96,9 @@ def read_group(
         return None
     multiples = strategy.multiples
     sets = _pod_sets(units, names, strategy)
+    minimum, refs = sum(each.min_count for each in sets), tuple(unit.ref for unit in units)
     named, kind = _topology(settled, topologies)
-    return Gang(
-        key=min(first.groups.union(names)),
-        source=first.ref,
-        members=members,
-        pod_sets=sets,
-        expected=sum(each.count for each in sets),
-        min_member=sum(each.min_count for each in sets),
+    request = PlacementRequest(
         topology=named,
         topology_kind=kind,
         required=levels.required,
@@ -110,13 +106,15 @@ def read_group(
         multiples=multiples if len(units) > 1 else (),
         near=_near([member.pod for member in members], everybody),
         schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
-        created=first.created,
-        waiting_for=_waiting_for(units, settled),
-        groups=tuple(unit.ref for unit in units),
-        exact_nodes=any(member.index is not None for member in members),
         all_or_none=any(unit.mode == STRICT for unit in units),
         messages=NAME,
         preempts=settings.preemption,
+    )
+    return assemble(
+        min(first.groups.union(names)),
+        GangWorkload(first.ref, members, sets, minimum, first.created, refs),
+        request,
+        _waiting_for(units, settled),
     )
 
 

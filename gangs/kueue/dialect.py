@@ -15,7 +15,7 @@ from gangs.quota_model import Charged
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, QueueNamed, Sources
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
-from gangs.workloads.kind_table import READ, WITH_RULES, has_rules, shape_of
+from gangs.workloads.kind_table import READ, WITH_RULES, WORKLOADS, has_rules, shape_of
 from gangs.workloads.pod_templates import made_this, templates
 from kube import keys as own
 from kube.objects import Pod
@@ -71,11 +71,11 @@ class KueueDialect:
         pods = _by_gang(sources.pods)
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
             _keep(_tried(_read_job, manifest, (), around, findings), gangs, findings)
-        marked = _by_workload(sources.pods)
+        marked = makers.by_workload(sources.pods, NAME)
         for kind in marks.QUEUED:
-            for manifest in makers.workloads(kind, sources, about):
+            for manifest in makers.of_kind(kind.group, kind.kind, WORKLOADS[kind.group, kind.kind], sources, about):
                 by_mark = marks.needs_mark(manifest)
-                of_it = marked.get(key_of(manifest)[1:], ()) if by_mark else pods.get(_key(manifest), ())
+                of_it = marked.get(key_of(manifest), ()) if by_mark else pods.get(_key(manifest), ())
                 own_pods = [pod for pod in of_it if _made_by(pod, manifest, sources)]
                 for each in _tried(owned.read_workload, manifest, own_pods, around, findings) or ():
                     if about in (None, each.key):
@@ -133,15 +133,6 @@ def _by_gang(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
     for pod in pods:
         if key := units.gang_of(pod):
             found[key].append(pod)
-    return dict(found)
-
-
-def _by_workload(pods: Sequence[Pod]) -> dict[tuple[str, str, str], list[Pod]]:
-    """Return the pods with a mark, by kind, namespace and name of their workloads."""
-    found: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
-    for pod in pods:
-        if (workload := marks.workload_of(pod)) is not None:
-            found[workload.kind, workload.namespace, workload.name].append(pod)
     return dict(found)
 
 

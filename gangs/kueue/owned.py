@@ -8,6 +8,7 @@ refused, because their size is not read here.
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from gangs import assembling
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, units, wishes
 from gangs.kueue.members_of_gangs import check_queues, in_a_gang
@@ -16,8 +17,8 @@ from gangs.kueue.wishes import Annotated, Wish
 from gangs.labelled_workloads import child_checks, makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
-from gangs.membership import Seat, age, check_priorities, live, seated
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
+from gangs.membership import Seat, check_priorities, live, seated
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, TogetherRule
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.child_workloads import copies_labels_to_child, labels_of_child
@@ -124,9 +125,8 @@ def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) ->
     in_turn = bool(start_order.later_roles(manifest))  # then room is held for its pods by their roles
     only = asking[0].role if in_turn else MAIN
     seats = marked.seats() if several or in_turn else [Seat(pod, MAIN) for pod in marked.live]
-    name = makers.named(ref.name, marked.part)
     asked = Asked(
-        key=GangKey(NAME, ref.namespace, name),
+        key=marked.key(NAME),
         ref=ref,
         members=seated(seats, marked.roles if several else (only,), found),
         expected=total,
@@ -345,17 +345,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
 
 def _awaiting(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang:
     """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
-    return Gang(
-        key=key,
-        source=ref,
-        members=units.seated_in_order(pods, ref, findings),
-        pod_sets=(PodSet(MAIN, len(pods), len(pods)),),
-        expected=len(pods),
-        min_member=len(pods),
-        created=min(age(pod.metadata) for pod in pods)[0].rstrip("~"),
-        waiting_for=(str(ref),),
-        groups=(ref,),
-    )
+    return assembling.awaiting(key, ref, units.seated_in_order(pods, ref, findings))
 
 
 def _tell_alone(pod: Pod, findings: Findings) -> None:

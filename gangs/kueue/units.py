@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gangs.assembling import GangWorkload, assemble, of_one_set
 from gangs.findings import Findings, to_be_put_right
 from gangs.held_nodes import stays_charged
 from gangs.kueue import NAME, keys, marks, wishes
@@ -16,13 +17,14 @@ from gangs.kueue.wishes import Annotated, Wish
 from gangs.labelled_workloads import makers
 from gangs.manifests import integer, pod_ref, ref_of
 from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
-from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet, TogetherRule
+from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PlacementRequest, PodSet, TogetherRule
 from gangs.pod_consensus import check_alike, speakers
 from gangs.quota_model import Charged
 from gangs.sources import QueueNamed, Sources
 from gangs.topology.levels import NO_TOPOLOGY
-from gangs.workloads.jobs import Job, example_pod, job_of, to_be_resumed
+from gangs.workloads.jobs import Job, example_pod, job_of
 from gangs.workloads.pod_templates import part_of, shared_name
+from gangs.workloads.suspension import to_be_resumed
 from kube import keys as own
 from kube.objects import ObjectMeta, Pod
 from kube.topology import Topology
@@ -164,7 +166,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         queue=queue or job.pod_labels.get(keys.QUEUE_NAME, ""),
         wish=wishes.read_wish(of, found),
         created=job.metadata.creation_timestamp or "",
-        waiting_for=to_be_resumed(job, ref),
+        waiting_for=to_be_resumed(manifest, ref),
     )
     return gang_asked(asked, around, found, findings)
 
@@ -216,13 +218,17 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         return None
     if wish.required or wishes.levels_of([each.wish for each in asked.sets]):
         lowest = None
-    return Gang(
-        key=asked.key,
+    workload = GangWorkload(
         source=asked.ref,
         members=asked.members,
         pod_sets=_pod_sets(asked),
-        expected=max(asked.expected, len(asked.members)),
         min_member=asked.minimum,
+        created=asked.created,
+        groups=() if asked.part else (asked.ref,),
+        part=asked.part,
+        expected=max(asked.expected, len(asked.members)),
+    )
+    request = PlacementRequest(
         topology=topology,
         topology_kind=keys.TOPOLOGY_KIND if topology or waiting else NO_TOPOLOGY,
         required=asked.common,
@@ -231,18 +237,14 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         queue=asked.queue or None,
         queue_dialect=NAME if asked.queue else "",
         account=account,
-        created=asked.created,
-        waiting_for=waiting + asked.waiting_for + to_be_put_right(found.faults),
-        groups=() if asked.part else (asked.ref,),
-        part=asked.part,
-        exact_nodes=any(member.index is not None for member in asked.members),
     )
+    return assemble(asked.key, workload, request, waiting + asked.waiting_for + to_be_put_right(found.faults))
 
 
 def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:
     if not asked.sets:
-        count = max(asked.expected, len(asked.members))
-        return (PodSet(asked.only_set, count, asked.minimum, slices=asked.wish.slices),)
+        sets = of_one_set(asked.members, asked.only_set, asked.expected, asked.minimum)
+        return (replace(sets[0], slices=asked.wish.slices),)
     there = Counter(member.pod_set for member in asked.members)
     return tuple(
         PodSet(

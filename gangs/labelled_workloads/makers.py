@@ -1,16 +1,17 @@
-"""The workload of a marked pod: the workload, other than a Job, whose gang the pod belongs to, and the part of it."""
+"""The workload of a marked pod: the workload whose gang the pod belongs to, and the part of it."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
-from gangs.manifests import group_of
+from gangs.manifests import group_of, ref_of
 from gangs.model import GangKey, Manifest, ObjectRef
-from gangs.resource_kinds import ResourceKind
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
-from gangs.workloads.jobs import controller_of
-from gangs.workloads.kind_table import BY_ANNOTATION, WORKLOADS, WorkloadKind, marked_in_full
+from gangs.workloads.jobs import controller_of, job_of
+from gangs.workloads.kind_table import BY_ANNOTATION, WorkloadKind, has_rules, marked_in_full
 from gangs.workloads.pod_templates import TEMPLATE_HASH
 from kube import keys
+from kube.catalog import ObjectKey
 from kube.objects import OwnerReference, Pod
 
 
@@ -20,7 +21,7 @@ def mark(kind: str, system: str = "") -> str:
 
 
 def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
-    """The workload, no Job, whose gang the pod belongs to by its mark. Most pods of a cluster have none."""
+    """Return the workload whose gang the pod belongs to by its mark. Most pods of a cluster have none."""
     written, owner = pod.metadata.labels.get(keys.WORKLOAD), controller_of(pod)
     if written is None or owner is None:
         return None
@@ -33,10 +34,22 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
     group, shape = BY_ANNOTATION.get(kind, ("", None))
     if shape is None:
         return None
-    if (group_of(owner.api_version), owner.kind) == (group, kind):
-        return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)
+    api_version = f"{group}/{shape.versions[0]}"
+    if owner.kind == kind and (owner_group := group_of(owner.api_version)) in ("", group):
+        # The Gang that shows a Job's gang outlives a deleted Job, so it gets no owner before the Job itself is read.
+        uid = owner.uid if shape.rules is None else ""
+        return ObjectRef(owner.api_version if owner_group else api_version, kind, namespace, owner.name, uid)
     name = _named(pod, owner.name, shape) if owner.kind in shape.makers else ""
-    return ObjectRef(f"{group}/{shape.versions[0]}", kind, namespace, name) if name else None
+    return ObjectRef(api_version, kind, namespace, name) if name else None
+
+
+def by_workload(pods: Sequence[Pod], system: str = "") -> dict[ObjectKey, list[Pod]]:
+    """Return the marked pods of a system by the key of their workload. Pods without a mark are left out."""
+    found: defaultdict[ObjectKey, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if (ref := owner_of(pod, system)) is not None:
+            found[group_of(ref.api_version), ref.kind, ref.namespace, ref.name].append(pod)
+    return dict(found)
 
 
 def _described(pod: Pod, owner: OwnerReference, at: tuple[str, str]) -> ObjectRef | None:
@@ -77,12 +90,6 @@ def named(workload: str, part: str) -> str:
     return f"{workload}-{part}" if part else workload
 
 
-def workloads(kind: ResourceKind, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
-    """The workloads of a kind; with `about`, those that it is or may be the name of a part of."""
-    at = kind.group, kind.kind
-    yield from of_kind(*at, WORKLOADS[at], sources, about)
-
-
 def of_kind(group: str, kind: str, shape: WorkloadKind, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
     """Yield the workloads of a kind, which need not be in the table of kinds; with `about`, only those of its gang."""
     yield from sources.of_kind(group, kind, about)
@@ -90,6 +97,17 @@ def of_kind(group: str, kind: str, shape: WorkloadKind, sources: Sources, about:
         workload_name, _, part = about.name.rpartition("-")
         if workload_name and part.isdecimal():
             yield from sources.of_kind(group, kind, about._replace(name=workload_name))
+
+
+def pods_of(manifest: Manifest, marked: Sequence[Pod], sources: Sources) -> list[Pod]:
+    """Return the pods of a workload. Pods of a kind with rules in code are found by their owner, not by a mark.
+
+    :param marked: pods whose mark names a workload of this kind and name.
+    """
+    if has_rules(manifest):
+        return sources.pods_of(job_of(manifest))
+    ref = ref_of(manifest)
+    return [pod for pod in marked if made_by(pod, ref, sources)]
 
 
 def made_by(pod: Pod, ref: ObjectRef, sources: Sources) -> bool:

@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from gangs.assembling import GangWorkload, assemble, of_one_set
 from gangs.findings import Findings
-from gangs.manifests import pod_ref, ref_of
+from gangs.labelled_workloads import makers
+from gangs.manifests import metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, live
-from gangs.model import Gang, Manifest, Member, PodSet
+from gangs.model import Gang, GangKey, Manifest, Member, PlacementRequest, PodSet
 from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.later_pods.pods_to_come import example_pods
-from gangs.workloads.pod_templates import Template
+from gangs.workloads.pod_templates import MAIN, Template
+from gangs.workloads.suspension import to_be_resumed
 from gangs.workloads.template_quantities import check_quantities
 from kube import keys
 from kube.objects import Pod
@@ -23,13 +26,22 @@ from kube.placeholders import role_of_seat
 class LabelledWorkload:
     """A marked workload, or the part of it that is one gang.
 
-    `gated`: its templates with the mark. `made`: its existing pods, ended ones included.
+    `gated`: its templates with the mark. `made`: its existing pods, ended ones included. The constructor raises
+    `MalformedError`.
     """
 
     manifest: Manifest
     part: str
     gated: Sequence[Template]
     made: Sequence[Pod] = ()
+    remaining: int | None = field(init=False)
+    """The number of pods that should run now, by the rules of the kind; None: the templates state the numbers."""
+
+    def __post_init__(self) -> None:
+        """Count the remaining pods once, because each reading asks several times."""
+        shape = shape_of(self.manifest)
+        rules = None if shape is None else shape.rules
+        object.__setattr__(self, "remaining", None if rules is None else rules.expected(self.manifest))
 
     @property
     def live(self) -> list[Pod]:
@@ -38,17 +50,20 @@ class LabelledWorkload:
 
     @property
     def over(self) -> bool:
-        """Whether it has no pods, and none come."""
-        return not self.live and (not any(each.count for each in self.gated) or pod_templates.ended(self.manifest))
+        """Whether the workload has no pods, and creates none."""
+        if self.live or self.remaining:
+            return False
+        return self.remaining == 0 or not any(each.count for each in self.gated) or pod_templates.ended(self.manifest)
 
     def examples(self) -> list[Pod]:
         """Return one pod for each template with the mark. Raises `MalformedError`, also for an unreadable quantity.
 
-        Expected pods therefore never have requests that `kube.requests.pod_requests` cannot count.
+        Expected pods therefore never have requests that `kube.requests.pod_requests` cannot count. The API server
+        checks the quantities of a kind with rules in code.
         """
         declared, gated = pod_templates.of_a_part(self.manifest), {each.way for each in self.gated}
         made = list(zip(example_pods(self.manifest), declared, strict=True))
-        for pod, template in made:
+        for pod, template in made if self.remaining is None else ():
             check_quantities(self.manifest, template, pod)
         return [pod for pod, template in made if template.way in gated]
 
@@ -66,6 +81,35 @@ class LabelledWorkload:
         there = [seat(pod, self._role(pod)) for pod in running]
         return [*there, *(seat(pod, role_of_seat(pod.metadata.uid)) for pod in coming)]
 
+    def key(self, dialect: str) -> GangKey:
+        """Return the key of the gang of the workload or of this part of it."""
+        ref = ref_of(self.manifest)
+        return GangKey(dialect, ref.namespace, makers.named(ref.name, self.part))
+
+    def workload(self, members: tuple[Member, ...], minimum: int) -> GangWorkload:
+        """Return the description of the gang.
+
+        :param minimum: the pods that start together. Near the workload's end, fewer pods are left to run.
+        """
+        ref = ref_of(self.manifest)
+        least = minimum if self.remaining is None else max(1, min(minimum, self.remaining))
+        return GangWorkload(
+            source=ref,
+            members=members,
+            pod_sets=self._pod_sets(members, least),
+            min_member=least,
+            created=metadata_of(self.manifest).creation_timestamp or "",
+            groups=() if self.part else (ref,),
+            part=self.part,
+        )
+
+    def assembled(
+        self, key: GangKey, workload: GangWorkload, request: PlacementRequest, waiting_for: tuple[str, ...]
+    ) -> Gang:
+        """Return the gang. It also waits until a suspended workload is resumed. Raises `MalformedError`."""
+        resumed = to_be_resumed(self.manifest, workload.source)
+        return self.settled(assemble(key, workload, request, waiting_for + resumed))
+
     def settled(self, gang: Gang) -> Gang:
         """Return the gang with the state of the pods that the workload creates later. Raises `MalformedError`."""
         gang = replace(gang, later=held_room.later_of(self.manifest))
@@ -73,6 +117,8 @@ class LabelledWorkload:
 
     def _role(self, pod: Pod) -> str:
         """Return the pod set of a pod. Leaders that are created from the worker template are workers."""
+        if self.remaining is not None:
+            return MAIN  # the Job of a JobSet gives its pods the label of a role, too
         role = pod_templates.role_of(pod)
         return pod_templates.WORKER if role == pod_templates.LEADER and role not in self.roles else role
 
@@ -92,8 +138,10 @@ class LabelledWorkload:
         """Its pod sets."""
         return tuple(each.role for each in self.gated)
 
-    def pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
-        """Return one pod set for each role. Its count is the template's, or the number of existing pods if higher."""
+    def _pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
+        """Return one pod set for each role. Its count is the number of existing pods if that is higher."""
+        if self.remaining is not None:
+            return of_one_set(members, MAIN, self.remaining, minimum)
         existing = Counter(member.pod_set for member in members)
         least: Mapping[str, int] = minimum_pods.by_role(self.gated, minimum)
         return tuple(PodSet(each.role, max(each.count, existing[each.role]), least[each.role]) for each in self.gated)

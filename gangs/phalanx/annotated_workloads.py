@@ -12,21 +12,28 @@ from gangs.labelled_workloads import makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import integer, metadata_of, ref_of
 from gangs.membership import Seat, check_priorities, promised, seated
-from gangs.model import Gang, GangKey, Manifest, ObjectRef
-from gangs.phalanx import NAME, gang_annotations, gang_objects, jobs
+from gangs.model import Gang, Manifest, ObjectRef, PlacementRequest
+from gangs.phalanx import NAME, gang_annotations, gang_objects
 from gangs.phalanx.gang_annotations import KNOWN, WISHES
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
-from gangs.workloads.annotated_jobs import Most, annotation, check_number, other_workload, refuse_kind
+from gangs.workloads.annotations import (
+    advise_late,
+    annotation,
+    check_number,
+    check_single_gang,
+    most_pods,
+    other_workload,
+    refuse_kind,
+)
 from gangs.workloads.child_workloads import has_child
 from gangs.workloads.kind_table import Made, has_rules, mark_of, shape_of
 from gangs.workloads.pod_templates import Template
-from gangs.workloads.suspension import to_be_resumed
 from kube import keys
 from kube.objects import Pod
 from kube.text import with_article
-from kube.topology import Topology
+from kube.topology import HOSTNAME_LABEL, Topology
 
 MOST_SETS = 64
 """The limit of the Gang's CRD. With more pod sets, the mirror could not be written, and no user would see the gang."""
@@ -64,9 +71,6 @@ def read_parts(
     :param pods: pods whose mark names a workload of this kind and name.
     """
     shape = shape_of(manifest)
-    if has_rules(manifest):
-        gang = jobs.read_job(manifest, sources, topologies, findings)
-        return [] if gang is None else [gang]
     if shape is None or not shape.part_by:
         found = [_read(manifest, sources, topologies, findings, pods=pods)]
         return [each for each in found if each is not None]
@@ -86,46 +90,53 @@ def _read(
     part: str = "",
 ) -> Gang | None:
     """Return the gang of a workload or of a part of it; None if it is no gang or has faults."""
-    ref, metadata = ref_of(manifest), metadata_of(manifest)
+    ref, metadata, shape = ref_of(manifest), metadata_of(manifest), shape_of(manifest)
     annotations, gated = metadata.annotations, members.gated_by(manifest, mark_of(manifest))
     if not gated:
         _advise_ungated(manifest, annotations, pod_templates.of_a_part(manifest), findings)
         return None
-    marked = LabelledWorkload(manifest, part, gated, [pod for pod in pods if makers.made_by(pod, ref, sources)])
+    marked = LabelledWorkload(manifest, part, gated, makers.pods_of(manifest, pods, sources))
     if marked.over:
         return None
     own = Findings()
     gang_annotations.check(ref, annotations, own)
-    gang_annotations.check_rival(ref, sources, own, makers.named(ref.name, part))
+    gang_annotations.check_rival(ref, sources, own, marked.key(NAME).name)
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
-    settled = settle(gang_annotations.request_of(ref, annotations, marked.examples(), None), topologies, own)
+    by_namespace = shape is not None and shape.automatic and not gang_annotations.opted_in(annotations)
+    chosen = _recorded(manifest, sources) if by_namespace else None
+    settled = settle(gang_annotations.request_of(ref, annotations, marked.examples(), chosen), topologies, own)
+    if by_namespace and settled.topology is not None:
+        chosen = settled.topology.name or None
     check_priorities(marked.live, ref, own)
     marked.check_sets(own)
-    rank = shape.rank if (shape := shape_of(manifest)) is not None else ""
+    rank = shape.rank if shape is not None else ""
     seats = marked.seats(lambda pod, role: Seat(pod, role, promised(pod, _rank_places(pod, rank), own)))
     in_order = seated(seats, marked.roles, own)
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    sets = marked.pod_sets(in_order, minimum)
-    gang = Gang(
-        key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
-        source=ref,
-        members=in_order,
-        pod_sets=sets,
-        expected=sum(each.count for each in sets),
-        min_member=minimum,
-        topology=annotations.get(keys.TOPOLOGY),
+    request = PlacementRequest(
+        topology=annotations.get(keys.TOPOLOGY, chosen),
         required=annotations.get(keys.REQUIRED),
-        preferred=annotations.get(keys.PREFERRED),
-        created=metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + to_be_resumed(manifest, ref),
-        groups=() if part else (ref,),
-        part=part,
-        exact_nodes=any(member.index is not None for member in in_order),
+        preferred=HOSTNAME_LABEL if by_namespace else annotations.get(keys.PREFERRED),
     )
-    return marked.settled(gang)
+    return marked.assembled(marked.key(NAME), marked.workload(in_order, minimum), request, settled.waiting_for)
+
+
+def _recorded(manifest: Manifest, sources: Sources) -> str | None:
+    """Return the topology in which an automatic gang was placed first.
+
+    The gang keeps this topology, even if others are created or it is deleted.
+    """
+    ref = ref_of(manifest)
+    mirrored = f"{NAME}/{ref.namespace}/{ref.name}"
+    for name in (ref.name, f"{ref.kind.lower()}-{ref.name}"):
+        shown = sources.get(keys.GROUP, gang_objects.KIND, ref.namespace, name) or {}
+        annotations = (shown.get("metadata") or {}).get("annotations") or {}
+        if annotations.get(keys.MIRRORS) == mirrored:
+            return (shown.get("status") or {}).get("topology")
+    return None
 
 
 def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
@@ -146,8 +157,7 @@ def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping
     written = annotations.get(keys.MIN_MEMBER)
     if written is None:
         return minimum_pods.of_kind(manifest, gated, findings)
-    most = Most(total, f"that the {ref.kind} runs", "raise the replicas")
-    check_number(ref, annotation(keys.MIN_MEMBER), written, most, findings)
+    check_number(ref, annotation(keys.MIN_MEMBER), written, most_pods(manifest, total), findings)
     return integer(written) or total
 
 
@@ -162,9 +172,7 @@ def _check_templates(ref: ObjectRef, templates: Sequence[Template], findings: Fi
             problem = f"{each.role} is the name of several pod templates, and each is a pod set"
             findings.fault(ref, each.path, problem, "give each a name of its own")
     for each in templates:
-        if named := each.labels.get(keys.GANG):
-            problem = f"names Gang {named}, but the {ref.kind} asks to be a gang itself"
-            findings.fault(ref, f"{each.metadata_at}.labels[{keys.GANG}]", problem, "remove one of the two")
+        check_single_gang(ref, each, findings)
 
 
 def _advise_ungated(
@@ -180,20 +188,33 @@ def _advise_ungated(
         findings.fault(ref, "spec", problem, remedy)
         return
     if gang_annotations.opted_in(annotations):
-        text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
-        text = text if templates else f"asks for nothing: the {ref.kind} has no pod template"
-        findings.advise(ref, "metadata.annotations", text)
+        if templates:
+            advise_late(ref, findings)
+        else:
+            findings.advise(ref, "metadata.annotations", f"asks for nothing: the {ref.kind} has no pod template")
         return
     gang_annotations.advise_unknown(ref, annotations, findings)
-    advise_misplaced(ref, annotations, templates, findings)
+    by_rules = has_rules(manifest)
+    if (
+        by_rules
+        and keys.GANG in metadata_of(manifest).labels
+        and not any(keys.GANG in each.labels for each in templates)
+    ):
+        at = f"metadata.labels[{keys.GANG}]"
+        findings.advise(ref, at, f"does not reach the pods: write it at spec.template.{at}")
+    advise_misplaced(ref, annotations, templates, findings, WISHES if by_rules else KNOWN)
 
 
 def advise_misplaced(
-    ref: ObjectRef, annotations: Mapping[str, str], templates: Sequence[Template], findings: Findings
+    ref: ObjectRef,
+    annotations: Mapping[str, str],
+    templates: Sequence[Template],
+    findings: Findings,
+    known: Sequence[str] = KNOWN,
 ) -> None:
-    """Warn of placement annotations on templates, where they have no effect."""
+    """Warn of placement annotations, of the `known` ones, on templates, where they have no effect."""
     for each in templates if annotations.get(keys.GANG) != "false" else ():
-        for key in KNOWN if not each.labels.get(keys.GANG) else ():
+        for key in known if not each.labels.get(keys.GANG) else ():
             if key in each.annotations:
                 at = each.annotation(key)
                 findings.advise(ref, at, f"asks for nothing there: write it on the {ref.kind} itself")

@@ -14,7 +14,7 @@ from gangs.phalanx import annotated_workloads, gang_annotations
 from gangs.phalanx.gang_annotations import KNOWN
 from gangs.sources import Sources
 from gangs.workloads import child_workloads, pod_templates
-from gangs.workloads.annotated_jobs import other_workload
+from gangs.workloads.annotations import other_workload
 from kube.text import with_article
 from kube.topology import Topology
 

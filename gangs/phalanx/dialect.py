@@ -9,15 +9,14 @@ from typing import TypeVar
 from gangs import workload_kinds
 from gangs.findings import Findings
 from gangs.labelled_workloads import makers
-from gangs.manifests import MalformedError, group_of, key_of
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
+from gangs.manifests import MalformedError, key_of
+from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
 from gangs.phalanx import (
     NAME,
     annotated_workloads,
     child_workloads,
     gang_objects,
-    jobs,
     status,
     topologies,
     undescribed,
@@ -26,9 +25,9 @@ from gangs.phalanx.gang_annotations import KNOWN, WISHES, opted_in
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
 from gangs.workloads import user_defined_kinds
-from gangs.workloads.jobs import JOB_API_VERSION, JOB_KIND
 from gangs.workloads.kind_table import WATCHED, WITH_RULES, WORKLOADS
 from kube import keys
+from kube.catalog import ObjectKey
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -69,7 +68,7 @@ class PhalanxDialect:
 
     def gang_of(self, pod: Pod) -> GangKey | None:
         """Return the gang of the pod's workload, if the mark names it; else the gang in the pod's label."""
-        maker = _maker_of(pod)
+        maker = makers.owner_of(pod)
         name = makers.named(maker.name, makers.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
@@ -80,20 +79,20 @@ class PhalanxDialect:
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Gangs of Gang objects and of workloads; pods that name a missing one wait for it."""
         findings, gangs = Findings(), dict[GangKey, Gang]()
-        labelled, made = _by_name(sources.pods)
+        labelled, made = _by_gang_named(sources.pods), makers.by_workload(sources.pods)
         for manifest in sources.of_kind(keys.GROUP, gang_objects.KIND, about):
             if not gang_objects.is_mirror(manifest):
-                pods = labelled.pop(_name(manifest), [])
+                pods = labelled.pop(key_of(manifest), [])
                 _keep(gang_objects.read_gang(manifest, pods, sources, topologies, findings), gangs, findings)
         for at, shape in {**_ANNOTATED, **workload_kinds.user_defined_rows(sources)}.items():
             for manifest in makers.of_kind(*at, shape, sources, about):
-                read = partial(annotated_workloads.read_parts, made.pop(_name(manifest), []))
+                read = partial(annotated_workloads.read_parts, made.pop(key_of(manifest), []))
                 for gang in _tried(read, manifest, sources, topologies, findings) or ():
                     _keep(gang if about in (None, gang.key) else None, gangs, findings)
         workload_kinds.check_all(sources, about, findings)
         for key, pods in sorted(self._by_gang(chain(*labelled.values(), *made.values())).items()):
             if about in (None, key) and key not in gangs:  # pods of a workload that is gone, and a gang of its name
-                ref = _maker_of(pods[0]) or gang_objects.ref_of_key(key)
+                ref = makers.owner_of(pods[0]) or gang_objects.ref_of_key(key)
                 part = makers.part_of(pods[0])
                 alone = gang_objects.orphans(key, ref, pods, findings, part)
                 _keep(undescribed.as_before(alone, pods, sources) if alone else None, gangs, findings)
@@ -124,14 +123,6 @@ class PhalanxDialect:
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The label by which the pods of a workload that is a gang are known."""
         return annotated_workloads.template_labels(manifest, sources, claimed=claimed)
-
-
-_Name = tuple[str, str, str, str]
-"""Group, kind, namespace and name of a workload or a Gang; whichever of that name it is."""
-
-
-def _name(manifest: Manifest) -> _Name:
-    return key_of(manifest)
 
 
 _Read = TypeVar("_Read")
@@ -166,22 +157,10 @@ def _check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology],
         findings.take([error.fault])
 
 
-def _maker_of(pod: Pod) -> ObjectRef | None:
-    """The workload whose gang the pod belongs to by the mark on its template. Most pods of a cluster have none."""
-    if keys.WORKLOAD not in pod.metadata.labels:
-        return None
-    if job := jobs.owner_of(pod):
-        return ObjectRef(JOB_API_VERSION, JOB_KIND, pod.metadata.namespace, job)
-    return makers.owner_of(pod)
-
-
-def _by_name(pods: Sequence[Pod]) -> tuple[dict[_Name, list[Pod]], dict[_Name, list[Pod]]]:
-    """Pods by the Gang that they name, and pods by the workload that made them."""
-    labelled: defaultdict[_Name, list[Pod]] = defaultdict(list)
-    made: defaultdict[_Name, list[Pod]] = defaultdict(list)
+def _by_gang_named(pods: Sequence[Pod]) -> dict[ObjectKey, list[Pod]]:
+    """Return the pods without a mark by the key of the Gang object that they name."""
+    found: defaultdict[ObjectKey, list[Pod]] = defaultdict(list)
     for pod in pods:
-        if (maker := _maker_of(pod)) is not None:
-            made[group_of(maker.api_version), maker.kind, maker.namespace, maker.name].append(pod)
-        elif name := pod.metadata.labels.get(keys.GANG):
-            labelled[keys.GROUP, gang_objects.KIND, pod.metadata.namespace, name].append(pod)
-    return dict(labelled), dict(made)
+        if (name := pod.metadata.labels.get(keys.GANG)) and makers.owner_of(pod) is None:
+            found[keys.GROUP, gang_objects.KIND, pod.metadata.namespace, name].append(pod)
+    return dict(found)

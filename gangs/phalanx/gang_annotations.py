@@ -9,7 +9,7 @@ from gangs.model import Manifest, ObjectRef
 from gangs.phalanx import gang_objects
 from gangs.sources import Sources
 from gangs.topology.levels import LevelWish, Request, Span
-from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.annotations import annotation
 from gangs.workloads.later_pods import held_room
 from kube import keys
 from kube.objects import Pod

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from gangs.assembling import GangWorkload, assemble, awaiting
 from gangs.findings import Findings, to_be_put_right
 from gangs.held_nodes import stays_charged
 from gangs.manifests import MalformedError, decode, key_of, metadata_of, pod_ref, ref_of
-from gangs.membership import Seat, age, check_priorities, live, promised, seated
+from gangs.membership import Seat, check_priorities, live, promised, seated
 from gangs.model import (
     WAIT,
     CapRule,
@@ -17,6 +18,7 @@ from gangs.model import (
     Misplaced,
     MultipleRule,
     ObjectRef,
+    PlacementRequest,
     PodSet,
     SliceRule,
     TogetherRule,
@@ -83,14 +85,8 @@ def read_gang(
     findings.take(own.faults, own.advice)
     if own.faults and (spec_faults or not stays_charged(charged.account, live_pods)):
         return None
-    pod_sets = _pod_sets(sets, members)
-    return Gang(
-        key=GangKey(NAME, ref.namespace, ref.name),
-        source=ref,
-        members=members,
-        pod_sets=pod_sets,
-        expected=sum(each.count for each in pod_sets),
-        min_member=spec.min_member or sum(each.count for each in sets),
+    minimum, created = spec.min_member or sum(each.count for each in sets), meta.creation_timestamp or ""
+    request = PlacementRequest(
         topology=spec.topology,
         topology_kind=queued.topology_kind(charged),
         required=spec.required,
@@ -105,10 +101,12 @@ def read_gang(
         queue_dialect=charged.dialect,
         account=charged.account,
         node_affinity=spec.node_affinity.value() if spec.node_affinity else None,
-        created=meta.creation_timestamp or "",
-        waiting_for=(*charged.waiting_for, *settled.waiting_for, *to_be_put_right(own.faults)),
-        groups=(ref,),
-        exact_nodes=any(member.index is not None for member in members),
+    )
+    return assemble(
+        GangKey(NAME, ref.namespace, ref.name),
+        GangWorkload(ref, members, _pod_sets(sets, members), minimum, created, (ref,)),
+        request,
+        (*charged.waiting_for, *settled.waiting_for, *to_be_put_right(own.faults)),
     )
 
 
@@ -221,16 +219,4 @@ def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Finding
     findings.take(own.faults, own.advice)
     if own.faults or not members:
         return None
-    oldest = min((member.pod.metadata for member in members), key=age)
-    return Gang(
-        key=key,
-        source=ref,
-        members=members,
-        pod_sets=(PodSet(MAIN, len(members), len(members)),),
-        expected=len(members),
-        min_member=len(members),
-        created=oldest.creation_timestamp or "",
-        waiting_for=(str(ref),),
-        part=part,
-        groups=() if part else (ref,),
-    )
+    return awaiting(key, ref, members, part)

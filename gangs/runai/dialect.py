@@ -9,16 +9,15 @@ from gangs.labelled_workloads import makers
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.resource_kinds import ResourceKind
-from gangs.runai import NAME, jobs, keys, other_workloads, owned_pods, topologies, wishes, workloads
+from gangs.runai import NAME, keys, other_workloads, owned_pods, topologies, wishes, workloads
 from gangs.sources import PodKeys, Sources
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
 from gangs.workloads.kind_table import READ, WATCHED, WITH_RULES, WORKLOADS
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
 
-_ANNOTATED = tuple(each for each in WATCHED if WORKLOADS[each.group, each.kind].by_annotation)
-"""Kinds without rules in code whose annotations make gangs."""
+_ANNOTATED = tuple(each for each in (*WITH_RULES, *WATCHED) if WORKLOADS[each.group, each.kind].by_annotation)
+"""Kinds whose annotations make gangs."""
 
 
 class RunaiDialect:
@@ -32,7 +31,7 @@ class RunaiDialect:
         on_workloads=tuple(("annotations", key) for key in keys.WISHES),
         on_jobs_of_gangs=tuple(("annotations", key) for key in keys.WISHES),
     )
-    group_kinds: tuple[ResourceKind, ...] = (*WITH_RULES, *_ANNOTATED)
+    group_kinds: tuple[ResourceKind, ...] = _ANNOTATED
     workload_kinds = READ
     propagated = keys.PROPAGATED
     topology_kinds: tuple[ResourceKind, ...] = (
@@ -50,7 +49,7 @@ class RunaiDialect:
         """Return the gang of the pod's workload, if the mark names it; else the gang of its controller, or of the pod
         itself.
         """
-        name = _marked_for(pod) or owned_pods.owner_of(pod)
+        name = workloads.gang_of(pod) or owned_pods.owner_of(pod)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -58,12 +57,9 @@ class RunaiDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Return one gang for each Job that asks, and one for each other controller whose pods ask."""
-        findings, gangs = Findings(), list[Gang]()
-        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
-            gang = _read_job(manifest, sources, topologies, findings)
-            gangs += [] if gang is None else [gang]
-        gangs += self._read_workloads(sources, topologies, about, findings)
+        """Return one gang for each workload that asks, and one for each other controller whose pods ask."""
+        findings = Findings()
+        gangs = self._read_workloads(sources, topologies, about, findings)
         for manifest in sources.called(about):
             _check(manifest, sources, topologies, findings)
         taken = {gang.key for gang in gangs}
@@ -76,11 +72,12 @@ class RunaiDialect:
     def _read_workloads(
         self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None, findings: Findings
     ) -> list[Gang]:
-        """Read one gang for each workload of another kind that asks, and for each missing workload whose pods exist."""
-        made, gangs = _by_maker(sources.pods), list[Gang]()
+        """Read one gang for each workload that asks, and for each missing workload whose pods exist."""
+        made, gangs = makers.by_workload(sources.pods, NAME), list[Gang]()
         for kind in _ANNOTATED:
-            for manifest in makers.workloads(kind, sources, about):
-                pods = made.pop(key_of(manifest)[1:], [])
+            at = kind.group, kind.kind
+            for manifest in makers.of_kind(*at, WORKLOADS[at], sources, about):
+                pods = made.pop(key_of(manifest), [])
                 gangs += [
                     each
                     for each in _read_parts(pods, manifest, sources, topologies, findings)
@@ -109,20 +106,6 @@ class RunaiDialect:
         return workloads.template_labels(manifest, sources)
 
 
-def _marked_for(pod: Pod) -> str | None:
-    """The gang of the workload that made the pod, by the mark on its template. Most pods of a cluster have none."""
-    return (jobs.owner_of(pod) or workloads.gang_of(pod)) if WORKLOAD in pod.metadata.labels else None
-
-
-def _by_maker(pods: Sequence[Pod]) -> dict[tuple[str, str, str], list[Pod]]:
-    """The pods of workloads that are gangs as a whole, by kind, namespace and name of these."""
-    found: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
-    for pod in pods:
-        if (maker := makers.owner_of(pod, NAME)) is not None:
-            found[maker.kind, maker.namespace, maker.name].append(pod)
-    return dict(found)
-
-
 def _read_parts(
     pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> list[Gang]:
@@ -138,7 +121,7 @@ def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
     found: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in pods:
         name = owned_pods.owner_of(pod)
-        if name is not None and _marked_for(pod) is None:
+        if name is not None and workloads.gang_of(pod) is None:
             found[GangKey(NAME, pod.metadata.namespace, name)].append(pod)
     return dict(found)
 
@@ -148,11 +131,3 @@ def _check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology],
         other_workloads.check(manifest, sources, topologies, findings)
     except MalformedError as error:
         findings.take([error.fault])
-
-
-def _read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
-    try:
-        return jobs.read_job(manifest, sources, topologies, findings)
-    except MalformedError as error:
-        findings.take([error.fault])
-        return None

@@ -12,7 +12,8 @@ from gangs.manifests import integer, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys, owned_pods, wishes, workloads
 from gangs.sources import Sources
-from gangs.workloads import annotated_jobs, pod_templates
+from gangs.workloads import pod_templates
+from gangs.workloads.annotations import other_workload, refuse_kind
 from gangs.workloads.kind_table import Made, shape_of
 from gangs.workloads.pod_templates import Template
 from kube.keys import GANG
@@ -29,7 +30,7 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
     """Report the faults of a workload and its templates, unless a controller owns the workload. Raises
     `MalformedError`.
     """
-    annotations = annotated_jobs.other_workload(manifest, findings)
+    annotations = other_workload(manifest, findings)
     if annotations is None or pod_templates.controlled(manifest):
         return
     if workloads.asks(manifest) or workloads.check_propagation(manifest, sources, topologies, findings):
@@ -37,7 +38,7 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
     made, templates, ref = pod_templates.made_by(manifest), pod_templates.templates(manifest), ref_of(manifest)
     if annotations.get(keys.SKIP) != "true" and not wishes.propagated_to_templates(manifest):
         remedy, shape = _remedy(ref.kind, made, templates), shape_of(manifest)
-        annotated_jobs.refuse_kind(ref, keys.WISHES, annotations, findings, remedy, shape=shape)
+        refuse_kind(ref, keys.WISHES, annotations, findings, remedy, shape=shape)
     asking = owned_pods.asking(manifest)
     if asking and made is not Made.IN_JOBS:
         _check_templates(manifest, asking, sources, findings)

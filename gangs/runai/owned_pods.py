@@ -9,10 +9,11 @@ number of its pods is read for its kind.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gangs.assembling import GangWorkload, assemble, of_one_set
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, group_of, integer, pod_ref
 from gangs.membership import Seat, age, check_priorities, live, seated
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from gangs.model import Gang, GangKey, Manifest, ObjectRef
 from gangs.pod_consensus import check_alike, speakers
 from gangs.runai import NAME, keys, wishes
 from gangs.runai.role_levels import RAY_CLUSTER
@@ -20,7 +21,7 @@ from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
-from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.annotations import annotation
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of
 from gangs.workloads.kind_table import Made, row_of_child, shape_of
 from gangs.workloads.pod_templates import Template
@@ -98,23 +99,13 @@ def read_pods(
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    count = max(minimum, len(own_pods), counts.total if counts else 0)
-    return Gang(
-        key=GangKey(NAME, first.metadata.namespace, name),
-        source=ref,
-        members=members,
-        pod_sets=(PodSet(SET, count, minimum),),
-        expected=count,
-        min_member=minimum,
-        topology=wishes.value_of(asked, keys.TOPOLOGY) or (settled.topology.name if settled.topology else None),
-        topology_kind=keys.TOPOLOGY_KIND,
-        required=wishes.value_of(asked, keys.REQUIRED),
-        preferred=wishes.value_of(asked, keys.PREFERRED),
-        node_affinity=wishes.affinity_to(pool),
-        node_rules=wishes.rules_of(pool),
-        created=first.metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + (awaited if keys.MIN_MEMBER not in asked else ()),
-        exact_nodes=pool is not None or any(member.index is not None for member in members),
+    sets = of_one_set(members, SET, max(minimum, counts.total if counts else 0), minimum)
+    created, exact_nodes = first.metadata.creation_timestamp or "", True if pool is not None else None
+    return assemble(
+        GangKey(NAME, first.metadata.namespace, name),
+        GangWorkload(ref, members, sets, minimum, created, exact_nodes=exact_nodes),
+        wishes.placement(asked, settled, pool),
+        settled.waiting_for + (awaited if keys.MIN_MEMBER not in asked else ()),
     )
 
 

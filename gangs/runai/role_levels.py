@@ -16,7 +16,7 @@ from gangs.runai import keys, wishes
 from gangs.runai.wishes import Wishes
 from gangs.topology.levels import LevelWish
 from gangs.workloads import pod_templates
-from gangs.workloads.annotated_jobs import Most, check_number
+from gangs.workloads.annotations import Most, check_number
 from gangs.workloads.pod_templates import Template
 
 RAY_CLUSTER = ("ray.io", "RayCluster")
@@ -69,7 +69,7 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
 def of_one_role(manifest: Manifest, template: Template) -> Wishes:
     """Return the annotations that KAI Scheduler applies only to the pods of this template."""
     if _kind(manifest) == RAY_CLUSTER:
-        return wishes.of(template.annotations, f"{template.path}.")
+        return wishes.of_template(template)
     if _kind(manifest) == JOB_SET:
         at = pod_templates.job_metadata(template)
         return wishes.of(pod_templates.texts_at(manifest, f"{at}.annotations"), at.removesuffix("metadata"))

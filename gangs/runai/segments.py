@@ -44,7 +44,7 @@ def divides(manifest: Manifest, template: Template) -> bool:
 
 def segments_of(marked: LabelledWorkload, template: Template, ref: ObjectRef, findings: Findings) -> Segments | None:
     """Return the segments of a template's pods; None if they are not divided or have faults."""
-    said = wishes.of(template.annotations, f"{template.path}.")
+    said = wishes.of_template(template)
     size_at, level_at, preferred_at = (said.get(key) for key in keys.SEGMENTS)
     if preferred_at is not None:
         text = f"is not honoured: a segment is in one domain of {keys.SEGMENT_REQUIRED}, or anywhere"

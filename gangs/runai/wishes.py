@@ -7,19 +7,20 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.manifests import group_of, metadata_of
-from gangs.model import Manifest, ObjectRef
+from gangs.model import Manifest, ObjectRef, PlacementRequest
 from gangs.runai import keys
-from gangs.topology.levels import LevelWish, Request, Span
-from gangs.workloads import annotated_jobs, pod_templates
-from gangs.workloads.annotated_jobs import annotation
-from gangs.workloads.jobs import JOB_GROUP, Job
+from gangs.topology.levels import LevelWish, Request, Settled, Span
+from gangs.workloads import pod_templates
+from gangs.workloads.annotations import annotation
+from gangs.workloads.jobs import JOB_GROUP
+from gangs.workloads.kind_table import has_rules
+from gangs.workloads.pod_templates import Template
 from kube import keys as own
 from kube.node_rules import NodeRule, labelled
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement
 from kube.topology import Topology
 
 _OWN_WISHES = (own.GANG, own.REQUIRED, own.PREFERRED, own.MIN_MEMBER, own.TOPOLOGY)
-_AT_TEMPLATE = "spec.template."
 _REMEDY = "write it on one of the two, or the same on both"
 
 
@@ -34,11 +35,21 @@ class Wish:
 Wishes = Mapping[str, Wish]
 
 
-def wishes_of(job: Job) -> dict[str, Wish]:
-    """The annotations of Run:ai that hold for the Job; its own go before those of its pod template."""
-    found = {key: Wish(annotation(key, _AT_TEMPLATE), value) for key, value in job.pod_annotations.items()}
-    found |= {key: Wish(annotation(key), value) for key, value in job.metadata.annotations.items()}
-    return {key: wish for key, wish in found.items() if key.startswith(keys.PREFIX)}
+def asked_by(manifest: Manifest) -> dict[str, Wish]:
+    """Return the annotations of Run:ai that hold for a whole workload. Raises `MalformedError`.
+
+    For a kind with rules in code they may be on the pod template, too. The workload's own take precedence.
+    """
+    own = of(metadata_of(manifest).annotations)
+    if not has_rules(manifest):
+        return own
+    on_pods = {key: wish for each in pod_templates.templates(manifest) for key, wish in of_template(each).items()}
+    return {**on_pods, **own}
+
+
+def of_template(template: Template) -> dict[str, Wish]:
+    """Return the annotations of Run:ai on a pod template."""
+    return of(template.annotations, f"{template.path}.")
 
 
 def of(annotations: Mapping[str, str], at: str = "") -> dict[str, Wish]:
@@ -79,12 +90,6 @@ def opted_in(wishes: Wishes) -> bool:
     return not skipped and any(key in wishes for key in keys.WISHES)
 
 
-def minimum_of(job: Job, wishes: Wishes) -> int:
-    """Pods that must start together: as written, else all that the Job runs at a time."""
-    written = wishes.get(keys.MIN_MEMBER)
-    return annotated_jobs.minimum_of(job, written.value if written else None)
-
-
 def request_of(ref: ObjectRef, wishes: Wishes, pod: Pod) -> Request:
     """Topology and levels that are named, with their fields. `pod`: one as the Job makes them."""
     span, topology = span_of(wishes), wishes.get(keys.TOPOLOGY)
@@ -107,11 +112,6 @@ def in_pool(pod: Pod, pool: str | None) -> Pod:
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=selector))
 
 
-def pool_of(job: Job) -> str | None:
-    """The node pool that the Job, or else its pod template, is labelled with."""
-    return job.metadata.labels.get(keys.NODE_POOL) or job.pod_labels.get(keys.NODE_POOL)
-
-
 def affinity_to(pool: str | None) -> NodeAffinity | None:
     """Return the required node affinity to a node pool; None without a pool."""
     if pool is None:
@@ -120,24 +120,24 @@ def affinity_to(pool: str | None) -> NodeAffinity | None:
     return NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
 
 
+def placement(wishes: Wishes, settled: Settled, pool: str | None) -> PlacementRequest:
+    """Return the placement request of these annotations, with the settled topology if they name none."""
+    return PlacementRequest(
+        topology=value_of(wishes, keys.TOPOLOGY) or (settled.topology.name if settled.topology else None),
+        topology_kind=keys.TOPOLOGY_KIND,
+        required=value_of(wishes, keys.REQUIRED),
+        preferred=value_of(wishes, keys.PREFERRED),
+        node_affinity=affinity_to(pool),
+        node_rules=rules_of(pool),
+    )
+
+
 def rules_of(pool: str | None) -> tuple[NodeRule, ...]:
     """Return the rule of a node pool with its explanation; empty without a pool."""
     if pool is None:
         return ()
     reason = f"node(s) were not in node pool {pool} ({keys.NODE_POOL})"
     return (labelled(keys.NODE_POOL, pool, reason, f"label {keys.NODE_POOL}: {pool} left out"),)
-
-
-def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
-    """Report contradictions that do not depend on the topology, and keys that are not read."""
-    check_alike(ref, job.metadata.annotations, job.pod_annotations, _AT_TEMPLATE, findings)
-    if (minimum := wishes.get(keys.MIN_MEMBER)) is not None:
-        annotated_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)
-    check_rivals(ref, job.metadata.annotations, findings)
-    problem = "has no meaning on a Job: it divides PyTorchJobs and LeaderWorkerSets"
-    check_keys(ref, wishes, problem, "remove it, or write a Gang with slices for the Job's pods", findings)
-    advise_labels(ref, "", job.metadata.labels, findings)
-    advise_labels(ref, _AT_TEMPLATE, job.pod_labels, findings)
 
 
 def check_alike(

@@ -8,45 +8,54 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from gangs import assembling
 from gangs.findings import Findings
 from gangs.labelled_workloads import child_checks, makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
-from gangs.manifests import integer, metadata_of, ref_of
-from gangs.membership import Seat, age, check_priorities, live, seated
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
-from gangs.runai import NAME, jobs, keys, role_levels, segments, wishes
+from gangs.manifests import group_of, integer, metadata_of, ref_of
+from gangs.membership import Seat, check_priorities, live, seated
+from gangs.model import Gang, GangKey, Manifest, ObjectRef
+from gangs.runai import NAME, keys, role_levels, segments, wishes
 from gangs.runai.role_levels import RoleLevels
 from gangs.runai.segments import Segments
 from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import child_workloads, minimum_pods, pod_templates
-from gangs.workloads.annotated_jobs import Most, annotation, check_number
+from gangs.workloads.annotations import advise_late, annotation, check_number, check_single_gang, most_pods
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
 from gangs.workloads.kind_table import has_rules, mark_of, shape_of
 from gangs.workloads.later_pods import held_room
 from gangs.workloads.pod_templates import MAIN, Template
-from gangs.workloads.suspension import to_be_resumed
-from kube.keys import GANG, WORKLOAD
+from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
 
 _NOT_HERE = "has no meaning here: it divides the workers of PyTorchJobs and LeaderWorkerSets, on their pod template"
 _INSTEAD = "leave it out, or make a Gang object with slices for these pods"
+_NOT_ON_A_JOB = "has no meaning on a Job: it divides PyTorchJobs and LeaderWorkerSets"
+_INSTEAD_ON_A_JOB = "remove it, or write a Gang with slices for the Job's pods"
 
 
 def asks(manifest: Manifest) -> bool:
-    """Whether a workload, no Job, asks by its own annotations to be a gang as a whole."""
+    """Whether a workload asks by annotations to be a gang as a whole. Raises `MalformedError`."""
     shape = shape_of(manifest)
     if shape is None or shape.user_defined_by:  # asked about for our own words alone (docs/decisions/0026)
         return False
-    return pod_templates.gang_by_annotation(manifest) and wishes.opted_in(wishes.of(metadata_of(manifest).annotations))
+    if has_rules(manifest) and _is_part(manifest):
+        return False
+    return pod_templates.gang_by_annotation(manifest) and wishes.opted_in(wishes.asked_by(manifest))
+
+
+def _is_part(manifest: Manifest) -> bool:
+    """Whether the mark of the templates names a workload of another kind, which created this one and is the gang."""
+    marks = [each.labels.get(WORKLOAD) for each in pod_templates.templates(manifest)]
+    return any(mark is not None and mark.rpartition(".")[2] != manifest.get("kind") for mark in marks)
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> Mapping[str, str]:
     """The label for the pod templates of a workload that asks; nothing for any other. Raises `MalformedError`."""
     del sources
-    if has_rules(manifest):
-        return jobs.template_labels(manifest)
     if not asks(manifest):
         return {}
     pod_templates.check_templates(manifest)
@@ -67,14 +76,11 @@ def read_parts(
     :param pods: pods whose label names a workload of this kind and name.
     """
     ref, shape = ref_of(manifest), shape_of(manifest)
-    if has_rules(manifest):
-        gang = jobs.read_job(manifest, sources, topologies, findings)
-        return [] if gang is None else [gang]
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
     if not gated:
         _advise_late(manifest, ref, findings)
         return []
-    own = [pod for pod in pods if makers.made_by(pod, ref, sources)]
+    own = makers.pods_of(manifest, pods, sources)
     read = partial(_read, topologies=topologies, findings=findings)
     if shape is None or not shape.part_by:
         found = [read(LabelledWorkload(manifest, "", gated, own))]
@@ -89,18 +95,15 @@ def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None
     """Advise that a workload without the mark asked too late. If its pods carry the request themselves, do nothing."""
     if not asks(manifest) or not wishes.check_rivals(ref, metadata_of(manifest).annotations, findings):
         return
-    if not wishes.propagated_to_templates(manifest):
-        text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
-        findings.advise(ref, "metadata.annotations", text)
+    if has_rules(manifest) or not wishes.propagated_to_templates(manifest):
+        advise_late(ref, findings)
 
 
 def _read(marked: LabelledWorkload, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
     """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
     if marked.over:
         return None
-    manifest, part, own = marked.manifest, marked.part, Findings()
-    ref, metadata = ref_of(manifest), metadata_of(manifest)
-    asked = wishes.of(metadata.annotations)
+    own, ref, asked = Findings(), ref_of(marked.manifest), wishes.asked_by(marked.manifest)
     marked = role_levels.with_minimums(marked, ref, own)
     _check(marked, ref, asked, own)
     minimum, pool, divided = _minimum(marked, ref, asked, own), _pool(marked, ref, own), _segments(marked, ref, own)
@@ -120,28 +123,10 @@ def _read(marked: LabelledWorkload, *, topologies: Sequence[Topology], findings:
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    sets = marked.pod_sets(in_order, minimum)
-    sets = tuple(asked_of[each.name].of(each) if each.name in asked_of else each for each in sets)
-    gang = Gang(
-        key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
-        source=ref,
-        members=in_order,
-        pod_sets=sets,
-        expected=sum(each.count for each in sets),
-        min_member=minimum,
-        topology=wishes.value_of(asked, keys.TOPOLOGY) or (settled.topology.name if settled.topology else None),
-        topology_kind=keys.TOPOLOGY_KIND,
-        required=wishes.value_of(asked, keys.REQUIRED),
-        preferred=wishes.value_of(asked, keys.PREFERRED),
-        node_affinity=wishes.affinity_to(pool),
-        node_rules=wishes.rules_of(pool),
-        created=metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + to_be_resumed(manifest, ref),
-        groups=() if part else (ref,),
-        part=part,
-        exact_nodes=pool is not None or any(member.index is not None for member in in_order),
-    )
-    return marked.settled(gang)
+    workload = marked.workload(in_order, minimum)
+    sets = tuple(asked_of[each.name].of(each) if each.name in asked_of else each for each in workload.pod_sets)
+    workload = replace(workload, pod_sets=sets, exact_nodes=None if pool is None else True)
+    return marked.assembled(marked.key(NAME), workload, wishes.placement(asked, settled, pool), settled.waiting_for)
 
 
 def _segments(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
@@ -155,45 +140,40 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
     """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
     own_pods = live(pods)
     ref = makers.owner_of(own_pods[0], NAME) if own_pods else None
-    if ref is None:
+    if ref is None or (group_of(ref.api_version), ref.kind) == (JOB_GROUP, JOB_KIND):
         return None
-    ref, part = replace(ref, uid=""), makers.part_of(own_pods[0], NAME)
-    return Gang(
-        key=key,
-        source=ref,
-        members=seated([Seat(pod, MAIN) for pod in own_pods], (MAIN,), findings),
-        pod_sets=(PodSet(MAIN, len(own_pods), len(own_pods)),),
-        expected=len(own_pods),
-        min_member=len(own_pods),
-        created=min(age(pod.metadata) for pod in own_pods)[0].rstrip("~"),
-        waiting_for=(str(ref),),
-        groups=() if part else (ref,),
-        part=part,
-    )
+    members_there = seated([Seat(pod, MAIN) for pod in own_pods], (MAIN,), findings)
+    return assembling.awaiting(key, replace(ref, uid=""), members_there, makers.part_of(own_pods[0], NAME))
 
 
 def _check(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
     """Report contradictions that do not depend on the topology, and keys that are not read."""
-    metadata = metadata_of(marked.manifest)
-    held_room.check(ref, metadata.annotations, findings)
+    metadata, by_rules = metadata_of(marked.manifest), has_rules(marked.manifest)
+    if not by_rules:
+        held_room.check(ref, metadata.annotations, findings)
     role_levels.check(marked, ref, findings)
     for each in marked.gated:
         at = f"{each.path}."
         for_all = role_levels.said_for_all(marked.manifest, each)
         wishes.check_alike(ref, metadata.annotations, for_all, at, findings)
-        not_here = "" if segments.divides(marked.manifest, each) else _NOT_HERE
-        wishes.check_keys(ref, wishes.of(each.annotations, at), not_here, _INSTEAD, findings)
-        for key in keys.GROUPED:
-            if each.annotations.get(key):
-                problem = f"names a PodGroup, but the {ref.kind} asks to be a gang itself"
-                findings.fault(ref, annotation(key, at), problem, "remove one of the two")
-        if named := each.labels.get(GANG):
-            problem = f"names Gang {named}, but the {ref.kind} asks to be a gang itself"
-            findings.fault(ref, f"{at}metadata.labels[{GANG}]", problem, "remove one of the two")
+        if not by_rules:
+            _check_template(marked.manifest, each, ref, findings)
+        check_single_gang(ref, each, findings)
         wishes.advise_labels(ref, at, each.labels, findings)
     wishes.check_rivals(ref, metadata.annotations, findings)
-    wishes.check_keys(ref, asked, _NOT_HERE, _INSTEAD, findings)
+    not_here, instead = (_NOT_ON_A_JOB, _INSTEAD_ON_A_JOB) if by_rules else (_NOT_HERE, _INSTEAD)
+    wishes.check_keys(ref, asked, not_here, instead, findings)
     wishes.advise_labels(ref, "", metadata.labels, findings)
+
+
+def _check_template(manifest: Manifest, template: Template, ref: ObjectRef, findings: Findings) -> None:
+    """Report annotations of a pod template that are not read there, or that name another gang."""
+    not_here = "" if segments.divides(manifest, template) else _NOT_HERE
+    wishes.check_keys(ref, wishes.of_template(template), not_here, _INSTEAD, findings)
+    for key in keys.GROUPED:
+        if template.annotations.get(key):
+            problem = f"names a PodGroup, but the {ref.kind} asks to be a gang itself"
+            findings.fault(ref, annotation(key, f"{template.path}."), problem, "remove one of the two")
 
 
 def _minimum(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
@@ -204,8 +184,10 @@ def _minimum(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: 
     if written is None:
         return minimum_pods.of_kind(marked.manifest, marked.gated, findings)
     total = sum(each.count for each in marked.gated)
-    which = "of each of its groups" if marked.part or total != _all(marked) else f"that the {ref.kind} runs"
-    check_number(ref, written.field, written.value, Most(total, which, "raise the replicas"), findings)
+    most = most_pods(marked.manifest, total)
+    if marked.part or total != _all(marked):
+        most = replace(most, which="of each of its groups")
+    check_number(ref, written.field, written.value, most, findings)
     if of_jobs and (integer(written.value) or total) < of_jobs:
         problem = f"{written.value} is less than the {of_jobs} pods that its Jobs need, each by itself"
         findings.fault(ref, written.field, problem, f"leave it out, or raise it to {of_jobs}")

@@ -13,7 +13,7 @@ import msgspec
 
 from gangs.manifests import MalformedError, decode, group_of, integer, metadata_of, ref_of, section
 from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
-from gangs.model import Fault, Manifest, ObjectRef
+from gangs.model import Fault, Manifest
 from kube.keys import WORKLOAD
 from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
 
@@ -140,17 +140,14 @@ def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
     return {key: value for key, value in written if isinstance(value, str)}
 
 
-def to_be_resumed(job: Job, ref: ObjectRef) -> tuple[str, ...]:
-    """Return what the gang of a suspended Job waits for; empty if the Job is not suspended.
-
-    A suspension in the manifest itself is removed at the Job's admission.
-    """
-    return (f"{ref} to be resumed (it is suspended by spec.suspend)",) if job.spec.suspend else ()
-
-
 def size_of(manifest: Manifest) -> int:
     """Return the number of pods that a Job runs at a time when it starts. Raises `MalformedError`."""
     return job_of(manifest).size
+
+
+def expected_of(manifest: Manifest) -> int:
+    """Return the number of pods of a Job that should run now (`Job.expected`). Raises `MalformedError`."""
+    return job_of(manifest).expected
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:

@@ -12,7 +12,15 @@ from typing import Any
 from gangs.manifests import group_of, key_of
 from gangs.model import Manifest
 from gangs.resource_kinds import ResourceKind
-from gangs.workloads.jobs import JOB_API_VERSION, JOB_GROUP, JOB_KIND, example_pod, missing_pods, size_of
+from gangs.workloads.jobs import (
+    JOB_API_VERSION,
+    JOB_GROUP,
+    JOB_KIND,
+    example_pod,
+    expected_of,
+    missing_pods,
+    size_of,
+)
 from gangs.workloads.start_orders import MadeLater, StartOrder
 from gangs.workloads.train_jobs import NAMED_AT, job_set_of, runtime_of
 from kube.catalog import ObjectKey
@@ -58,6 +66,10 @@ class PodRules:
 
     size: Callable[[Manifest], int]
     """Returns the number of pods that run at a time when the workload starts."""
+    expected: Callable[[Manifest], int]
+    """Returns the number of pods that should run now. Near the workload's end it is less than `size`."""
+    size_fields: str
+    """The fields that raise `size`, as a message names them."""
     example: Callable[[Manifest], Pod]
     """Returns a pod as the workload creates it, without an index."""
     missing: Callable[[Manifest, Sequence[Pod]], Sequence[Pod]]
@@ -129,8 +141,8 @@ class WorkloadKind:
     fixed_template: bool = False
     """Whether the API server refuses every change of the pod template."""
     rules: PodRules | None = None
-    """Rules in code for the pods. Each dialect reads the gangs of such a kind by rules of its own, because fewer pods
-    are expected near the workload's end. None: the other fields of the row describe the pods.
+    """Rules in code for the pods, because fewer pods are expected near the workload's end. None: the other fields of
+    the row describe the pods.
     """
     by_annotation: bool = False
     """Whether Phalanx's own annotations on the workload make it a gang. Set for kinds that are read."""
@@ -277,7 +289,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             automatic=True,
             fixed_template=True,
             by_annotation=True,
-            rules=PodRules(size_of, example_pod, missing_pods),
+            rules=PodRules(size_of, expected_of, "spec.parallelism and spec.completions", example_pod, missing_pods),
             counted_in_status=("succeeded", "completedIndexes"),
             ending_conditions=("Complete", "SuccessCriteriaMet", "FailureTarget"),
             suspended_at=_SUSPEND,
@@ -509,10 +521,7 @@ READ: tuple[ResourceKind, ...] = tuple(
 """Watched kinds whose pods every system reads as one group."""
 
 BY_ANNOTATION: Mapping[str, tuple[str, WorkloadKind]] = {
-    kind: (group, shape)
-    for (group, kind), shape in WORKLOADS.items()
-    if shape.by_annotation and shape.rules is None and not shape.fields
+    kind: (group, shape) for (group, kind), shape in WORKLOADS.items() if shape.by_annotation and not shape.fields
 }
 """API group and row, by kind, of the kinds that Phalanx's own annotations make gangs and whose mark is the kind alone.
-Kinds with rules in code are not among them.
 """

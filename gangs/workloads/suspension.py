@@ -5,7 +5,7 @@ of a JobSet, the JobSet of a TrainJob).
 """
 
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads.kind_table import WORKLOADS, child_kind_of, shape_of
+from gangs.workloads.kind_table import WORKLOADS, child_kind_of, has_rules, shape_of
 from gangs.workloads.pod_templates import at_path, maker_kind
 
 USUAL = ("spec.runPolicy.suspend", "spec.suspend")
@@ -48,7 +48,7 @@ def to_be_resumed(manifest: Manifest, ref: ObjectRef) -> tuple[str, ...]:
     field = suspended(manifest)
     if not field:
         return ()
-    if governed(manifest):
+    if governed(manifest) and not has_rules(manifest):
         _, kind, name = maker_kind(manifest)
         return (f"{ref} to be resumed (by {kind} {name}, which made it)",)
     return (f"{ref} to be resumed (it is suspended by {field})",)

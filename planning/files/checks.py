@@ -7,7 +7,7 @@ from functools import cache
 from gangs.dialects.table import all_kinds
 from gangs.manifests import MalformedError, group_of
 from gangs.model import Manifest
-from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.annotations import annotation
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.train_jobs import RUNTIMES

@@ -23,7 +23,7 @@ from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.error_backoff import FAILED, Activity, ErrorBackoff
 from controller.leadership.election import LeadershipLostError
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import Effects, ReconcileState
 from controller.scheduling.plan_revalidation import PlanRevalidation
 from controller.scheduling.planning_requests import FAULTY
 from controller.status.reporting import Reporter
@@ -99,16 +99,21 @@ def test_a_plan_that_nobody_can_look_through_is_not_taken_up(bench: Bench, monke
 
 CASES = [
     (reconcile_states, "next_step", lambda situation: situation.gang.key, "what is due for it cannot be told"),
-    (PlanExecutor, "_act", lambda _, gang_state, _picture: gang_state.gang.key, "what is due for it cannot be done"),
+    (
+        PlanExecutor,
+        "_act",
+        lambda _, gang_state, _cluster_view: gang_state.gang.key,
+        "what is due for it cannot be done",
+    ),
     (
         PartialGangRollback,
         "_withdraw_if_due",
-        lambda _, gang_state, _picture: gang_state.gang.key,
+        lambda _, gang_state, _cluster_view: gang_state.gang.key,
         "what is due for it cannot be done",
     ),
-    (Restarter, "_is_due", lambda _, gang_state: gang_state.gang.key, "what is due for it cannot be done"),
+    (Restarter, "_await", lambda _, gang_state: gang_state.gang.key, "what is due for it cannot be done"),
     (Reporter, "_status", lambda _, gang_state: gang_state.gang.key, "how it stands cannot be told"),
-    (Reporter, "_untold", lambda _, gang_state, _picture: gang_state.gang.key, "how it stands cannot be told"),
+    (Reporter, "_untold", lambda _, gang_state, _cluster_view: gang_state.gang.key, "how it stands cannot be told"),
 ]
 """The function that fails, how to get the gang of its call, and the reported text."""
 
@@ -164,12 +169,13 @@ def test_a_term_that_ends_while_a_gang_is_acted_for_ends_the_round(
 ) -> None:
     real, after = vars(PlanExecutor)["_act"], []
 
-    def act(executor: PlanExecutor, gang_state: ReconcileState, picture: ClusterView) -> None:
+    def act(executor: PlanExecutor, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         if gang_state.gang.key.name == "llm":
             leader.die()
         if leader.over:
             after.append(gang_state.gang.key.name)
-        real(executor, gang_state, picture)
+        effects: Effects = real(executor, gang_state, cluster_view)
+        return effects
 
     monkeypatch.setattr(PlanExecutor, "_act", act)
     with caplog.at_level(logging.INFO):
@@ -214,9 +220,9 @@ def raising(real: Callable[..., Any], of: Callable[..., object], at: object = "o
 def failing_at(name: str, real: Callable[..., str]) -> Callable[..., str]:
     """Return `real` with an internal error for the gang of this name."""
 
-    def fault(revalidation: PlanRevalidation, decision: Any, gang: Gang, question: Any) -> str:
+    def fault(revalidation: PlanRevalidation, decision: Any, gang: Gang, planning_request: Any) -> str:
         if gang.key.name == name:
             raise KeyError("an error of ours")
-        return real(revalidation, decision, gang, question)
+        return real(revalidation, decision, gang, planning_request)
 
     return fault

@@ -10,9 +10,7 @@ def test_a_plan_is_read_back_from_the_status_as_it_was_written() -> None:
     of = gang(pod("w-0"), pod("w-1"))
     decision = placed(of, "n1", "n2", victims=["low"])
     record = record_of(decision)
-    status = gang_status(
-        of, phase=Phase.EVICTING, now="2026-01-01T00:00:00Z", decision=decision, plan_id=record.plan_id
-    )
+    status = gang_status(of, Phase.EVICTING, now="2026-01-01T00:00:00Z", decision=decision, plan_id=record.plan_id)
     assert record_from(status) == record
 
 

@@ -348,7 +348,7 @@ def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
         """Nothing works."""
         raise ArithmeticError
 
-    monkeypatch.setattr(deciding, "answers", failing)
+    monkeypatch.setattr(deciding, "planning_results", failing)
     pair = named("pair", *members("p", 2))
     bench.round(pair)
     with pytest.raises(ArithmeticError):

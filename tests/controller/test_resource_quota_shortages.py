@@ -14,7 +14,7 @@ from protocol_scenes import gang, pod, snapshot
 from test_pods_to_come import HELD, PLAN, coming
 
 from controller.acting.resource_quota_shortages import LASTING_SECONDS, QuotaShortages
-from controller.reconcile_state import ReconcileState
+from controller.reconcile_state import ReconcileState, with_steps
 from controller.release.next_step import AwaitPods, Cause, NeedPlan, Planned, Release
 from kube.objects import Container, ResourceQuota, ResourceRequirements
 
@@ -34,8 +34,8 @@ def found(shortages: QuotaShortages, hard: str, used: str = "1", gang_state: Rec
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": hard}}}
     quota = msgspec.convert({**written, "status": {"used": {"pods": used}}}, ResourceQuota)
     gang_state = gang_state or waiting()
-    shortages.find([gang_state], replace(snapshot(*HELD), quotas={"default": (quota,)}))
-    return gang_state.step
+    steps = shortages.find([gang_state], replace(snapshot(*HELD), quotas={"default": (quota,)}))
+    return steps.get(gang_state.gang.key, gang_state.step)
 
 
 @pytest.mark.parametrize("used", ["0", "1", "7"])
@@ -83,34 +83,32 @@ def test_of_two_gangs_that_a_quota_has_no_room_for_together_the_younger_gives_it
     """Both gangs were planned at the same time, and neither plan saw the reserved capacity of the other."""
     older, younger = waiting(), waiting()
     key = younger.gang.key._replace(name="younger")
-    younger.gang = replace(younger.gang, key=key, created="2026-02-01T00:00:00Z")
+    younger = replace(younger, gang=replace(younger.gang, key=key, created="2026-02-01T00:00:00Z"))
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": "5"}}}
     quota = msgspec.convert({**written, "status": {"used": {"pods": "2"}}}, ResourceQuota)
     there = replace(snapshot(*HELD), quotas={"default": (quota,)})
-    QuotaShortages().find([younger, older], there)
-    assert isinstance(older.step, AwaitPods)
-    assert isinstance(younger.step, NeedPlan)
-    assert younger.step.message == f"{WHY} (pods: 2 needed, 1 of 5 left)"
+    steps = QuotaShortages().find([younger, older], there)
+    assert list(steps) == [younger.gang.key]
+    assert steps[younger.gang.key].message == f"{WHY} (pods: 2 needed, 1 of 5 left)"
 
 
 def test_of_several_whom_others_leave_too_little_one_after_the_other_gives_its_room_back() -> None:
     """The youngest; then it may be enough for the older one."""
     older, younger, clock = waiting(), waiting(), ManualClock()
     key = younger.gang.key._replace(name="younger")
-    younger.gang = replace(younger.gang, key=key, created="2026-02-01T00:00:00Z")
+    younger = replace(younger, gang=replace(younger.gang, key=key, created="2026-02-01T00:00:00Z"))
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": "7"}}}
     quota = msgspec.convert({**written, "status": {"used": {"pods": "6"}}}, ResourceQuota)
     there, shortages = replace(snapshot(*HELD), quotas={"default": (quota,)}), QuotaShortages(clock)
     shortages.find([older, younger], there)
     clock.now += LASTING_SECONDS
-    shortages.find([older, younger], there)
-    assert (type(older.step), type(younger.step)) == (AwaitPods, NeedPlan)
+    steps = shortages.find([older, younger], there)
+    assert list(steps) == [younger.gang.key]
+    left = with_steps([older, younger], steps)
     clock.now += LASTING_SECONDS - 1
-    shortages.find([older, younger], there)
-    assert isinstance(older.step, AwaitPods)
+    assert not shortages.find(left, there)
     clock.now += 1
-    shortages.find([older, younger], there)
-    assert isinstance(older.step, NeedPlan)
+    assert list(shortages.find(left, there)) == [older.gang.key]
 
 
 def test_one_whose_charge_cannot_be_counted_keeps_its_plan_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
@@ -122,9 +120,9 @@ def test_one_whose_charge_cannot_be_counted_keeps_its_plan_and_stops_no_other(ca
         replace(each, pod=msgspec.structs.replace(each.pod, spec=spec))
         for each, spec in zip(broken.gang.members, pods, strict=True)
     )
-    broken.gang = replace(broken.gang, key=broken.gang.key._replace(name="broken"), members=members)
+    broken = replace(broken, gang=replace(broken.gang, key=broken.gang.key._replace(name="broken"), members=members))
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": "2"}}}
     quota = msgspec.convert(written, ResourceQuota)
-    QuotaShortages().find([broken, sound], replace(snapshot(*HELD), quotas={"default": (quota,)}))
+    steps = QuotaShortages().find([broken, sound], replace(snapshot(*HELD), quotas={"default": (quota,)}))
     assert "gang default/broken" in caplog.text
-    assert (type(broken.step), type(sound.step)) == (AwaitPods, NeedPlan)
+    assert list(steps) == [sound.gang.key]

@@ -17,8 +17,8 @@ from controller.acting.restarting import Restarter, torn
 from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
-from controller.gang_status import Phase, gang_status
-from controller.reconcile_state import ReconcileState
+from controller.gang_status import Phase, PresentObject, gang_status
+from controller.reconcile_state import Effects, ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.patches import release_patch
 from controller.scheduling import planning_requests, restart_checks
@@ -165,7 +165,7 @@ def test_the_status_notes_how_many_ran_when_it_was_whole() -> None:
     whole, half, status = asked(A, let_go(member("b"), "n1")), asked(A, B), dict[str, Any]()
     noted = []
     for of, phase in ((half, Phase.WAITING), (whole, Phase.PLACED), (half, Phase.UNPLACEABLE)):
-        status = gang_status(of, phase=phase, now=NOON, plan_id="p", previous=status)
+        status = gang_status(of, phase, now=NOON, plan_id="p", present=PresentObject(status))
         noted.append(status.get("boundWhenWhole"))
     assert noted == [None, 2, 2]
 
@@ -318,9 +318,10 @@ class Told:
     def __init__(self) -> None:
         self.gangs: list[str] = []
 
-    def take_back(self, gang_state: ReconcileState, _message: str) -> None:
+    def take_back(self, gang_state: ReconcileState, _withdrawal: object) -> Effects:
         """In the place of evictions."""
         self.gangs.append(gang_state.gang.key.name)
+        return Effects()
 
 
 @pytest.mark.parametrize(("node", "restarted"), [("n1", True), ("n3", False)])

@@ -41,7 +41,7 @@ def enormous(number: int, namespace: str = "greedy", count: int = 1_200) -> list
 
 def asked(bench: Bench) -> set[str]:
     """The gangs that are being planned."""
-    return {key.name for key in bench.queue._asked}  # noqa: SLF001 -- what is asked is not told
+    return {key.name for key in bench.queue._pending}  # noqa: SLF001 -- pending requests are private
 
 
 def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Bench) -> None:

@@ -8,7 +8,7 @@ from gang_builders import gang, placed, pod, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.gang_status import ROOM_TAKEN, Phase, gang_status, invalid_status, status_patch
+from controller.gang_status import ROOM_TAKEN, Notes, Phase, PresentObject, gang_status, invalid_status, status_patch
 from controller.release.records import record_from, record_of
 from gangs.model import Fault, Gang, ObjectRef, PodSet
 from kube.objects import OwnerReference
@@ -23,8 +23,19 @@ BOUND = gang(pod("llm-0", node="node-5"), pod("llm-1", node="node-6"))
 PLAN = placed(GATED, "node-5", "node-6", victims=["low-5"])
 
 
-def status(of: Gang, phase: Phase, **fields: Any) -> dict[str, Any]:
-    return gang_status(of, phase=phase, now=fields.pop("now", T0), **fields)
+def status(
+    of: Gang,
+    phase: Phase,
+    *,
+    now: str = T0,
+    decision: Decision | None = None,
+    plan_id: str = "",
+    previous: dict[str, Any] | None = None,
+    generation: int | None = None,
+    **notes: Any,
+) -> dict[str, Any]:
+    present = PresentObject(previous or {}, generation)
+    return gang_status(of, phase, now=now, decision=decision, plan_id=plan_id, present=present, notes=Notes(**notes))
 
 
 def truths(made: dict[str, Any]) -> dict[str, str]:

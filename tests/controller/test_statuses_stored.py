@@ -12,7 +12,7 @@ from gang_builders import gang, placed, pod, refused
 from cluster.api.connecting import connect
 from cluster.api.transport import MERGE_PATCH
 from cluster.capturing import snapshot_of
-from controller.gang_status import Phase, gang_status, invalid_status, status_patch
+from controller.gang_status import Notes, Phase, PresentObject, gang_status, invalid_status, status_patch
 from controller.status.mirrors import differs, mirror_of
 from controller.status.status_sync import topology_view
 from controlplane.control_plane import ControlPlane
@@ -86,7 +86,8 @@ def test_a_gang_status_comes_back_as_it_was_written(
     api: ControlPlane, name: str, phase: Phase, decision: Decision | None
 ) -> None:
     made(api, lone_mirror(name))
-    wanted = gang_status(GATED, phase=phase, now=NOW, decision=decision, plan_id="abc", generation=1, timed_out=True)
+    present, notes = PresentObject(generation=1), Notes(timed_out=True)
+    wanted = gang_status(GATED, phase, now=NOW, decision=decision, plan_id="abc", present=present, notes=notes)
     stored = written(api, f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}/status", wanted)
     assert status_patch(stored, wanted) == {}
 
@@ -95,7 +96,7 @@ def test_each_status_can_replace_any_other(api: ControlPlane, name: str) -> None
     made(api, lone_mirror(name))
     stored: dict[str, Any] = {}
     fault = Fault(ObjectRef("v1", "Pod", "default", "llm-1"), "spec.priority", "differs", "give all one")
-    all_of_them = [gang_status(GATED, phase=p, now=NOW, decision=d, plan_id="abc") for p, d in STATUSES]
+    all_of_them = [gang_status(GATED, p, now=NOW, decision=d, plan_id="abc") for p, d in STATUSES]
     for wanted in (*all_of_them, invalid_status([fault], now=NOW), *reversed(all_of_them)):
         path = f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}/status"
         stored = written(api, path, status_patch(stored, wanted))
@@ -125,7 +126,7 @@ def test_a_mirror_that_was_written_does_not_differ_from_what_is_wanted(api: Cont
 
 def test_people_see_how_a_gang_stands(api: ControlPlane, name: str) -> None:
     made(api, lone_mirror(name))
-    wanted = gang_status(GATED, phase=Phase.NOMINATED, now=NOW, decision=PLAN, plan_id="abc")
+    wanted = gang_status(GATED, Phase.NOMINATED, now=NOW, decision=PLAN, plan_id="abc")
     written(api, f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}/status", wanted)
     header, row = api.kubectl("get", "gangs.phalanx.dev", name).splitlines()
     assert header.split() == ["NAME", "PHASE", "PODS", "DOMAIN", "REASON", "AGE"]

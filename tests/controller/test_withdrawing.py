@@ -12,7 +12,7 @@ import pytest
 from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
 
 from controller.acting.withdrawing import begun, why_not
-from controller.gang_status import Phase, gang_status
+from controller.gang_status import Notes, Phase, PresentObject, gang_status
 from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AwaitBinding, NeedPlan, Release
 from controller.release.records import PlanRecord
@@ -163,7 +163,8 @@ def test_victims_are_not_waited_for_for_ever() -> None:
 
 def test_a_refused_eviction_is_in_the_message_and_not_in_the_reason_that_is_kept() -> None:
     withdrawal = Withdrawal(WithdrawalReason.WITHDRAWN, "withdrawn: 1 of 2 had started", "budget b needs 1")
-    status = gang_status(gang(A, B), phase=Phase.UNPLACEABLE, now=NOON, plan_id=PLAN_ID, withdrawal=withdrawal)
+    notes = Notes(withdrawal=withdrawal)
+    status = gang_status(gang(A, B), Phase.UNPLACEABLE, now=NOON, plan_id=PLAN_ID, notes=notes)
     text = "withdrawn: 1 of 2 had started; an eviction was refused: budget b needs 1"
     assert status["message"].endswith(text)
     assert still_withdrawn(status, released=False) == replace(withdrawal, refusal="")
@@ -183,8 +184,8 @@ def test_what_the_condition_says_along_the_way() -> None:
         (half, Phase.WAITING, ""),
         (gang(B), Phase.WAITING, ""),
     ):
-        withdrawal = Withdrawal(WithdrawalReason.WITHDRAWN, withdrawn) if withdrawn else None
-        status = gang_status(of, phase=phase, now=NOON, plan_id=PLAN_ID, previous=status, withdrawal=withdrawal)
+        notes = Notes(withdrawal=Withdrawal(WithdrawalReason.WITHDRAWN, withdrawn) if withdrawn else None)
+        status = gang_status(of, phase, now=NOON, plan_id=PLAN_ID, present=PresentObject(status), notes=notes)
         told.append((status_says_whole(status), bool(still_withdrawn(status, released=phase.released))))
     assert told == [
         (None, False),

@@ -46,7 +46,7 @@ def test_an_object_is_judged_by_its_own_pods_as_by_all(seed: int) -> None:
     walk, looked, told = Walk(of, dice), 0, 0
     for _ in range(250):
         walk.step()
-    for _ in range(25):
+    for _ in range(12):
         for _ in range(20):
             walk.step()
         sources = of.sources()

@@ -296,7 +296,7 @@ def test_what_is_kept_is_what_there_is(seed: int) -> None:
     for _ in range(150):
         walk.step()
     kept, anew = GangStore(of.sources()), 0
-    for _ in range(40):
+    for _ in range(20):
         walk.pods, walk.objects = set(), set()
         for _ in range(dice.choice((1, 2, 8, 30))):
             walk.step()
@@ -316,7 +316,7 @@ def test_what_is_kept_is_what_there_is(seed: int) -> None:
         if changed is not None:
             after = {gang.key: gang for gang in fresh.gangs}
             assert changed.gangs == {key for key in before | after if before.get(key) != after.get(key)}
-    assert anew < 20
+    assert anew < 10
 
 
 def test_a_status_that_decides_nothing_has_no_gang_read_again() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gangs.assembling import GangWorkload, assemble
 from gangs.kai.status import ended_status, group_status
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
 from gangs.object_statuses import GangObjectStatus
@@ -22,7 +23,8 @@ def gang(*pods: Pod, minimum: int = 2) -> Gang:
     """A gang of a PodGroup."""
     ref = ObjectRef("scheduling.run.ai/v2", "PodGroup", "ns", "g")
     members = tuple(Member(each, "main", None) for each in pods)
-    return Gang(GangKey("kai", "ns", "g"), ref, members, (PodSet("main", 2, minimum),), 2, minimum)
+    sets = (PodSet("main", 2, minimum),)
+    return assemble(GangKey("kai", "ns", "g"), GangWorkload(ref, members, sets, minimum, ""))
 
 
 def told(placed: str, message: str, *, no_room: bool = False) -> GangObjectStatus:

@@ -8,8 +8,9 @@ import pytest
 
 from cluster.snapshot import Snapshot
 from gangs.dialects.templates import as_admitted
+from gangs.labelled_workloads import makers
 from gangs.manifests import key_of, ref_of
-from gangs.phalanx import annotated_workloads, jobs
+from gangs.phalanx import annotated_workloads
 from gangs.sources import Sources
 from planning.doctor.checkup import check_up
 from planning.dry_run import dry_run
@@ -50,7 +51,7 @@ def failing(read: Callable[..., Any]) -> Callable[..., Any]:
 def test_one_object_that_cannot_be_read_is_told_and_the_others_are_planned(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, name = {"read": (jobs, "read_job"), "labelled": (annotated_workloads, "template_labels")}[where]
+    module, name = {"read": (makers, "pods_of"), "labelled": (annotated_workloads, "template_labels")}[where]
     monkeypatch.setattr(module, name, failing(getattr(module, name)))
     objects = [NODE, job("even"), job("odd")]
     documents, mistakes = parse("\n---\n".join(map(json.dumps, objects)), "test")
@@ -62,7 +63,7 @@ def test_one_object_that_cannot_be_read_is_told_and_the_others_are_planned(
 
 
 def test_the_doctor_looks_at_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "read_job", failing(jobs.read_job))
+    monkeypatch.setattr(makers, "pods_of", failing(makers.pods_of))
     admitted = [as_admitted(job(name), Sources()) for name in ("even", "odd")]
     findings = check_up(Snapshot(), Sources(objects={key_of(each): each for each in admitted}))
     assert any("an error of Phalanx itself" in each.text for each in findings)

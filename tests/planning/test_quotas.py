@@ -12,7 +12,8 @@ import pytest
 
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
-from gangs.model import RESTART, Gang, GangKey, Member, ObjectRef, PodSet
+from gangs.assembling import GangWorkload, assemble
+from gangs.model import RESTART, Gang, GangKey, Member, ObjectRef, PlacementRequest, PodSet
 from gangs.quota_model import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
 from kube.keys import PINNED_IN, SYSTEM_NAMESPACE
 from kube.objects import (
@@ -86,7 +87,8 @@ def gang(name: str, queue: ClusterQueue, *pods: Pod, minimum: int = 0, used: tup
     members = tuple(Member(each, "main", None) for each in pods)
     sets = (PodSet("main", len(pods), least),)
     account = Account(queue, (BLUE, RED), (queue,), used, topology_kind="T")
-    return Gang(GangKey("q", "ns", name), ref, members, sets, len(pods), least, account=account, **more)
+    workload = GangWorkload(ref, members, sets, least, "", expected=len(pods), exact_nodes=False)
+    return replace(assemble(GangKey("q", "ns", name), workload, PlacementRequest(account=account)), **more)
 
 
 def snapshot(*running: Pod) -> Snapshot:

@@ -11,7 +11,8 @@ from cluster.capturing import snapshot_of
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
 from controller.acting.placeholders import placeholder_manifest
-from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
+from gangs.assembling import GangWorkload, assemble, of_one_set
+from gangs.model import Gang, GangKey, Member, ObjectRef
 from kube.keys import GATE, PLAN, PLANNED_NODE, SYSTEM_NAMESPACE
 from kube.objects import (
     Container,
@@ -48,7 +49,8 @@ def gang(*, existing: int = 1, coming: int = 2) -> Gang:
     pods += [pod(f"p-{index}", seat_uid("w", "main", f"p-{index}")) for index in range(existing, existing + coming)]
     ref, size = ObjectRef("apps/v1", "StatefulSet", "ns", "w"), existing + coming
     members = tuple(Member(each, "main", None) for each in pods)
-    return Gang(GangKey("phalanx", "ns", "w"), ref, members, (PodSet("main", size, size),), size, size)
+    sets = of_one_set(members, "main", size, size)
+    return assemble(GangKey("phalanx", "ns", "w"), GangWorkload(ref, members, sets, size, ""))
 
 
 def quota(hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> ResourceQuota:

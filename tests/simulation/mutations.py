@@ -86,13 +86,13 @@ MUTATIONS = (
     Mutation(
         "a release ignores the plans that its round accepts",
         _LOOP,
-        "        postpone_displaced(gang_states, picture.snapshot)\n",
+        "        gang_states = postpone_displaced(gang_states, cluster_view.snapshot)\n",
         "",
     ),
     Mutation(
         "a new leader releases before it has planned gangs of higher priority",
         _LOOP,
-        "        known.handover.postpone(gang_states, self._planning_queue.unanswered)\n",
+        "        gang_states = known.handover.postpone(gang_states, self._planning_queue.unanswered)\n",
         "",
     ),
     Mutation(
@@ -110,20 +110,20 @@ MUTATIONS = (
     Mutation(
         "the nominations of a plan that fell stay",
         _EXECUTING,
-        "        self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))\n",
-        "",
+        "partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))",
+        "partial(self._writer.clear, pod) for pod in stale[:0])",
     ),
     Mutation(
         "victims of a plan that fell are not spared",
         _EXECUTING,
-        "            self._spare(gang_state, picture)\n",
+        "            effects = Effects.of(self._spare(gang_state, cluster_view))\n",
         "",
     ),
     Mutation(
         "placeholders of gangs that are gone stay",
         _EXECUTING,
-        "            if picture.kept.gang(key) is None and key not in known:\n                free(",
-        "            if picture.kept.gang(key) is None and key in known:\n                free(",
+        "                free(self._writer, held.values())\n",
+        "                pass\n",
     ),
     Mutation(
         "a gang that runs in part is not withdrawn",
@@ -134,7 +134,7 @@ MUTATIONS = (
     Mutation(
         "a whole gang gets no mark",
         _LOOP,
-        "        self._marker.mark(changed)\n",
+        "        gang_states = after(gang_states, steps.marker.mark(gang_states))\n",
         "",
     ),
     Mutation(

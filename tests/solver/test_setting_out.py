@@ -28,7 +28,7 @@ def solved_from(instance: Instance, start: Plan | None) -> tuple[Solved | SolveS
 
 def test_the_answer_is_the_same_and_no_first_solution_is_looked_for() -> None:
     spared = evicting = 0
-    for seed in range(150):
+    for seed in range(75):
         problem = random_problem(seed)
         plan = next(greedy_plans(problem), None)
         if plan is None:
@@ -38,8 +38,8 @@ def test_the_answer_is_the_same_and_no_first_solution_is_looked_for() -> None:
         assert found == expected, f"seed {seed}"
         spared += not looks
         evicting += bool(plan.victims) and not looks
-    assert spared > 35
-    assert evicting > 6
+    assert spared > 17
+    assert evicting > 3
 
 
 def test_a_plan_with_evictions_is_no_start_where_nobody_goes() -> None:

@@ -131,7 +131,7 @@ def test_goals_that_a_cost_has_no_place_for_are_compared_all_the_same(
 ) -> None:
     """With 30 bits for a cost, hardly any waste is in it. Where there is too much to compare, CP-SAT does."""
     known: Counter[bool] = Counter()
-    for seed in range(120):
+    for seed in range(60):
         problem = roles_in_three_levels(Random(seed))  # noqa: S311 - repeatable, not secret
         instance = instance_of(problem, evicting=False)
         whole = solve_by_domains(instance, Limits(), worthwhile=0)
@@ -147,7 +147,7 @@ def test_goals_that_a_cost_has_no_place_for_are_compared_all_the_same(
             if mixtures.best(ROOT, 0) is not None:
                 last = ("waste", f"d/{problem.levels[-1]}")
                 known[last in mixtures.narrowed(ROOT, 0).reached] += 1
-    assert known[states > 20] > 15
+    assert known[states > 20] > 7
 
 
 def launcher_and_workers(workers: int, group_of: str, room: Random) -> Problem:

@@ -1,19 +1,14 @@
-"""Jobs that are gangs by their own annotations. Several dialects share this code.
-
-Admission puts a mark on the pod template of such a Job. A Job without the mark is no gang, whatever its annotations:
-its pods were never gated.
-"""
+"""Annotations by which workloads ask to be gangs: checks that several dialects share."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, integer, metadata_of
+from gangs.manifests import MalformedError, integer, metadata_of, ref_of
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads.jobs import Job, job_owner
 from gangs.workloads.kind_table import WorkloadKind, has_rules, shape_of
-from kube.keys import GANG, MIN_MEMBER, PREFERRED, REQUIRED, WORKLOAD
-from kube.objects import Pod
+from gangs.workloads.pod_templates import Template
+from kube.keys import GANG, MIN_MEMBER, PREFERRED, REQUIRED
 from kube.text import with_article
 
 
@@ -22,46 +17,17 @@ def annotation(key: str, at: str = "") -> str:
     return f"{at}metadata.annotations[{key}]"
 
 
-def owner_of(pod: Pod, mark: str) -> str | None:
-    """Return the name of the Job whose gang the pod belongs to by this mark; None if there is none."""
-    if pod.metadata.labels.get(WORKLOAD) != mark:
-        return None
-    owner = job_owner(pod)
-    return owner.name if owner is not None else None
+def advise_late(ref: ObjectRef, findings: Findings) -> None:
+    """Say why a workload that asks to be a gang is none: its pods were never gated, as its templates have no mark."""
+    text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
+    findings.advise(ref, "metadata.annotations", text)
 
 
-def is_marked(job: Job, ref: ObjectRef, mark: str, findings: Findings, *, asks: bool) -> bool:
-    """Whether the Job was admitted as a gang. If it `asks` to be one but was not, advice says why it is none."""
-    if job.pod_labels.get(WORKLOAD) == mark:
-        return True
-    if asks:
-        text = "came too late: the Job was made without it or without Phalanx; delete it and create it again"
-        findings.advise(ref, "metadata.annotations", text)
-    return False
-
-
-def check_template(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    """Report a Job that is a gang itself but whose template names another gang. A pod has one gang."""
-    if named := job.pod_labels.get(GANG):
-        at = f"spec.template.metadata.labels[{GANG}]"
-        findings.fault(ref, at, f"names Gang {named}, but the Job asks to be a gang itself", "remove one of the two")
-
-
-def minimum_of(job: Job, written: str | None) -> int:
-    """Pods that must start together: as written, else all that the Job runs at a time."""
-    return job.size if written is None else (integer(written) or job.size)
-
-
-def still_needed(job: Job, minimum: int) -> int:
-    """The minimum near the end of a Job, when fewer pods are left to run than at its start."""
-    return max(1, min(minimum, job.expected))
-
-
-def check_minimum(job: Job, ref: ObjectRef, field: str, written: str | None, findings: Findings) -> None:
-    """Report a minimum that is no number, or more than the pods that the Job runs at a time."""
-    if written is not None:
-        most = Most(job.size, "that the Job runs at a time", "raise spec.parallelism and spec.completions")
-        check_number(ref, field, written, most, findings)
+def check_single_gang(ref: ObjectRef, template: Template, findings: Findings) -> None:
+    """Report a workload that is a gang itself but whose template names another gang. A pod has one gang."""
+    if named := template.labels.get(GANG):
+        problem = f"names Gang {named}, but the {ref.kind} asks to be a gang itself"
+        findings.fault(ref, f"{template.metadata_at}.labels[{GANG}]", problem, "remove one of the two")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +37,14 @@ class Most:
     number: int
     which: str
     more: str
+
+
+def most_pods(manifest: Manifest, total: int) -> Most:
+    """Return the most pods of a workload that can start together: `total`, the pods of all its marked templates."""
+    kind, shape = ref_of(manifest).kind, shape_of(manifest)
+    if shape is not None and shape.rules is not None:
+        return Most(total, f"that the {kind} runs at a time", f"raise {shape.rules.size_fields}")
+    return Most(total, f"that the {kind} runs", "raise the replicas")
 
 
 def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings: Findings) -> None:
