@@ -72,6 +72,7 @@ const STATES = [
 /** The states of a domain's capacity as one bar. */
 export function Stack({ sums, label }: { sums: Sums; label: (amount: number) => string }) {
   const shown = STATES.filter(([state]) => sums[state] > 0);
+  if (!shown.length) return <div class="stack" />;
   return (
     <div class="stack" role="img" aria-label={shown.map(([state]) => `${label(sums[state])} ${state}`).join(", ")}>
       {shown.map(([state, mark]) => (
