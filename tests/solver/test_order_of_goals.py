@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from random_problems import random_problem
-from thorough import chunks
+from thorough import chunks, has_rare_cases
 
 from solver import objective
 from solver.branch_and_bound.by_domain import solve_by_domains
@@ -84,7 +84,7 @@ def test_every_method_follows_the_rows_of_the_objective(seeds: range, exchanged:
             own, best = ([(goal.name, goal.digits) for goal in each] for each in goals)
             assert own == best, f"seed {seed}"
             assert (solved.nodes, solved.victims) == (expected.nodes, expected.victims), f"seed {seed}"
-    assert compared
+    assert compared or not has_rare_cases(seeds)
 
 
 def _two_domains(*, evicting: bool) -> Problem:
