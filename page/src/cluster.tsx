@@ -197,6 +197,10 @@ function Canvas() {
   useEffect(() => redraw.current());
   const theme = dark.value;
   useEffect(() => picture.current?.recolour(), [theme]);
+  const root = place.value;
+  useEffect(() => {
+    if (tip.current) tip.current.hidden = true; // what it names may be in the picture no more
+  }, [root]);
 
   return (
     <div class="fabric">
