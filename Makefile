@@ -107,7 +107,7 @@ lint: $(STAMP) ## Style, types, and which room may import which
 
 page: $(PAGE) ## The web page's script, from TypeScript, into the package (npm of the Node that PyPI has)
 
-$(PAGE): $(STAMP) page/package-lock.json page/tsconfig.json page/build.mjs $(wildcard page/src/*.ts)
+$(PAGE): $(STAMP) page/package-lock.json page/tsconfig.json page/build.mjs $(wildcard page/src/*.ts page/src/*.tsx)
 	@$(NPM) ci $(QUIETLY) --prefix page
 	@$(NPM) run build --silent --prefix page
 

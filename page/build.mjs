@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 
 import { build } from "esbuild";
 
-const options = { entryPoints: ["src/main.ts"], bundle: true, minify: true, format: "iife", target: "es2022" };
+const options = { entryPoints: ["src/main.tsx"], bundle: true, jsx: "automatic", jsxImportSource: "preact", minify: true, format: "iife", target: "es2022" };
 const { metafile } = await build({ ...options, write: false, metafile: true });
 const folders = new Set(Object.keys(metafile.inputs).flatMap((path) => path.match(/^node_modules\/(@[^/]+\/)?[^/]+/)?.[0] ?? []));
 const licences = [];

@@ -1,27 +1,28 @@
-// Questions to the webhook, which alone may be asked.
+// Requests to the webhook. The page's policy allows requests to no other server.
 
 export async function asked<T>(path: string, options: RequestInit = {}): Promise<T> {
   const answer = await fetch(path, { ...options, headers: { Accept: "application/json" } });
   if (answer.ok) return (await answer.json()) as T;
-  throw new Refused(answer.status, await reason(answer));
+  throw await reasonOf(answer);
 }
 
-/** An answer that is none; `message` is the webhook's own line. */
+/** A refused request. `message` is the webhook's text; `mistakes` are the faults of the input. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
     message: string,
+    readonly mistakes: readonly string[] = [],
   ) {
     super(message);
   }
 }
 
-/** What the webhook says of an answer that is none. */
-export async function reason(answer: Response): Promise<string> {
+/** The error that a refused request raises. */
+export async function reasonOf(answer: Response): Promise<Refused> {
   try {
-    const { error, mistakes } = (await answer.json()) as { error?: string; mistakes?: string[] };
-    return [error, ...(mistakes ?? [])].filter((each) => each).join(": ") || `status ${answer.status}`;
+    const { error, mistakes = [] } = (await answer.json()) as { error?: string; mistakes?: string[] };
+    return new Refused(answer.status, error ?? `status ${answer.status}`, mistakes);
   } catch {
-    return `status ${answer.status}`;
+    return new Refused(answer.status, `status ${answer.status}`);
   }
 }

@@ -1,44 +1,30 @@
-// Colours of the page's style sheet, and which of them a gang has: always the same, on every page.
+// The colours of the style sheet as the canvas needs them: resolved for the light or the dark mode.
 
-/** How many steps there are from free to full. */
+/** The number of colours for found gangs. More could not be told apart. */
+export const FOUND_COLOURS = 6;
+/** The number of fills between a free and a full node, for nodes that are too small for marks. */
 export const STEPS = 5;
-/** How many colours gangs have: no more can be told from one another by everybody. Then they come again. */
-export const GANG_COLOURS = 8;
 
-/** A colour of the page's style sheet, as it is now, in light or dark. */
-export function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
+const TOKENS = [
+  ...["surface", "sunk", "line", "line-strong", "text", "muted", "accent", "accent-soft", "go", "out", "wait", "wait-fill", "wait-soft"],
+  ...["used", "used-far", "free"],
+] as const;
+export type Token = (typeof TOKENS)[number];
 
-export interface Colours {
-  fills: string[];
-  gangs: string[];
-  lit: string;
-  near: string;
-  text: string;
-  page: string;
-  edge: string;
-  band: string;
-  onGangs: string;
-}
+export type Colours = Record<Token, string> & { found: string[]; fills: string[] };
 
+/** Read the colours of the style sheet. `light-dark()` is resolved only in the value of a property, hence the probe. */
 export function colours(): Colours {
-  return {
-    fills: Array.from({ length: STEPS + 1 }, (_, step) => colour(`fill-${step}`)),
-    gangs: Array.from({ length: GANG_COLOURS }, (_, each) => colour(`gang-${each}`)),
-    lit: colour("lit"),
-    near: colour("near"),
-    text: colour("text"),
-    page: colour("page"),
-    edge: colour("edge"),
-    band: colour("band"),
-    onGangs: colour("on-gangs"),
+  const probe = document.createElement("i");
+  probe.hidden = true;
+  document.body.append(probe);
+  const read = (name: string): string => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
   };
-}
-
-/** Which colour a gang has, from its key alone (FNV-1a). */
-export function gangColour(key: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < key.length; at += 1) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
-  return ((hash ^ (hash >>> 15)) >>> 0) % GANG_COLOURS;
+  const tokens = Object.fromEntries(TOKENS.map((name) => [name, read(name)])) as Record<Token, string>;
+  const found = Array.from({ length: FOUND_COLOURS }, (_, at) => read(`g${at}`));
+  const fills = Array.from({ length: STEPS + 1 }, (_, step) => read(`fill-${step}`));
+  probe.remove();
+  return { ...tokens, found, fills };
 }

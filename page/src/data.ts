@@ -5,6 +5,8 @@ export interface Member {
   pod: string;
   node: string | null;
   nominatedNode: string | null;
+  /** What the pod requests, by resource; absent in plans, which do not report it. */
+  requests?: Amounts;
 }
 
 export interface Gang {
@@ -12,12 +14,20 @@ export interface Gang {
   name: string;
   dialect: string;
   phase: string;
+  /** `status.reason` of the Gang object. */
+  reason?: string;
   message: string;
+  /** The time of the latest condition change, RFC 3339. */
+  since?: string;
+  queue?: string;
+  priority?: number;
+  /** The number of pods that there should be. */
+  expected?: number;
   members: Member[];
-  /** There already where the page was recorded. */
+  /** Present if the gang was planned by a dry run, which reports all facts at once. */
   story?: Story;
-  /** Of a plan that was tried: the cluster on which it was made, if that was another one. */
-  asIf?: Cluster;
+  /** Whether the gang is a plan of a dry run: its members do not run on the nodes. */
+  planned?: boolean;
 }
 
 export interface Goal {
@@ -76,19 +86,19 @@ export interface Story {
 
 export type Amounts = Record<string, number>;
 
-/** What is not said is not so: there is nothing held or leaving, and the node is open. */
+/** A node with its amounts by resource. Absent: nothing is reserved or terminating, and the node is open. */
 export interface ClusterNode {
   allocatable: Amounts;
-  /** What is neither used nor held; the room of pods on their way out is in it. */
+  /** Neither used nor reserved. The capacity of terminating pods is part of it. */
   free: Amounts;
-  /** By pods that are to come, of gangs that have their place. */
+  /** Reserved for expected pods of planned gangs. */
   held?: Amounts;
-  /** By pods on their way out. */
+  /** Used by terminating pods. */
   leaving?: Amounts;
   unschedulable?: boolean;
   /** Whether a pod that says nothing about nodes can use it: not cordoned, tainted or not ready. */
   open?: boolean;
-  /** How many have their place there, and how many are to come. */
+  /** The numbers of pods on the node and of expected pods. */
   pods: number;
   reserved: number;
 }
@@ -134,13 +144,7 @@ export function taken(node: ClusterNode | undefined, resource: string): number {
   return all ? 1 - (node?.free[resource] ?? 0) / all : 1;
 }
 
-/** A part of what a node has of a resource, 0 to 1. */
-export function share(node: ClusterNode, part: Amounts | undefined, resource: string): number {
-  const all = node.allocatable[resource] ?? 0;
-  return all ? (part?.[resource] ?? 0) / all : 0;
-}
-
-/** The resource of which the least is left on a node, of its whole. */
+/** The resource with the smallest free share on a node. */
 export function scarcest(node: ClusterNode): string {
   let [found, most] = ["cpu", -1];
   for (const name in node.allocatable) {
@@ -151,13 +155,13 @@ export function scarcest(node: ClusterNode): string {
   return found;
 }
 
-/** Where a gang is, or is to be. */
+/** The nodes that a gang's pods run on or are planned for. */
 export function nodesOf(gang: Gang): Set<string> {
   const names = gang.members.map((member) => member.node || member.nominatedNode || "");
   return new Set(names.filter((name) => name));
 }
 
-/** The gangs on each node, or that are to come there. */
+/** By node, the gangs with pods that run there or are planned for it. */
 export function gangsByNode(gangs: Gang[]): Map<string, Gang[]> {
   const found = new Map<string, Gang[]>();
   for (const gang of gangs)
@@ -169,7 +173,17 @@ export function gangsByNode(gangs: Gang[]): Map<string, Gang[]> {
   return found;
 }
 
-/** One gang from all others. */
+/** What a member requests of a resource, in base units; undefined: not reported. */
+export function requestOf(member: Member, resource: string): number | undefined {
+  return member.requests && (member.requests[resource] ?? 0);
+}
+
+/** The largest request of a gang's members for a resource; 0: unknown or none. */
+export function largestRequest(gang: Gang, resource: string): number {
+  return Math.max(0, ...gang.members.map((member) => requestOf(member, resource) ?? 0));
+}
+
+/** The identity of a gang among all dialects. */
 export function keyOf(gang: Gang): string {
   return `${gang.dialect}/${gang.namespace}/${gang.name}`;
 }
@@ -178,7 +192,19 @@ export function titleOf(gang: Gang): string {
   return `${gang.namespace}/${gang.name}`;
 }
 
-/** An amount as people write it: cores, GiB, pieces. */
+/** The name of a resource's unit on the page. */
+export function unitName(resource: string): string {
+  if (resource === "cpu") return "cores";
+  if (resource === "memory" || resource === "ephemeral-storage") return resource;
+  return /gpu$/i.test(resource) ? "GPUs" : (resource.split("/").at(-1) ?? resource);
+}
+
+/** A count with its unit, such as "1 GPU" and "8 GPUs". */
+export function counted(count: number, unit: string): string {
+  return `${count} ${count === 1 && unit.endsWith("s") ? unit.slice(0, -1) : unit}`;
+}
+
+/** An amount in the unit of the page: cores, GiB, pieces. */
 export function written(resource: string, amount: number): string {
   if (resource === "cpu") return (amount / 1000).toLocaleString("en", { maximumFractionDigits: 1 });
   if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-"))

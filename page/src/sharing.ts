@@ -3,7 +3,7 @@
 
 import type { Cluster } from "./data";
 import { made } from "./dom";
-import type { Decision } from "./solving";
+import type { Decision } from "./trying-state";
 
 async function digest(text: string): Promise<string> {
   const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));

@@ -90,17 +90,45 @@ export async function drawn(page) {
   }));
 }
 
-/** The share of the canvas that has one of these colours, of every seventh point; those of nodes where none are named. */
-export function filled(page, names = Array.from({ length: 6 }, (_, step) => `fill-${step}`)) {
+/** Colours of the style sheet with which nodes are drawn. */
+const OF_NODES = [
+  ...["used", "used-far", "free", "line", "accent", "accent-soft", "go", "out", "wait-fill"],
+  ...Array.from({ length: 6 }, (_, step) => `fill-${step}`),
+];
+
+/** The points of the canvas that have one of these colours of the style sheet, as a share of every seventh point. */
+export function filled(page, names = OF_NODES) {
   return page.evaluate((names) => {
-    const style = getComputedStyle(document.documentElement);
-    const fills = new Set(names.map((name) => style.getPropertyValue(`--${name}`).trim()));
+    const probe = document.body.appendChild(document.createElement("i"));
+    const fills = new Set(
+      names.map((name) => {
+        probe.style.color = `var(--${name})`;
+        return getComputedStyle(probe).color;
+      }),
+    );
+    probe.remove();
     const canvas = document.querySelector("canvas");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const hex = (value) => value.toString(16).padStart(2, "0");
     let [found, all] = [0, 0];
-    for (let at = 0; at < data.length; at += 28, all += 1)
-      if (fills.has(`#${hex(data[at])}${hex(data[at + 1])}${hex(data[at + 2])}`)) found += 1;
+    for (let at = 0; at < data.length; at += 28, all += 1) if (fills.has(`rgb(${data[at]}, ${data[at + 1]}, ${data[at + 2]})`)) found += 1;
     return found / all;
   }, names);
+}
+
+/** The gangs of the list, each with its phase as the page shows it. */
+export function listed(page) {
+  return page.locator(".item[data-gang]").evaluateAll((items) =>
+    items.map((item) => `${item.dataset.gang.split("/").slice(1).join("/")} ${item.querySelector(".t2 b").textContent}`),
+  );
+}
+
+/** The text of the detail, with what is folded. */
+export async function detail(page) {
+  await page.locator("#detail").evaluate((detail) => detail.querySelectorAll("details").forEach((fold) => (fold.open = true)));
+  return page.locator("#detail").innerText();
+}
+
+/** The path of the picture. */
+export function crumbs(page) {
+  return page.locator(".crumbs button").allTextContents();
 }

@@ -1,94 +1,112 @@
-// Uses every choice of the page with a real Chromium: filters, topology, resource; and reads what a gang's story and a
-// domain tell. Prints what it saw as JSON.
+// Uses every choice of the page with a real Chromium: search, menus, topology, resource; and reads details of gangs and
+// domains. Prints what it saw as JSON.
 // TOKEN=… node choices.mjs ADDRESS
 
-import { filled, launched, watch } from "./browser.mjs";
+import { crumbs, detail, filled, launched, listed, watch } from "./browser.mjs";
 
 const [address] = process.argv.slice(2);
 const headers = { Authorization: `Bearer ${process.env.TOKEN ?? ""}` };
 const seen = { errors: [], elsewhere: [] };
 
-/** The first and the last point of the canvas that has the colour of domains that nearly hold the gang. */
+/** A point inside of the first and of the last marked rack on the canvas. */
 function nearPoints(page) {
   return page.evaluate(() => {
-    const near = getComputedStyle(document.documentElement).getPropertyValue("--near").trim();
+    const probe = document.body.appendChild(document.createElement("i"));
+    probe.style.color = "var(--wait-fill)";
+    const near = getComputedStyle(probe).color;
+    probe.remove();
     const canvas = document.querySelector("canvas");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const hex = (value) => value.toString(16).padStart(2, "0");
     const found = [];
-    for (let at = 0; at < data.length; at += 4)
-      if (`#${hex(data[at])}${hex(data[at + 1])}${hex(data[at + 2])}` === near) found.push(at / 4);
-    const point = (at) => [(at % canvas.width) / devicePixelRatio, Math.floor(at / canvas.width) / devicePixelRatio];
-    return found.length ? [point(found[0]), point(found.at(-1))] : [];
+    for (let at = 0; at < data.length; at += 4) if (`rgb(${data[at]}, ${data[at + 1]}, ${data[at + 2]})` === near) found.push(at / 4);
+    const point = (at, by) => [(at % canvas.width) / devicePixelRatio + by, Math.floor(at / canvas.width) / devicePixelRatio + by];
+    return found.length ? [point(found[0], 5), point(found.at(-1), -5)] : [];
   });
 }
 
 const browser = await launched();
 try {
-  const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, colorScheme: "light", extraHTTPHeaders: headers });
+  const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, colorScheme: "light", extraHTTPHeaders: headers });
   watch(page, new URL(address).host, seen);
   await page.goto(address);
-  await page.locator(".gangs button").first().waitFor();
-  const [gangs, crumbs] = [page.locator(".gangs button"), page.locator(".crumbs button")];
-  const listed = async () => ({ gangs: await gangs.allTextContents(), count: await page.locator(".count").textContent() });
-  const drawn = () => page.waitForTimeout(300);
+  await page.locator(".item[data-gang]").first().waitFor();
+  const gang = (name) => page.locator(`.item[data-gang$="${name}"]`);
+  const all = async () => ({ gangs: await listed(page), count: await page.locator(".count").textContent() });
+  const drawn = () => page.waitForTimeout(400);
+  const find = page.getByLabel("Find a gang, node or domain");
 
-  seen.all = await listed();
+  seen.all = await all();
+  await page.locator(".menu summary").click();
   await page.getByLabel("Namespace").selectOption("research");
-  seen.namespace = await listed();
+  seen.namespace = await all();
   await page.getByLabel("System").selectOption("koordinator");
-  seen.neither = await listed();
+  seen.neither = await all();
   await page.getByLabel("Namespace").selectOption("");
-  seen.system = await listed();
+  seen.system = await all();
   await page.getByLabel("System").selectOption("");
-  await page.getByLabel("Gangs with").fill("Have ONLY");
-  seen.words = await listed();
-  await page.getByLabel("Gangs with").fill("");
-  seen.again = await listed();
+  await find.fill("Have ONLY");
+  seen.words = await all();
+  await find.fill("");
+  seen.again = await all();
 
-  seen.resources = await page.getByLabel("Fuller by").locator("option").allTextContents();
-  const shades = async () => ({ some: await filled(page, ["fill-1"]), full: await filled(page, ["fill-5"]) });
+  const counted = page.getByLabel("Picture counts");
+  seen.resources = await counted.locator("option").allTextContents();
   const domain = async () => ({
-    title: await page.locator(".domain h3").innerText(),
-    sentences: await page.locator(".domain p").allInnerTexts(),
-    titles: await page.locator(".domain thead th").allInnerTexts(),
-    rows: await page.locator(".domain tbody tr").allInnerTexts(),
+    title: await page.locator("#detail h2").innerText(),
+    lead: await page.locator("#detail .lead").innerText(),
+    titles: await page.locator("#detail table").first().locator("thead th").allInnerTexts(),
+    rows: await page.locator("#detail table").first().locator("tbody tr").allInnerTexts(),
   });
+  seen.figures = { fragmentation: await page.locator(".k4").innerText(), sizes: {} };
+  for (const size of ["1", "8"]) {
+    await page.getByLabel("GPUs of each pod").selectOption(size);
+    seen.figures.sizes[size] = await page.locator(".k3 .big").allTextContents();
+  }
+  await page.getByRole("button", { name: "Table" }).click();
   seen.whole = await domain();
-  await page.getByLabel("Fuller by").selectOption("nvidia.com/gpu");
+  await page.keyboard.press("Escape");
+  await counted.selectOption("nvidia.com/gpu");
   await drawn();
-  seen.byGpu = await shades();
-  await page.getByLabel("Fuller by").selectOption("cpu");
+  seen.byGpu = await filled(page, ["used"]);
+  await counted.selectOption("cpu");
   await drawn();
-  seen.byCpu = { ...(await shades()), domain: await domain() };
-  await page.getByLabel("Fuller by").selectOption("");
+  seen.byCpu = { used: await filled(page, ["used"]), title: await page.locator(".k1 h2").innerText() };
+  await counted.selectOption("scarcest");
+  await drawn();
+  seen.byScarcest = await filled(page, ["used"]);
+  await counted.selectOption("");
+  await page.locator(".menu summary").click();
 
   await page.getByLabel("Topology").selectOption("power");
   await drawn();
-  seen.power = { crumbs: await crumbs.allTextContents(), domain: await domain() };
+  seen.power = { crumbs: await crumbs(page) };
+  await page.getByRole("button", { name: "Table" }).click();
+  seen.power.domain = await domain();
+  await page.keyboard.press("Escape");
+  await drawn();
   const box = await page.locator("canvas").boundingBox();
-  await page.mouse.click(box.x + 20, box.y + 12);
-  seen.feed = await crumbs.allTextContents();
+  await page.mouse.click(box.x + 40, box.y + 25);
+  seen.feed = await crumbs(page);
   await page.getByLabel("Topology").selectOption("datacenter");
-  seen.back = await crumbs.allTextContents();
+  seen.back = await crumbs(page);
 
-  await gangs.filter({ hasText: "research/urgent" }).click();
-  await page.locator(".story h3", { hasText: "research/urgent" }).waitFor();
+  await gang("research/urgent").click();
+  await page.getByRole("region", { name: "Evicted for it" }).waitFor();
   seen.evicted = await page.getByRole("region", { name: "Evicted for it" }).locator("tr").allInnerTexts();
   await drawn();
   seen.unlit = await nearPoints(page);
 
-  await gangs.filter({ hasText: "default/big" }).click();
-  await page.locator(".story h3", { hasText: "default/big" }).waitFor();
-  seen.line = await page.locator(".story dl").innerText();
-  await drawn();
-  const points = await nearPoints(page);
   seen.near = [];
-  for (const [x, y] of points) {
-    await page.mouse.click(box.x + x, box.y + y);
-    seen.near.push(await crumbs.allTextContents());
-    await crumbs.first().click();
+  for (const at of [0, 1]) {
+    await gang("default/big").click();
+    await page.locator("#detail .nr").first().waitFor();
     await drawn();
+    seen.line ??= await detail(page);
+    const area = await page.locator("canvas").boundingBox();
+    const point = (await nearPoints(page))[at];
+    if (!point) break;
+    await page.mouse.click(area.x + point[0], area.y + point[1]);
+    seen.near.push(await crumbs(page));
   }
 } finally {
   await browser.close();

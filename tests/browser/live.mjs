@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 
-import { barriers, launched, watch } from "./browser.mjs";
+import { barriers, crumbs, detail, launched, watch } from "./browser.mjs";
 
 const TRIED = `
 apiVersion: batch/v1
@@ -25,35 +25,34 @@ try {
   const page = await browser.newPage({ viewport: { width: 1400, height: 1000 } });
   watch(page, new URL(address).host, seen);
   await page.goto(address);
-  await page.locator(".live", { hasText: "Live" }).waitFor({ state: "attached", timeout: 60_000 });
+  await page.locator(".live b", { hasText: "Live" }).waitFor({ state: "attached", timeout: 60_000 });
   console.log("ready");
-  const button = page.locator(".gangs button", { hasText: `${gang} ${phase}` });
-  await button.waitFor({ timeout: 120_000 });
+  const item = page.locator(`.item[data-gang$="${gang}"]`, { hasText: phase });
+  await item.waitFor({ timeout: 120_000 });
   seen.at = Date.now() / 1000;
-  await button.click();
-  await page.locator(".timeline").waitFor();
-  seen.story = await page.locator(".story").innerText();
-  const crumbs = page.locator(".crumbs button");
-  await page.getByLabel("Find a domain or node").fill("r005");
-  await page.getByLabel("Find a domain or node").press("Enter");
-  seen.domain = await page.locator(".domain").innerText();
-  await crumbs.first().click();
+  await item.click();
+  await page.locator("#detail .tl").waitFor();
+  seen.story = await detail(page);
+  const find = page.getByLabel("Find a gang, node or domain");
+  await find.fill("r005");
+  await find.press("Enter");
+  seen.domain = await detail(page);
+  await page.locator(".crumbs button").first().click();
+  await page.waitForTimeout(500);
   const box = await page.locator("canvas").boundingBox();
-  await page.mouse.click(box.x + 15, box.y + 25);
-  seen.clicked = await crumbs.allTextContents();
-  await crumbs.first().click();
-  await page.locator(".trying summary").click();
-  await page.locator(".trying textarea").fill(TRIED);
-  await page.getByLabel("Drained").fill(drained);
+  await page.mouse.click(box.x + 25, box.y + 18);
+  seen.clicked = await crumbs(page);
+  await page.locator(".crumbs button").first().click();
+  await page.getByRole("button", { name: "Try it" }).first().click();
+  await page.getByLabel("Kubernetes objects").fill(TRIED);
+  await page.getByLabel("Drain").fill(drained);
   await page.getByRole("button", { name: "Plan it" }).click();
-  await page.locator(".trying li").first().waitFor({ timeout: 60_000 });
-  seen.tried = await page.locator(".trying li").allTextContents();
-  await page.getByText("The same in tables").click();
-  const nodes = page.locator(".nodes tbody th").filter({ hasText: /^n\d/ });
-  await nodes.first().waitFor();
-  seen.nodes = await nodes.allTextContents();
+  await page.locator("#detail .lead").waitFor({ timeout: 60_000 });
+  seen.tried = await page.locator(".alt button b").allTextContents();
+  await detail(page);
+  seen.nodes = await page.getByRole("region", { name: "Pods of the gang" }).locator("tbody td:last-child").allTextContents();
   seen.barriers = await barriers(page);
-  await page.screenshot({ path: join(folder, "live.png"), fullPage: true });
+  await page.screenshot({ path: join(folder, "live.png") });
 } finally {
   await browser.close();
 }

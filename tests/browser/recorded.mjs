@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { barriers, colours, drawn, filled, frames, launched, watch, whenDrawn } from "./browser.mjs";
+import { barriers, colours, detail, drawn, filled, frames, launched, listed, watch, whenDrawn } from "./browser.mjs";
 
 const [file, folder] = process.argv.slice(2);
 const address = pathToFileURL(file).href;
@@ -22,11 +22,11 @@ try {
   await page.waitForTimeout(1000);
   seen.colours = await colours(page);
   seen.filled = await filled(page);
-  seen.gangs = await page.locator(".gangs button").allTextContents();
-  await page.locator(".gangs button").first().click();
-  seen.story = await page.locator(".story").innerText();
+  seen.gangs = await listed(page);
+  await page.locator(".item[data-gang]").first().click();
+  seen.story = await detail(page);
   seen.frames = await frames(page);
-  seen.trying = await page.locator(".trying").count();
+  seen.trying = await page.getByRole("button", { name: "Try it" }).count();
   seen.barriers = await barriers(page);
   await page.screenshot({ path: join(folder, "recorded.png") });
 } finally {

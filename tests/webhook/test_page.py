@@ -15,7 +15,7 @@ from webhook.live_view.page import SCRIPT as BUNDLE
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
 GROUP = "pod-group.scheduling.sigs.k8s.io"
-STORY = Path(__file__).parents[2] / "page" / "src" / "story.ts"
+GOALS = Path(__file__).parents[2] / "page" / "src" / "goals.ts"
 SCRIPT = "<script>alert(1)</script>"
 VOID = {"meta", "br", "link"}
 
@@ -129,7 +129,7 @@ def test_its_script_says_of_goals_what_their_values_are() -> None:
 
     For the other goals it names the amount that is missing or spent elsewhere.
     """
-    table = re.search(r"const GOALS.*?= \{(.*?)\};", STORY.read_text(), re.DOTALL)
+    table = re.search(r"const GOALS.*?= \{(.*?)\};", GOALS.read_text(), re.DOTALL)
     assert table
     told = dict(re.findall(r'^ *(\w+): "([^"]+)",$', table.group(1), re.MULTILINE))
     more_is_better = {each.name: each.more_is_better for each in CRITERIA}

@@ -9,8 +9,8 @@ from pictures import Manifest, StillPicture, node, pod, pod_group, topology
 GPU = "nvidia.com/gpu"
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 NODES = 32
-FULL = "default/big Unplaceable", "default/first Unplaceable"
-PLACED = "research/urgent Placed"
+FULL = "default/big Waits for capacity", "default/first Waits for capacity"
+PLACED = "research/urgent Running"
 
 
 def near(spine: str, rack: str) -> Manifest:
@@ -91,37 +91,42 @@ def test_gangs_are_listed_by_namespace_by_system_and_by_words(seen: Any) -> None
 
 
 @pytest.mark.thorough
-def test_nodes_are_as_dark_as_the_resource_that_is_chosen(seen: Any) -> None:
-    assert set(seen["resources"]) == {"each node's scarcest resource", "cpu", "memory", GPU}
-    by_gpu, by_cpu = seen["byGpu"], seen["byCpu"]
-    assert by_gpu["some"] > 0.2 > by_gpu["full"] == 0, "an eighth of the GPUs of half of the nodes"
-    assert by_cpu["full"] > 0.1 > by_cpu["some"] == 0, "all cores of a quarter of the nodes"
-    assert by_cpu["domain"]["titles"][0] == "cpu a pod"
+def test_nodes_have_as_many_used_marks_as_pieces_of_the_chosen_resource(seen: Any) -> None:
+    assert set(seen["resources"]) == {
+        "accelerators, else cpu",
+        "the scarcest resource of each node",
+        "cpu",
+        "memory",
+        GPU,
+    }
+    assert seen["byCpu"]["title"] == "cores"
+    assert seen["byCpu"]["used"] > 2 * seen["byGpu"] > 0, "64 cores, and 16 GPUs, each of as many nodes"
+    assert seen["byScarcest"] > seen["byCpu"]["used"], "GPUs and cores"
 
 
 @pytest.mark.thorough
-def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattered_its_room_is(seen: Any) -> None:
+def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattered_its_capacity_is(seen: Any) -> None:
     whole = seen["whole"]
     assert whole["title"] == "datacenter"
-    assert whole["titles"] == [f"{GPU} a pod", "Everywhere", "One spine", "One rack"]
+    assert whole["titles"] == ["Each pod", "One cluster", "One spine", "One rack"]
     assert [each.split("\t") for each in whole["rows"]] == [
-        ["1", "240", "128 in s1", "32 in s1 / r4"],
-        ["2", "112", "64 in s1", "16 in s1 / r4"],
-        ["4", "48", "32 in s1", "8 in s1 / r4"],
-        ["8", "16", "16 in s1", "4 in s1 / r4"],
+        ["1 GPU", "240", "128 in s1", "32 in r4"],
+        ["2 GPUs", "112", "64 in s1", "16 in r4"],
+        ["4 GPUs", "48", "32 in s1", "8 in r4"],
+        ["8 GPUs", "16", "16 in s1", "4 in r4"],
     ]
-    assert whole["sentences"] == [
-        f"32 nodes. Free: 240 of 256 {GPU}.",
-        "Fragmentation: 47 % of what is free lies on nodes that cannot take a pod of 8.",
-    ]
+    assert whole["lead"] == "240 of 256 GPUs are free."
+    assert seen["figures"]["sizes"] == {"1": ["32", "128", "240"], "8": ["4", "16", "16"]}
+    for told in ("47 %", "112 of 240 free GPUs scattered"):
+        assert told in seen["figures"]["fragmentation"]
 
 
 @pytest.mark.thorough
 def test_another_topology_is_another_picture(seen: Any) -> None:
     power = seen["power"]
     assert (power["crumbs"], power["domain"]["title"]) == (["power"], "power")
-    assert power["domain"]["titles"] == [f"{GPU} a pod", "Everywhere", "One feed"]
-    assert power["domain"]["rows"][0].split("\t") == ["1", "240", "120 in f0"]
+    assert power["domain"]["titles"] == ["Each pod", "One cluster", "One feed"]
+    assert power["domain"]["rows"][0].split("\t") == ["1 GPU", "240", "120 in f0"]
     assert seen["feed"] == ["power", "f0"]
     assert seen["back"] == ["datacenter"]
 
@@ -129,14 +134,14 @@ def test_another_topology_is_another_picture(seen: Any) -> None:
 @pytest.mark.thorough
 def test_who_was_evicted_for_a_gang_is_told(seen: Any) -> None:
     assert [each.split("\t") for each in seen["evicted"]] == [
-        ["Pod", "Node", "Priority", "Gang"],
-        ["default/cheap-0", "node-20", "5", "default/cheap"],
-        ["default/alone", "node-21", "-1", ""],
+        ["Pod", "Gang", "Node", "Priority"],
+        ["default/cheap-0", "default/cheap", "node-20", "5"],
+        ["default/alone", "", "node-21", "-1"],
     ]
 
 
 @pytest.mark.thorough
 def test_a_gang_that_waits_tells_who_is_before_it_and_lights_where_it_nearly_fits(seen: Any) -> None:
-    assert "in line\n2 of 2 for capacity, after default/first" in seen["line"]
-    assert seen["unlit"] == [], "of a gang that does not wait nothing is lit so"
+    assert "2 of 2 for capacity, after default/first" in seen["line"]
+    assert seen["unlit"] == [], "a running gang marks no domain"
     assert seen["near"] == [["datacenter", "s0", "r1"], ["datacenter", "s1", "r6"]]

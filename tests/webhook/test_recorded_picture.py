@@ -58,10 +58,10 @@ def test_a_picture_in_a_file_opens_without_any_server(tmp_path: Path) -> None:
     seen = look(file, tmp_path)
     assert (seen["errors"], seen["elsewhere"], seen["barriers"]) == ([], [], [])
     assert seen["colours"] > 2
-    assert seen["gangs"] == ["default/llm Placed"]
-    for told in (f"{MEMBERS} of {MEMBERS} would have a place", "proven: none is better"):
+    assert seen["gangs"] == ["default/llm Would start now"]
+    for told in (f"{MEMBERS} of {MEMBERS} would have a node", "proven optimal"):
         assert told in seen["story"]
-    assert seen["trying"] == 0, "nobody is there to be asked"
+    assert seen["trying"] == 0, "a file has no webhook to request a plan from"
 
 
 def test_what_users_write_ends_no_script() -> None:
@@ -107,6 +107,6 @@ def test_a_picture_of_fifteen_thousand_nodes_is_drawn_and_zoomed(tmp_path: Path)
         f"frames of {frames['median']:.0f} ms, {frames['worst']:.0f} at worst"
     )
     assert (seen["errors"], seen["elsewhere"]) == ([], [])
-    assert seen["gangs"] == ["default/llm Placed"]
+    assert seen["gangs"] == ["default/llm Would start now"]
     assert seen["filled"] > 0.05, "nodes are seen, not only the names of what they are in"
     assert seen["drawn"] < FIRST_DRAW * slowness()

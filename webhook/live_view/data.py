@@ -16,7 +16,10 @@ from gangs.mirrors import claim_of, mirrored_key
 from gangs.model import Fault, Gang, GangKey, Manifest
 from gangs.sources import Sources
 from kube import keys
+from kube.objects import Pod
+from kube.requests import PODS, pod_requests
 from kube.topology import Topology
+from planning.stories.facts import since
 from webhook.picture import Picture
 
 Json = dict[str, Any]
@@ -106,8 +109,11 @@ def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
         "required": _level(gang.required, topology),
         "preferred": _level(gang.preferred, topology),
         "waitingFor": list(gang.waiting_for),
+        "queue": gang.queue,
         "phase": status.get("phase", ""),
+        "reason": status.get("reason"),
         "message": status.get("message", ""),
+        "since": since(status),
         "members": [
             {
                 "namespace": each.pod.metadata.namespace,
@@ -117,10 +123,16 @@ def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
                 "gated": each.pod.gated_by(keys.GATE),
                 "node": each.pod.spec.node_name,
                 "nominatedNode": each.pod.status.nominated_node_name,
+                "requests": _requests(each.pod),
             }
             for each in gang.members
         ],
     }
+
+
+def _requests(pod: Pod) -> dict[str, int]:
+    """The requests of a pod by resource in base units, without the one of "pods"."""
+    return {name: amount for name, amount in pod_requests(pod).items() if name != PODS}
 
 
 def _level(named: str | None, topology: Topology | Fault | None) -> str | None:

@@ -1,0 +1,134 @@
+// The page's script: replaces the tables of the server by the page, and keeps it up to date.
+
+import { batch, effect } from "@preact/signals";
+import { render } from "preact";
+
+import { App } from "./app";
+import { asked, Refused } from "./asking";
+import { type Cluster, type Gang, keyOf, type Story } from "./data";
+import { Live, PAUSE, type State } from "./live";
+import { connection, follow, gangs, liveCluster, now, selectedGang, startLinking, story } from "./state";
+import { startTheme } from "./theme";
+import { asGang, type Decision } from "./trying-state";
+
+/** After a drawing the browser is idle for this many times as long. */
+const REST = 4;
+/** Milliseconds until the story of a changing gang is requested again. The webhook reads it from the API server. */
+const STORY_PAUSE = 5_000;
+
+/** Request the story of the selected gang, again when the gang changes. */
+function startStories(): void {
+  let timer = 0;
+  let next = 0;
+  let asking = "";
+  const ask = async (gang: Gang): Promise<void> => {
+    const key = keyOf(gang);
+    next = performance.now() + STORY_PAUSE;
+    const query = new URLSearchParams({ namespace: gang.namespace, name: gang.name, dialect: gang.dialect });
+    try {
+      const answer = await asked<Story>(`/v1/story?${query.toString()}`);
+      if (asking === key) story.value = { key, story: answer };
+    } catch (error) {
+      const text = error instanceof Refused ? error.message : "The webhook does not answer.";
+      if (asking === key && story.peek()?.key !== key) story.value = { key, error: text };
+    }
+  };
+  effect(() => {
+    const gang = selectedGang.value;
+    clearTimeout(timer);
+    if (!gang || gang.story) {
+      asking = "";
+      return;
+    }
+    const other = keyOf(gang) !== asking;
+    asking = keyOf(gang);
+    if (other) void ask(gang);
+    else timer = window.setTimeout(() => void ask(gang), Math.max(0, next - performance.now()));
+  });
+}
+
+/** Take over changes at once, or as soon as the browser was idle long enough after the last drawing. */
+function taking(): (state: State) => void {
+  let waiting: State | undefined;
+  let next = 0;
+  return (state) => {
+    const first = !waiting;
+    waiting = state;
+    if (!first) return;
+    setTimeout(
+      () => {
+        const begun = performance.now();
+        const latest = waiting;
+        waiting = undefined;
+        if (latest) take(latest);
+        next = performance.now() + REST * (performance.now() - begun);
+      },
+      Math.max(0, next - performance.now()),
+    );
+  };
+}
+
+/** Gangs that have not changed stay the same objects: what depends on them is not drawn again. */
+function take(state: State): void {
+  batch(() => {
+    gangs.value = state.gangs;
+    liveCluster.value = state.cluster;
+  });
+}
+
+function start(retry: () => void): void {
+  const place = document.createElement("div");
+  place.id = "app";
+  document.body.classList.add("scripted");
+  document.body.replaceChildren(place);
+  startTheme();
+  render(<App retry={retry} />, place);
+  setInterval(() => {
+    if (!document.hidden) now.value = Date.now();
+  }, 1_000);
+}
+
+async function begin(): Promise<void> {
+  const recorded = document.getElementById("recorded")?.textContent;
+  if (recorded) {
+    const { decisions, cluster } = JSON.parse(recorded) as { decisions: Decision[]; cluster: Cluster };
+    take({ gangs: decisions.map(asGang), cluster });
+    connection.value = { kind: "recorded" };
+    start(() => undefined);
+    return;
+  }
+  const live = new Live();
+  start(() => live.retry());
+  for (;;) {
+    try {
+      take(await live.begin());
+      break;
+    } catch (error) {
+      if (error instanceof Refused && (error.status === 401 || error.status === 403)) {
+        connection.value = { kind: "refused", why: error.message };
+        return;
+      }
+      const why = error instanceof Refused ? error.message : "The webhook does not answer.";
+      connection.value = { kind: "lost", at: 0, next: Date.now() + PAUSE, why };
+      await live.pause(PAUSE);
+    }
+  }
+  connection.value = { kind: "live", at: Date.now() };
+  follow();
+  startLinking();
+  startStories();
+  let answered = Date.now();
+  const changed = taking();
+  await live.follow({
+    changed,
+    answered: () => {
+      answered = Date.now();
+      connection.value = { kind: "live", at: answered };
+    },
+    lost: (why, pause) => {
+      connection.value = { kind: "lost", at: answered, next: Date.now() + pause, why };
+    },
+  });
+}
+
+void begin();
