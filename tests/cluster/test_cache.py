@@ -24,7 +24,7 @@ from kube.objects import Pod
 
 pytestmark = pytest.mark.controlplane
 
-SOON = ReflectorTiming(missing=1.0, first_retry=0.2, last_retry=1.0, connect=30.0)
+SOON = ReflectorTiming(missing=1.0, first_retry=0.2, last_retry=5.0)
 WIDGETS = WatchedKind("test.phalanx.dev", ("v1", "v1alpha1"), "Widget", "widgets")
 WIDGET = {
     "apiVersion": "test.phalanx.dev/v1alpha1",
