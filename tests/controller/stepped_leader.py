@@ -31,7 +31,7 @@ from solver.problem import Limits
 
 PARTLY_SECONDS = 5.0
 ROUND_SECONDS = 0.01
-"""What a round takes."""
+"""The duration of a round."""
 STEPPED = replace(SETTLED, partly_seconds=PARTLY_SECONDS)
 _WATCHED = ("pods", "gangs", "nodes", "poddisruptionbudgets", "topologies", "priorityclasses", "jobs")
 
@@ -78,7 +78,7 @@ class SteppedLeader:
 
 
 def _api_clock(store: Store) -> ManualClock:
-    """Return the API server's clock. From now on it goes by hand, from the time that it shows."""
+    """Replace the API server's clock by one that shows the same time and that only the test advances. Return it."""
     if not isinstance(store.clock, ManualClock):
         store.clock = ManualClock((store.clock.wall() - START).total_seconds())
     return store.clock

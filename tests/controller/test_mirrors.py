@@ -117,7 +117,7 @@ def test_a_mirror_is_what_the_api_server_gives_back() -> None:
 
 @pytest.mark.parametrize(("uid", "expected"), [("uid-made", "llm"), ("uid-of-another", "podgroup-llm")])
 def test_a_mirror_made_a_moment_ago_stays_the_gangs_own_though_the_gang_has_changed(uid: str, expected: str) -> None:
-    """The mirror has no mark yet, and its PodGroup was made anew. The controller that created it knows its uid."""
+    """The mirror has no mark yet, and its PodGroup was recreated. The controller that created it knows its uid."""
     made = mirror(gang(pod("a"), source=replace(POD_GROUP, uid="uid-before")))
     made["metadata"]["uid"] = "uid-made"
     now = gang(pod("a"), pod("b"), required="BlockLayer")
