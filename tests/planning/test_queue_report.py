@@ -24,12 +24,12 @@ def gang(name: str, queue: ClusterQueue, *pods: Pod, created: str = "", priority
         for each in pods
     )
     return Gang(
-        GangKey("kueue", "ns", name),
-        ObjectRef("batch/v1", "Job", "ns", name),
-        members,
-        (PodSet("main", len(pods), len(pods)),),
-        len(pods),
-        len(pods),
+        key=GangKey("kueue", "ns", name),
+        source=ObjectRef("batch/v1", "Job", "ns", name),
+        members=members,
+        pod_sets=(PodSet("main", len(pods), len(pods)),),
+        expected=len(pods),
+        min_member=len(pods),
         queue=queue.name,
         account=Account(queue, cohort=(A, B), used=("blue",)),
         created=created,
