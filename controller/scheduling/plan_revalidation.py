@@ -110,7 +110,9 @@ class PlanRevalidation:
 
 def inputs_of(cluster_view: ClusterView) -> object:
     """Return the inputs of planning besides the request. They are equal as long as none of them has changed."""
-    return cluster_view.snapshot.version, cluster_view.snapshot.leaving, tuple(cluster_view.topologies)
+    again = tuple((key, gang.made_again) for key, gang in cluster_view.made_again.items())
+    snapshot = cluster_view.snapshot
+    return snapshot.version, snapshot.leaving, tuple(cluster_view.topologies), cluster_view.terms, again
 
 
 def _labels(snapshot: Snapshot, names: set[str]) -> dict[str, object]:

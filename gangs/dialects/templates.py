@@ -151,5 +151,5 @@ def _started(manifest: Manifest, sources: Sources) -> bool:
 
 
 def _resumed(part: Mapping[str, Any], way: Sequence[str]) -> dict[str, Any]:
-    """Return the workload with its suspend field, at this way, set to false."""
+    """Return the workload with its suspend field set to false. `way`: the path of the field, key by key."""
     return {**part, way[0]: _resumed(part[way[0]], way[1:]) if way[1:] else False}

@@ -18,7 +18,10 @@ def annotation(key: str, at: str = "") -> str:
 
 
 def advise_late(ref: ObjectRef, findings: Findings) -> None:
-    """Say why a workload that asks to be a gang is none: its pods were never gated, as its templates have no mark."""
+    """Advise that the annotations that make a workload a gang came too late.
+
+    Admission wrote no gang label on the pod templates, so the workload's pods were never gated.
+    """
     text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
     findings.advise(ref, "metadata.annotations", text)
 

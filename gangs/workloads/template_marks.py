@@ -68,9 +68,10 @@ def _marked(part: Any, node: _Node) -> Any:
 
 
 def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]]:
-    """Yield the marks in an object whose kind has no WorkloadKind (any more), and their ways in the new version.
+    """Yield the path of each template's metadata in the new version, and the marks of the template in the old version.
 
-    Entries of lists are matched by name if they have one. Marks of removed parts are dropped.
+    The marks are labels and annotations that admission wrote while a WorkloadKind described the object's kind. Entries
+    of lists are matched by name if they have one. Marks on parts that the new version lacks are dropped.
     """
     group, kind, _, _ = key_of(old)
     for way, metadata, _ in _pairs(old, new):
