@@ -32,7 +32,7 @@ from gangs.incremental.pods import KeptPods
 from gangs.manifests import key_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.sources import Sources
-from gangs.workloads.kind_table import WORKLOADS, shape_of
+from gangs.workloads.kind_table import WORKLOADS, row_of
 from kube.catalog import ObjectKey
 from kube.keys import GATE
 from kube.objects import Pod
@@ -63,7 +63,7 @@ _ROOTS = _roots_by_kind()
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
     """Return the dialects that read an object by its name."""
-    return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and shape_of(manifest) is not None else ())
+    return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and row_of(manifest) is not None else ())
 
 
 @dataclass(frozen=True, slots=True)
