@@ -18,8 +18,8 @@ from planning.gang_order import in_order
 class PlanningRound:
     """The planning state of one reconcile.
 
-    `known`: the decisions so far. `aside`: gangs above the capacity bound that have no decision yet. `pausing`: whether
-    a rejection was reported although its inputs have changed, because its pause is not over.
+    `known`: the decisions so far. `infeasible`: gangs above the capacity bound that have no decision yet.
+    `pausing`: whether a rejection was reported although its inputs have changed, because its pause is not over.
     """
 
     def __init__(

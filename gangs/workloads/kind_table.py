@@ -151,7 +151,7 @@ class KindRow:
     least_workers: str = ""
     """The field for the number of workers that must start together with all other pods; "": none."""
     minimum_of_roles: str = ""
-    """The field in which each role states its minimum (`gangs.workloads.pod_counts`); "": none."""
+    """The field in which each role states its minimum, for the reference of kinds; `pod_counts` reads it. "": none."""
     makers: tuple[str, ...] = ()
     """Kubernetes' own kinds that create pods for the workload, besides the pods that its operator creates itself."""
     named_by: str = ""
