@@ -99,6 +99,10 @@ def _read(
     if marked.over:
         return None
     own = Findings()
+    for each in gated:
+        _advise_on_template(
+            ref, each, [key for key in WISHES if annotations.get(key) != each.annotations.get(key)], own
+        )
     gang_annotations.check(ref, annotations, own)
     gang_annotations.check_rival(ref, sources, own, marked.key(NAME).name)
     _check_templates(ref, gated, own)
@@ -201,7 +205,7 @@ def _advise_ungated(
         and not any(keys.GANG in each.labels for each in templates)
     ):
         at = f"metadata.labels[{keys.GANG}]"
-        findings.advise(ref, at, f"does not reach the pods: write it at spec.template.{at}")
+        findings.misplaced(ref, at, f"does not reach the pods: write it at spec.template.{at}")
     advise_misplaced(ref, annotations, templates, findings, WISHES if by_rules else KNOWN)
 
 
@@ -214,10 +218,15 @@ def advise_misplaced(
 ) -> None:
     """Warn of placement annotations, of the `known` ones, on templates, where they have no effect."""
     for each in templates if annotations.get(keys.GANG) != "false" else ():
-        for key in known if not each.labels.get(keys.GANG) else ():
-            if key in each.annotations:
-                at = each.annotation(key)
-                findings.advise(ref, at, f"asks for nothing there: write it on the {ref.kind} itself")
+        if not each.labels.get(keys.GANG):
+            _advise_on_template(ref, each, known, findings)
+
+
+def _advise_on_template(ref: ObjectRef, template: Template, known: Sequence[str], findings: Findings) -> None:
+    for key in known:
+        if key in template.annotations:
+            at = template.annotation(key)
+            findings.misplaced(ref, at, f"asks for nothing there: write it on the {ref.kind} itself")
 
 
 def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) -> None:
@@ -254,7 +263,7 @@ def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findi
     for each in templates:
         for key in WISHES if not opted_out and not each.labels.get(keys.GANG) else ():
             if key in each.annotations:
-                findings.advise(ref, each.annotation(key), f"asks for nothing there: {remedy}")
+                findings.misplaced(ref, each.annotation(key), f"asks for nothing there: {remedy}")
     return False
 
 
