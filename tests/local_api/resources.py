@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """A kind of object. `status`: it has that subresource. `counted`: its generation counts changes of what is asked,
+    """A kind of object, one of `RESOURCES`: two are equal if they are the same object. `status`: it has that subresource. `counted`: its generation counts changes of what is asked,
     which is the spec, or, of a kind that has no status of its own, everything but the metadata.
     """
 

@@ -42,6 +42,12 @@ def is_terminating(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
+def is_ready(pod: Object) -> bool:
+    """Return whether the pod's condition Ready is true."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
 def is_finished(pod: Object) -> bool:
     """Whether its containers have ended for good: it uses nothing of its node."""
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
@@ -55,6 +61,12 @@ def gang_of(pod: Object) -> str:
     if labels.get("phalanx.dev/workload"):
         name = next((each["name"] for each in meta.get("ownerReferences") or () if each.get("controller")), "")
     return f"{pod['metadata'].get('namespace', '')}/{name}" if name else ""
+
+
+def capacity_of(pod: Object) -> str:
+    """Return the gang that the pod's requests belong to: its own, or of a placeholder the one it holds capacity for."""
+    held_for = (pod["metadata"].get("annotations") or {}).get("phalanx.dev/held-for-gang", "")
+    return held_for.partition("/")[2] or gang_of(pod)
 
 
 def requests_of(pod: Object) -> Counter[str]:

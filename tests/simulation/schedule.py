@@ -2,14 +2,15 @@
 
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.network import NO_FAULTS, Faults
 from simulation.real_time import no_real_time
 from simulation.solving import solving_inline
-from simulation.users import Users
+from simulation.users import PROTECTED, Users
 from simulation.world import World
 
 ACTIONS = 12
@@ -36,12 +37,16 @@ NODES = (
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a schedule. `taken`: the questions that were not answered by the harmless option."""
+    """The outcome of a schedule.
+
+    `taken`: the questions that were not answered by the harmless option. `counts`: `World.counts`.
+    """
 
     seed: int
     violations: tuple[str, ...]
     trace: tuple[str, ...]
     taken: frozenset[str]
+    counts: Mapping[str, int]
 
 
 @contextmanager
@@ -64,7 +69,9 @@ def run(seed: int, allowed: frozenset[str] | None = None) -> Result:
     world = World(seed, allowed)
     with world.watching_for_failures():
         _play(world)
-    return Result(seed, tuple(world.invariants.violations), tuple(world.trace), frozenset(world.choices.taken))
+    return Result(
+        seed, tuple(world.invariants.violations), tuple(world.trace), frozenset(world.choices.taken), world.counts
+    )
 
 
 def _play(world: World) -> None:
@@ -75,8 +82,11 @@ def _play(world: World) -> None:
     world.furnish(NODES[choices.number("nodes", len(NODES))])
     world.hub.delay_weights = late
     world.hub.mishap_weights = (1, 0, 0) if late[3] == 0 else (970, 20, 10)
+    protecting = choices.pick("budget", (2, 1))
     for count in range(choices.number("low", 3)):
-        world.pod(f"low{count}", priority="low")
+        world.pod(f"low{count}", priority="low", labels=PROTECTED if protecting else None)
+    if protecting:
+        world.ask("POST", BUDGETS_PATH, budget("keep", PROTECTED, 1))
     world.run(1.0)
     world.start("c1", "c2") if choices.pick("controllers", (2, 1)) == 0 else world.start("c1")
     world.run(0.5)
@@ -99,7 +109,7 @@ def _make_slow(world: World, *, slow: bool) -> None:
         world.scheduler.bind_weights = 90, 8, 2
         world.kubelets.end_weights = 50, 20, 20, 10
         world.kubelets.ready_weights = 80, 15, 5
-        world.jobs.weights = 80, 15, 5
+        world.jobs.weights = world.stateful_sets.weights = world.budgets.weights = 80, 15, 5
 
 
 def _heal(world: World) -> None:
@@ -115,4 +125,4 @@ def _make_quick(world: World) -> None:
     world.plan_weights, world.restart_weights = (1, 0, 0), (1, 0, 0, 0)
     world.scheduler.cycle_weights, world.scheduler.bind_weights = (1, 0, 0, 0), (1, 0, 0)
     world.kubelets.end_weights, world.kubelets.ready_weights = (1, 0, 0, 0), (1, 0, 0)
-    world.jobs.weights = 1, 0, 0
+    world.jobs.weights = world.stateful_sets.weights = world.budgets.weights = 1, 0, 0

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from simulation.directed import Director, directed, is_bound, is_nominated
+from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.models.jobs import JOBS_PATH, job
 from simulation.models.kubelets import STUCK
+from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
 from simulation.schedule import simulating
 from simulation.world import GANGS_PATH, PODS_PATH, World
@@ -172,6 +174,58 @@ def test_a_job_goes_from_created_to_bound_and_its_lost_pod_is_replaced() -> None
     world.invariants.at_end()
     assert broken(world) == []
     assert director.bound("j") == []
+
+
+@pytest.mark.parametrize("policy", [ORDERED, PARALLEL])
+def test_a_stateful_set_goes_from_created_to_bound_and_its_lost_pod_is_replaced(policy: str) -> None:
+    world = directed()
+    director = Director(world)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, policy=policy))
+    assert world.run_until(lambda: len(director.bound("s")) == 2, 10.0), "\n".join(world.trace)
+    assert any("placeholder-" in line for line in world.trace) == (policy == ORDERED)
+    world.run(2.0)
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{PODS_PATH}/s-0")
+    world.run(5.0)
+    assert director.bound("s") == ["s-0", "s-1"]
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{STATEFUL_SETS_PATH}/s")
+    world.run(45.0)
+    world.invariants.at_end()
+    assert broken(world) == []
+    assert director.bound("s") == []
+
+
+def test_a_leader_that_runs_alone_is_withdrawn_if_a_higher_priority_takes_the_capacity_of_the_others() -> None:
+    world = directed()
+    director = Director(world)
+    world.kubelets.ready_weights = 0, 0, 1
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, priority="low"))
+    assert world.run_until(lambda: director.bound("s"), 5.0), "\n".join(world.trace)
+    assert world.invariants.is_leader_first("default/s")
+    world.pod("rival", priority="high")
+    world.pod("other", priority="high", nodeName="n3")
+    world.invariants.disturbed()
+    world.run(30.0)
+    assert director.bound("s") == [], "\n".join(world.trace)
+    assert broken(world) == []
+
+
+@pytest.mark.parametrize("available", [0, 1])
+def test_a_gang_takes_the_pods_of_a_budget_only_as_far_as_the_budget_allows(available: int) -> None:
+    """The gang needs both nodes of r1, and a budget covers the pods there. No scheduler preempts for the gang itself."""
+    world = directed()
+    director = Director(world)
+    world.pod("rival", nodeName="n3", priority="high")
+    for node in ("n1", "n2"):
+        world.pod(f"low-{node}", nodeName=node, priority="low", labels={"budget": "keep"})
+    world.ask("POST", BUDGETS_PATH, budget("keep", {"budget": "keep"}, available))
+    world.run(5.0)
+    two_members(world, "g", "middle")
+    world.run(60.0)
+    assert len(director.bound("g")) == (0 if available else 2), "\n".join(world.trace)
+    assert all(world.get(f"low-{node}") for node in ("n1", "n2")) == bool(available)
+    assert world.invariants.violations == []
 
 
 def test_a_bound_member_is_reported_when_the_scheduler_dawdles() -> None:

@@ -1,6 +1,7 @@
 """The simulated cluster: API server, models and controllers, in one logical time."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from random import Random
@@ -16,9 +17,11 @@ from simulation.choices import Choices
 from simulation.clock import LogicalClock, MachineClock
 from simulation.engine import Engine
 from simulation.invariants import Invariants
+from simulation.models.budgets import DisruptionController
 from simulation.models.jobs import JobController
 from simulation.models.kubelets import Kubelets
 from simulation.models.scheduler import Scheduler
+from simulation.models.stateful_sets import StatefulSetController
 from simulation.network import RESTART_SECONDS, Network, Process
 from simulation.objects import GANG_LABEL, GATE
 from simulation.watches import WatchHub
@@ -41,11 +44,15 @@ class World:
         self.clock = LogicalClock()
         self.engine = Engine(self.clock)
         self.trace: list[str] = []
+        self.counts: Counter[str] = Counter()
+        """How often a model or an invariant met what it is there for, by description."""
         self.api = LocalApi(store=Store(clock=self.clock, random=Random(seed)))  # noqa: S311 - a seed is to be replayed
         self.hub = WatchHub(self.api, self.engine, self.choices)
         self.network = Network(self.api, self.engine, self.choices, self.note)
         self.kubelets = Kubelets(self.api, self.engine, self.choices)
         self.jobs = JobController(self.api, self.engine, self.choices)
+        self.stateful_sets = StatefulSetController(self.api, self.engine, self.choices)
+        self.budgets = DisruptionController(self.api, self.engine, self.choices)
         self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices)
         self.invariants = Invariants(self)
         self.candidates: dict[str, Candidate] = {}
@@ -86,6 +93,8 @@ class World:
             self._seen += 1
             self.kubelets.see(event)
             self.jobs.see(event)
+            self.stateful_sets.see(event)
+            self.budgets.see(event)
             self.invariants.see(event)
             self._note_event(event)
             self.on_event(event)
@@ -191,11 +200,20 @@ class World:
             whole = {"minMember": members, "required": "rack", "topology": "dc", **spec}
             self.ask("POST", GANGS_PATH, {"metadata": {"name": name}, "spec": whole})
 
-    def pod(self, name: str, of: str = "", *, cpu: int = 4, priority: str = "", **spec: Any) -> None:
-        """A user's pod, as the webhook admits it: gated if it is a member of a gang."""
+    def pod(
+        self,
+        name: str,
+        of: str = "",
+        *,
+        cpu: int = 4,
+        priority: str = "",
+        labels: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> None:
+        """A user's pod, as the webhook admits it: gated if it is a member of a gang. `labels`: of a pod of no gang."""
         gates = {"schedulingGates": [{"name": GATE}]} if of else {}
         container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
-        labels = {GANG_LABEL: of, "phalanx.dev/dialect": "phalanx"} if of else {"app": name}
+        labels = {GANG_LABEL: of, "phalanx.dev/dialect": "phalanx"} if of else {"app": name, **(labels or {})}
         named = {"priorityClassName": priority} if priority else {}
         manifest = {
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
