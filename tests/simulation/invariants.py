@@ -6,7 +6,7 @@ The invariants read the API server's store and the requests of the controllers, 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from simulation.objects import (
     nominated,
     priority_of,
     requests_of,
+    thousandths,
     used,
 )
 
@@ -111,6 +112,8 @@ class Invariants:
         self._pods: dict[str, Object] = {}
         """All pods that exist, by namespace and name."""
         self._evictions: list[Eviction] = []
+        self._is_quota_lost = False
+        """Whether the Gang of running pods was deleted: they are charged to no queue meanwhile."""
         self._departures: list[tuple[float, Object]] = []
         """Ready pods that others than the Eviction API have taken away, with the time."""
 
@@ -130,14 +133,16 @@ class Invariants:
         if event.resource == GANGS:
             state = self.gangs[name_of(event.object)]
             lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
-            state.status_lost |= lost and any(map(_runs, state.members.values()))
+            running = any(map(_runs, state.members.values()))
+            state.status_lost |= lost and running
+            self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
         if event.resource != PODS:
             return
         pod, name = event.object, name_of(event.object)
         before = self._pods.get(name)
-        if before is not None and _is_healthy(before) and (event.kind == "DELETED" or not _is_healthy(pod)):
-            if not _is_evicted(pod):
-                self._departures.append((self._world.engine.now, before))
+        leaves = event.kind == "DELETED" or not _is_healthy(pod)
+        if before is not None and _is_healthy(before) and leaves and not _is_evicted(pod):
+            self._departures.append((self._world.engine.now, before))
         if event.kind == "DELETED":
             self._pods.pop(name, None)
         else:
@@ -158,6 +163,8 @@ class Invariants:
         name, node = pod["metadata"]["name"], node_of(pod)
         if gang and pod["metadata"]["uid"] not in self._released:
             self.violated("e", f"pod {name} of gang {gang} is bound, though no controller released it")
+        if gang and (queue := self.queue_of(gang)):
+            self._charged(queue)
         found = self._world.api.store.objects.get((NODES, "", node))
         if found is None:
             return
@@ -167,6 +174,34 @@ class Invariants:
         if any(amount < 0 for amount in free.values()):
             names = ", ".join(sorted(each["metadata"]["name"] for each in there))
             self.violated("b", f"node {node} is over-committed by {names}")
+
+    def _charged(self, queue: str) -> None:
+        """(b) The members that run use no more than the quota of their queue."""
+        asked, quota = self._usage(queue, _runs), self.quota_of(queue)
+        self._world.counts["bindings that a queue charged"] += 1
+        if asked > quota and not self._is_quota_lost:
+            self.violated("b", f"queue {queue} is charged {asked / 1000:g} cpu, and has a quota of {quota / 1000:g}")
+
+    def _usage(self, queue: str, counts: Callable[[Object], bool], *, besides: str = "") -> int:
+        """Return the thousandths of a cpu of the queue's pods for which `counts` is true, `besides` those of a gang."""
+        queued = {gang for gang in self.gangs if gang != besides and self.queue_of(gang) == queue}
+        return used(each for each in self._pods.values() if gang_of(each) in queued and counts(each))["cpu"]
+
+    def queue_of(self, gang: str) -> str:
+        """Return the queue of a gang; "" if it has none."""
+        return str((self._gang(gang).get("spec") or {}).get("queue") or "")
+
+    def quota_of(self, queue: str) -> int:
+        """Return the quota of a queue in thousandths of a cpu."""
+        found = next(
+            each
+            for (resource, _, name), each in self._world.api.store.objects.items()
+            if resource.plural == "clusterqueues" and name == queue
+        )
+        (group,) = found["spec"]["resourceGroups"]
+        (flavor,) = group["flavors"]
+        (quota,) = flavor["resources"]
+        return thousandths(quota["nominalQuota"])
 
     def _reserved(self, pod: Object, process: str, *, is_released: bool) -> None:
         """(r) A controller gives no capacity to two gangs: neither reserves what it has released, nor the reverse."""
@@ -368,10 +403,18 @@ class Invariants:
                 members += members[:1] * (minimum - len(members))
             if any(node_of(each) for each in state.members.values()) or not 0 < minimum <= len(members):
                 continue
+            if (queue := self.queue_of(gang)) and not self._is_within_quota(queue, gang, members[:minimum]):
+                self._world.counts["gangs that wait for quota at the end"] += 1
+                continue
             where = self._first_fit(gang, members[:minimum])
             if where:
                 said = self._status(gang).get("message", "")
                 self.violated("g", f"gang {gang} fits {where}, but has not started: {said}")
+
+    def _is_within_quota(self, queue: str, gang: str, members: list[Object]) -> bool:
+        """Return whether the members fit beside all pods of the queue that run or hold capacity."""
+        charged = self._usage(queue, _is_charged, besides=gang)
+        return charged + used(members)["cpu"] <= self.quota_of(queue)
 
     def _first_fit(self, gang: str, members: list[Object]) -> str:
         """Where the members fit, placed one after another; "" if they do not, or if that is not simple."""
@@ -452,6 +495,11 @@ class Invariants:
         """The rack of a node; "" if the node is gone."""
         found = self._world.api.store.objects.get((NODES, "", node))
         return (found or {"metadata": {}})["metadata"].get("labels", {}).get(RACK, "")
+
+
+def _is_charged(pod: Object) -> bool:
+    """Return whether a queue is charged for the pod: it runs, is released, or has capacity reserved."""
+    return bool(node_of(pod) or nominated(pod)) or not gates_of(pod)
 
 
 def _is_healthy(pod: Object) -> bool:

@@ -102,6 +102,18 @@ MUTATIONS = (
         "        refusal = ''\n        if not refusal and",
     ),
     Mutation(
+        "a plan counts no disruption budget",
+        "planning/framing/disruption_budgets.py",
+        "            allowed = max(0, _allowed(budget, snapshot) - spent)\n",
+        "            allowed = len(under) + 0 * spent\n",
+    ),
+    Mutation(
+        "a gang is planned although others use the quota of its queue",
+        "planning/quota/queueing.py",
+        "        if need[name] > left[name]:\n",
+        "        if need[name] > left[name] and not usage.by_gang:\n",
+    ),
+    Mutation(
         "a victim is evicted without the version that was seen",
         _EXECUTING,
         "partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)",

@@ -11,7 +11,7 @@ from simulation.network import NO_FAULTS, Faults
 from simulation.real_time import no_real_time
 from simulation.solving import solving_inline
 from simulation.users import PROTECTED, Users
-from simulation.world import World
+from simulation.world import QUEUE, World
 
 ACTIONS = 12
 ACTION_SECONDS = (2.0, 0.1, 0.5, 5.0)
@@ -25,6 +25,8 @@ PROFILES = (
     Faults(freeze=10),
     Faults(conflict=10, internal=10, answer_lost=10, unreachable=10, crash_before=5, crash_after=5, freeze=5),
 )
+QUOTAS = (0, 8, 16)
+"""The cpus of the quota; 0: there is no queue."""
 _LATE = ((1, 0, 0, 0, 0), (70, 10, 15, 5, 0), (60, 10, 20, 8, 2))
 """How late watch events are, by how bad that is: weights of `watches.DELAYS`."""
 NODES = (
@@ -85,6 +87,9 @@ def _play(world: World) -> None:
     protecting = choices.pick("budget", (2, 1))
     for count in range(choices.number("low", 3)):
         world.pod(f"low{count}", priority="low", labels=PROTECTED if protecting else None)
+    if quota := QUOTAS[choices.pick("quota", (3, 1, 1))]:
+        world.queue(quota)
+        users.queue = QUEUE
     if protecting:
         world.ask("POST", BUDGETS_PATH, budget("keep", PROTECTED, 1))
     world.run(1.0)

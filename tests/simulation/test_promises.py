@@ -11,7 +11,7 @@ from simulation.models.kubelets import STUCK
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
 from simulation.schedule import simulating
-from simulation.world import GANGS_PATH, PODS_PATH, World
+from simulation.world import GANGS_PATH, PODS_PATH, QUEUE, World
 
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
@@ -213,7 +213,7 @@ def test_a_leader_that_runs_alone_is_withdrawn_if_a_higher_priority_takes_the_ca
 
 @pytest.mark.parametrize("available", [0, 1])
 def test_a_gang_takes_the_pods_of_a_budget_only_as_far_as_the_budget_allows(available: int) -> None:
-    """The gang needs both nodes of r1, and a budget covers the pods there. No scheduler preempts for the gang itself."""
+    """The gang needs both nodes of r1, and a budget covers the pods there."""
     world = directed()
     director = Director(world)
     world.pod("rival", nodeName="n3", priority="high")
@@ -226,6 +226,29 @@ def test_a_gang_takes_the_pods_of_a_budget_only_as_far_as_the_budget_allows(avai
     assert len(director.bound("g")) == (0 if available else 2), "\n".join(world.trace)
     assert all(world.get(f"low-{node}") for node in ("n1", "n2")) == bool(available)
     assert world.invariants.violations == []
+
+
+def test_a_gang_waits_for_the_quota_that_another_gang_of_its_queue_uses() -> None:
+    world = World(0, frozenset())
+    world.furnish({"n1": ("r1", 4), "n2": ("r1", 4), "n3": ("r2", 4), "n4": ("r2", 4)})
+    world.queue(12)
+    world.start("c1", "c2")
+    world.run(1.0)
+    director = Director(world)
+    for name in ("first", "second"):
+        world.gang(name, 2, queue=QUEUE)
+        for index in range(2):
+            world.pod(f"{name}-{index}", name)
+        world.run(5.0)
+    assert (len(director.bound("first")), len(director.bound("second"))) == (2, 0), "\n".join(world.trace)
+    world.run(40.0)
+    world.invariants.at_end()
+    assert world.counts["gangs that wait for quota at the end"] == 1
+    world.invariants.disturbed()
+    for index in range(2):
+        world.ask("DELETE", f"{PODS_PATH}/first-{index}")
+    assert world.run_until(lambda: len(director.bound("second")) == 2, 20.0), "\n".join(world.trace)
+    assert broken(world) == []
 
 
 def test_a_bound_member_is_reported_when_the_scheduler_dawdles() -> None:

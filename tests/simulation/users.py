@@ -28,6 +28,8 @@ class Users:
 
     world: World
     made: int = 0
+    queue: str = ""
+    """The queue that some gangs are created in; "" if there is none."""
 
     def act(self, number: int) -> None:
         """Do one thing, or nothing."""
@@ -69,8 +71,10 @@ class Users:
         name, size = f"g{self.made}", 2 + world.choices.number(f"{site}/size", 3)
         priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
         cpu = 4 if world.choices.pick(f"{site}/cpu", (3, 1)) == 0 else 2
-        spec = {} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}
+        spec: Object = {} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}
         extra = world.choices.pick(f"{site}/extra", (5, 1))
+        if self.queue and world.choices.pick(f"{site}/queued", (1, 3)):
+            spec["queue"] = self.queue
         world.gang(name, size, **spec)
         for index in range(size + extra):
             world.pod(f"{name}-{index}", name, cpu=cpu, priority=priority)

@@ -30,6 +30,9 @@ RACK = "example.com/rack"
 NAMESPACE = "default"
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SYSTEM_PODS_PATH = "/api/v1/namespaces/phalanx-system/pods"
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+QUEUE = "q"
+"""The LocalQueue of the schedules that have one."""
 GANGS_PATH = f"/apis/phalanx.dev/v1alpha1/namespaces/{NAMESPACE}/gangs"
 NODES_PATH = "/api/v1/nodes"
 CLASSES: Mapping[str, int] = {"phalanx-probe": -1, "low": 1, "middle": 100, "high": 1000}
@@ -134,6 +137,17 @@ class World:
         for name, (rack, cpu) in nodes.items():
             self.api.create(NODES_PATH, {"spec": {}, **node_manifest(name, {RACK: rack}, cpu)})
         self.scheduler.start()
+        self.settle()
+
+    def queue(self, cpu: int) -> None:
+        """Create the queue `QUEUE`, whose ClusterQueue has a quota of so many cpu on any node."""
+        self.api.create(f"{KUEUE}/resourceflavors", {"metadata": {"name": "any"}, "spec": {}})
+        flavor = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+        groups = [{"coveredResources": ["cpu"], "flavors": [flavor]}]
+        pool = {"namespaceSelector": {}, "resourceGroups": groups}
+        self.api.create(f"{KUEUE}/clusterqueues", {"metadata": {"name": QUEUE}, "spec": pool})
+        local = {"metadata": {"name": QUEUE}, "spec": {"clusterQueue": QUEUE}}
+        self.api.create(f"{KUEUE}/namespaces/{NAMESPACE}/localqueues", local)
         self.settle()
 
     def start(self, *names: str) -> None:
