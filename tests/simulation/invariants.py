@@ -35,6 +35,7 @@ from simulation.objects import (
     priority_of,
     requests_of,
     thousandths,
+    unpinned,
     used,
 )
 
@@ -433,7 +434,7 @@ class Invariants:
         return ""
 
     def _all_placed(self, members: list[Object], nodes: list[Object], free: dict[str, object]) -> bool:
-        for member in members:
+        for member in map(unpinned, members):
             asked = requests_of(member)
             for node in nodes:
                 left = free.get(node["metadata"]["name"])

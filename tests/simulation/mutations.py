@@ -114,6 +114,12 @@ MUTATIONS = (
         "        if need[name] > left[name] and not usage.by_gang:\n",
     ),
     Mutation(
+        "a gang stays pinned to where no member runs any more",
+        "planning/pins.py",
+        "    return tuple(member.pod for member in gang.members if pinned_domain(member.pod))\n",
+        "    return ()\n",
+    ),
+    Mutation(
         "a victim is evicted without the version that was seen",
         _EXECUTING,
         "partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)",

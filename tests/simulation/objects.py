@@ -8,6 +8,8 @@ from local_api.store import Object
 
 GATE = "phalanx.dev/gang"
 GANG_LABEL = "phalanx.dev/gang"
+PINNED = "phalanx.dev/pinned-domain"
+"""The annotation of a pod that the webhook has pinned to the domain of its siblings."""
 _MILLI = 1000
 
 
@@ -122,6 +124,13 @@ def _matches(term: Mapping[str, Any], name: str, labels: Mapping[str, str]) -> b
         if values.get(expression["key"]) not in expression["values"]:
             return False
     return True
+
+
+def unpinned(pod: Object) -> Object:
+    """Return the pod without the webhook's pin to the domain of its siblings. Users' pods here have no other pin."""
+    if PINNED not in (pod["metadata"].get("annotations") or {}):
+        return pod
+    return {**pod, "spec": {key: each for key, each in pod["spec"].items() if key not in ("affinity", "nodeSelector")}}
 
 
 def is_tolerated(pod: Object, node: Object) -> bool:

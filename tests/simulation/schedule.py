@@ -80,7 +80,8 @@ def _play(world: World) -> None:
     choices, users = world.choices, Users(world)
     faults = PROFILES[choices.pick("faults", (3, 3, 3, 2, 2))]
     late = _LATE[choices.pick("late", (3, 3, 2))]
-    _make_slow(world, slow=bool(choices.pick("slow", (1, 1))))
+    slow = bool(choices.pick("slow", (1, 1)))
+    _make_slow(world, slow=slow)
     world.furnish(NODES[choices.number("nodes", len(NODES))])
     world.hub.delay_weights = late
     world.hub.mishap_weights = (1, 0, 0) if late[3] == 0 else (970, 20, 10)
@@ -92,6 +93,8 @@ def _play(world: World) -> None:
         users.queue = QUEUE
     if protecting:
         world.ask("POST", BUDGETS_PATH, budget("keep", PROTECTED, 1))
+    if choices.pick("webhook", (1, 1)):
+        world.start_webhook().review_weights = (80, 10, 8, 2) if slow else (1, 0, 0, 0)
     world.run(1.0)
     world.start("c1", "c2") if choices.pick("controllers", (2, 1)) == 0 else world.start("c1")
     world.run(0.5)
@@ -130,4 +133,6 @@ def _make_quick(world: World) -> None:
     world.plan_weights, world.restart_weights = (1, 0, 0), (1, 0, 0, 0)
     world.scheduler.cycle_weights, world.scheduler.bind_weights = (1, 0, 0, 0), (1, 0, 0)
     world.kubelets.end_weights, world.kubelets.ready_weights = (1, 0, 0, 0), (1, 0, 0)
+    if world.webhook is not None:
+        world.webhook.review_weights = 1, 0, 0, 0
     world.jobs.weights = world.stateful_sets.weights = world.budgets.weights = 1, 0, 0

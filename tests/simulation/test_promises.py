@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 
 import pytest
+from node_manifests import node_manifest
 
-from simulation.directed import Director, directed, is_bound, is_nominated
+from simulation.directed import TWO_RACKS, Director, directed, is_bound, is_nominated
 from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.models.jobs import JOBS_PATH, job
 from simulation.models.kubelets import STUCK
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
+from simulation.objects import gang_of, node_of
 from simulation.schedule import simulating
-from simulation.world import GANGS_PATH, PODS_PATH, QUEUE, World
+from simulation.world import GANGS_PATH, NODES_PATH, PODS_PATH, QUEUE, RACK, World
 
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
@@ -248,6 +250,57 @@ def test_a_gang_waits_for_the_quota_that_another_gang_of_its_queue_uses() -> Non
     for index in range(2):
         world.ask("DELETE", f"{PODS_PATH}/first-{index}")
     assert world.run_until(lambda: len(director.bound("second")) == 2, 20.0), "\n".join(world.trace)
+    assert broken(world) == []
+
+
+def with_webhook() -> World:
+    """The world of `directed`, and a webhook that admits pods."""
+    world = World(0, frozenset())
+    world.furnish(TWO_RACKS)
+    world.start_webhook()
+    world.start("c1", "c2")
+    world.run(1.0)
+    return world
+
+
+def test_the_webhook_pins_a_recreated_pod_to_where_its_siblings_run() -> None:
+    world = with_webhook()
+    director = Director(world)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, policy=PARALLEL))
+    assert world.run_until(lambda: len(director.bound("s")) == 2, 10.0), "\n".join(world.trace)
+    world.run(2.0)
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{PODS_PATH}/s-0")
+    world.run(5.0)
+    assert director.bound("s") == ["s-0", "s-1"], "\n".join(world.trace)
+    assert world.counts["pods that the webhook pinned beside siblings"] == 1
+    assert broken(world) == []
+
+
+def test_a_gang_that_a_stale_webhook_pinned_starts_where_it_fits() -> None:
+    """The webhook still sees the sibling that is gone, and pins the new pod to r1, which another pod fills."""
+    world = with_webhook()
+    world.api.create(NODES_PATH, {"spec": {}, **node_manifest("n4", {RACK: "r2"}, 4)})
+    director = Director(world)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, policy=PARALLEL))
+    assert world.run_until(lambda: len(director.bound("s")) == 2, 10.0), "\n".join(world.trace)
+    world.run(2.0)
+    racks = {"n1": "r1", "n2": "r1", "n3": "r2", "n4": "r2"}
+    (rack,) = {racks[node_of(pod)] for pod in world.pods() if gang_of(pod) == "default/s"}
+    assert world.webhook is not None
+    world.webhook.process.frozen = True
+    world.invariants.disturbed()
+    for index in range(2):
+        world.ask("DELETE", f"{PODS_PATH}/s-{index}", _NOW)
+    for node in (name for name, where in racks.items() if where == rack):
+        world.pod(f"rival-{node}", priority="high", nodeName=node)
+    world.run(5.0)
+    assert world.counts["pods that the webhook pinned beside siblings"], "\n".join(world.trace)
+    world.invariants.disturbed()
+    world.webhook.process.thaw()
+    world.run(40.0)
+    world.invariants.at_end()
+    assert len(director.bound("s")) == 2, "\n".join(world.trace)
     assert broken(world) == []
 
 

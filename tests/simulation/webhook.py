@@ -43,7 +43,7 @@ class Webhook:
         self, name: str, engine: Engine, network: Network, hub: WatchHub, choices: Choices, clock: MachineClock
     ) -> None:
         self.process = Process(name, engine)
-        self.review_weights = (1, 0, 0, 0)
+        self.review_weights: tuple[int, ...] = (1, 0, 0, 0)
         """Weights of `REVIEW_SECONDS`."""
         self._choices, self._hub = choices, hub
         transport = SimulatedTransport(network, self.process)

@@ -15,16 +15,18 @@ from node_manifests import node_manifest
 from simulation.candidate import Candidate
 from simulation.choices import Choices
 from simulation.clock import LogicalClock, MachineClock
-from simulation.engine import Engine
+from simulation.engine import Action, Engine
 from simulation.invariants import Invariants
 from simulation.models.budgets import DisruptionController
 from simulation.models.jobs import JobController
 from simulation.models.kubelets import Kubelets
 from simulation.models.scheduler import Scheduler
 from simulation.models.stateful_sets import StatefulSetController
+from simulation.models.workloads import gated
 from simulation.network import RESTART_SECONDS, Network, Process
-from simulation.objects import GANG_LABEL, GATE
+from simulation.objects import GANG_LABEL, PINNED
 from simulation.watches import WatchHub
+from simulation.webhook import Webhook
 
 RACK = "example.com/rack"
 NAMESPACE = "default"
@@ -57,6 +59,8 @@ class World:
         self.stateful_sets = StatefulSetController(self.api, self.engine, self.choices)
         self.budgets = DisruptionController(self.api, self.engine, self.choices)
         self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices)
+        self.webhook: Webhook | None = None
+        """The process that admits new pods; None: each member is gated, and nothing else."""
         self.invariants = Invariants(self)
         self.candidates: dict[str, Candidate] = {}
         self.machines: dict[str, MachineClock] = {}
@@ -150,6 +154,28 @@ class World:
         self.api.create(f"{KUEUE}/namespaces/{NAMESPACE}/localqueues", local)
         self.settle()
 
+    def start_webhook(self) -> Webhook:
+        """Let a webhook admit new pods from now on. Return it."""
+        clock = self.machines.setdefault("w1", MachineClock(self.clock))
+        self.webhook = Webhook("w1", self.engine, self.network, self.hub, self.choices, clock)
+        self.webhook.start()
+        for controller in (self.jobs, self.stateful_sets):
+            controller.create = self.create
+        return self.webhook
+
+    def create(self, pod: Object, refused: Action) -> None:
+        """Create a pod through the webhook. If it refuses the pod, act a second later."""
+        assert self.webhook is not None
+        admitted = self.webhook.admitted(pod)
+        self.counts["pods that the webhook admitted" if admitted else "pods that the webhook refused"] += 1
+        if admitted is None:
+            self.engine.after(1.0, refused)
+            return
+        if PINNED in (admitted["metadata"].get("annotations") or {}):
+            self.counts["pods that the webhook pinned beside siblings"] += 1
+        self.engine.run_until(self.engine.now + self.webhook.review_seconds())
+        self.ask("POST", PODS_PATH, admitted)
+
     def start(self, *names: str) -> None:
         """Start controllers."""
         for name in names:
@@ -225,15 +251,21 @@ class World:
         **spec: Any,
     ) -> None:
         """A user's pod, as the webhook admits it: gated if it is a member of a gang. `labels`: of a pod of no gang."""
-        gates = {"schedulingGates": [{"name": GATE}]} if of else {}
         container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
-        labels = {GANG_LABEL: of, "phalanx.dev/dialect": "phalanx"} if of else {"app": name, **(labels or {})}
+        labels = {GANG_LABEL: of} if of else {"app": name, **(labels or {})}
         named = {"priorityClassName": priority} if priority else {}
         manifest = {
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
-            "spec": {"containers": [container], **gates, **named, **spec},
+            "spec": {"containers": [container], **named, **spec},
         }
-        self.ask("POST", PODS_PATH, manifest)
+        if self.webhook is not None:
+            self._apply(manifest)
+        else:
+            self.ask("POST", PODS_PATH, gated(manifest) if of else manifest)
+
+    def _apply(self, manifest: Object) -> None:
+        """Create a user's pod. The user tries again if the webhook refuses it."""
+        self.create(manifest, lambda: self._apply(manifest))
 
     def get(self, name: str) -> Object | None:
         """A pod in the user's namespace, as it is."""

@@ -1,11 +1,12 @@
 """What the models of workload controllers share: when they act, the pods they own, and the garbage collector.
 
-Admission is the product's own `as_admitted` for the workload, and `WorkloadController.admit` for its pods.
+Admission is the product's own `as_admitted` for the workload, and `WorkloadController.create` for its pods.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import ClassVar
 
 from local_api.resources import GANGS, PODS, Resource
@@ -13,16 +14,16 @@ from local_api.server import LocalApi
 from local_api.store import Event, Object, RefusedError
 
 from simulation.choices import Choices
-from simulation.engine import Engine
+from simulation.engine import Action, Engine
 from simulation.objects import GATE
 
 SYNC_SECONDS = (0.01, 0.2, 2.0)
 """How long a workload controller takes to see a change and act on it."""
-RETRY_SECONDS = 1.0
-"""After so long a workload controller creates a pod again that admission refused."""
 COLLECT_SECONDS = 0.5
 """How long the garbage collector takes."""
-_PODS_PATH = "/api/v1/namespaces/default/pods"
+_BUSY_SECONDS = 0.05
+"""How often a workload is tried that another worker reconciles."""
+PODS_PATH = "/api/v1/namespaces/default/pods"
 
 
 class WorkloadController(ABC):
@@ -35,9 +36,11 @@ class WorkloadController(ABC):
         self.api, self.engine, self.choices = api, engine, choices
         self.weights = (1, 0, 0)
         """Weights of `SYNC_SECONDS`."""
-        self.admit: Callable[[Object], Object | None] = gated
-        """Return a new pod as admission changes it; None if admission refuses it now."""
+        self.create: Callable[[Object, Action], None] = self.create_gated
+        """Creates a pod after admission. Calls the action if it refuses the pod."""
         self._due: set[str] = set()
+        self._syncing: set[str] = set()
+        """Workloads whose reconciliation waits for an answer: a work queue gives a key to one worker at a time."""
 
     def see(self, event: Event) -> None:
         """Reconcile the workload that a change concerns, later."""
@@ -49,6 +52,8 @@ class WorkloadController(ABC):
         elif event.resource == PODS:
             for owner in self._owners(event.object):
                 self._wake(owner["name"])
+                if event.kind == "ADDED" and not self._exists(owner):
+                    self.engine.after(COLLECT_SECONDS, partial(self._collect, owner["uid"]))
 
     def _wake(self, name: str) -> None:
         if name not in self._due:
@@ -56,11 +61,20 @@ class WorkloadController(ABC):
             seconds = self.choices.one_of(f"{self.resource.plural}/sync", SYNC_SECONDS, self.weights)
             self.engine.after(seconds, lambda: self._sync(name))
 
+    def _exists(self, owner: Object) -> bool:
+        found = self.api.store.objects.get((self.resource, "default", owner["name"]))
+        return found is not None and bool(found["metadata"]["uid"] == owner["uid"])
+
     def _sync(self, name: str) -> None:
+        if name in self._syncing:
+            self.engine.after(_BUSY_SECONDS, lambda: self._sync(name))
+            return
         self._due.discard(name)
         found = self.api.store.objects.get((self.resource, "default", name))
         if found is not None:
+            self._syncing.add(name)
             self.reconcile(found, list(self._pods(found["metadata"]["uid"])))
+            self._syncing.discard(name)
 
     @abstractmethod
     def reconcile(self, workload: Object, pods: list[Object]) -> None:
@@ -83,17 +97,17 @@ class WorkloadController(ABC):
             "annotations": annotations,
             "ownerReferences": [owner],
         }
-        pod = self.admit({"metadata": whole, "spec": template["spec"]})
-        if pod is None:
-            self.engine.after(RETRY_SECONDS, lambda: self._wake(meta["name"]))
-            return
+        self.create({"metadata": whole, "spec": template["spec"]}, lambda: self._wake(meta["name"]))
+
+    def create_gated(self, pod: Object, _refused: Action) -> None:
+        """Create a pod as the webhook admits it at least: with the gate and the label of its dialect."""
         with suppress(RefusedError):
-            self.api.ask("POST", _PODS_PATH, pod)
+            self.api.ask("POST", PODS_PATH, gated(pod))
 
     def delete(self, pod: Object) -> None:
         """Delete a pod."""
         with suppress(RefusedError):
-            self.api.ask("DELETE", f"{_PODS_PATH}/{pod['metadata']['name']}")
+            self.api.ask("DELETE", f"{PODS_PATH}/{pod['metadata']['name']}")
 
     def _pods(self, uid: str) -> Iterator[Object]:
         for (resource, _, _), pod in list(self.api.store.objects.items()):
