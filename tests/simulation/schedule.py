@@ -85,7 +85,7 @@ def _play(world: World) -> None:
     world.furnish(NODES[choices.number("nodes", len(NODES))])
     world.hub.delay_weights = late
     world.hub.mishap_weights = (1, 0, 0) if late[3] == 0 else (970, 20, 10)
-    protecting = choices.pick("budget", (2, 1))
+    protecting = choices.pick("budget", (1, 1))
     for count in range(choices.number("low", 3)):
         world.pod(f"low{count}", priority="low", labels=PROTECTED if protecting else None)
     if quota := QUOTAS[choices.pick("quota", (3, 1, 1))]:

@@ -52,9 +52,9 @@ class Users:
             (5, self.restart_scheduler),
             (8, self.kill_leader),
             (6, self.freeze_leader),
-            (8, self.stateful_set),
+            (14, self.stateful_set),
             (3, self.delete_stateful_set),
-            (4, self.edit_budget),
+            (6, self.edit_budget),
         )
         site = f"user{number}"
         chosen = self.world.choices.pick(site, [weight for weight, _ in actions])
@@ -93,9 +93,9 @@ class Users:
     def stateful_set(self, site: str) -> None:
         """Create a StatefulSet that is a gang, which starts its first pod alone or all pods at once."""
         world, self.made = self.world, self.made + 1
-        size = 2 + world.choices.number(f"{site}/size", 3)
+        size = 2 + world.choices.pick(f"{site}/size", (4, 1))
         priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
-        policy = (ORDERED, PARALLEL)[world.choices.pick(f"{site}/policy", (2, 1))]
+        policy = (ORDERED, PARALLEL)[world.choices.pick(f"{site}/policy", (3, 1))]
         manifest = stateful_set(f"s{self.made}", size, policy=policy, priority=priority)
         world.ask("POST", STATEFUL_SETS_PATH, manifest)
 

@@ -166,7 +166,8 @@ class World:
     def create(self, pod: Object, refused: Action) -> None:
         """Create a pod through the webhook. If it refuses the pod, act a second later."""
         assert self.webhook is not None
-        admitted = self.webhook.admitted(pod)
+        priority = CLASSES.get(pod["spec"].get("priorityClassName", ""), 0)  # the plugin Priority runs before webhooks
+        admitted = self.webhook.admitted({**pod, "spec": {**pod["spec"], "priority": priority}})
         self.counts["pods that the webhook admitted" if admitted else "pods that the webhook refused"] += 1
         if admitted is None:
             self.engine.after(1.0, refused)
@@ -263,9 +264,10 @@ class World:
         else:
             self.ask("POST", PODS_PATH, gated(manifest) if of else manifest)
 
-    def _apply(self, manifest: Object) -> None:
-        """Create a user's pod. The user tries again if the webhook refuses it."""
-        self.create(manifest, lambda: self._apply(manifest))
+    def _apply(self, manifest: Object, tries: int = 3) -> None:
+        """Create a user's pod. The user tries again if the webhook refuses it, so many times in all."""
+        if tries:
+            self.create(manifest, lambda: self._apply(manifest, tries - 1))
 
     def get(self, name: str) -> Object | None:
         """A pod in the user's namespace, as it is."""
