@@ -102,10 +102,10 @@ MUTATIONS = (
         "        refusal = ''\n        if not refusal and",
     ),
     Mutation(
-        "a plan counts no disruption budget",
+        "a plan evicts one pod more than a disruption budget allows",
         "planning/framing/disruption_budgets.py",
-        "            allowed = max(0, _allowed(budget, snapshot) - spent)\n",
-        "            allowed = len(under) + 0 * spent\n",
+        "        return max(0, counted)\n",
+        "        return max(0, counted) + 1\n",
     ),
     Mutation(
         "a gang is planned although others use the quota of its queue",
