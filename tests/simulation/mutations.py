@@ -102,6 +102,12 @@ MUTATIONS = (
         "        refusal = ''\n        if not refusal and",
     ),
     Mutation(
+        "a placeholder counts against its own gang",
+        "cluster/capturing.py",
+        "    pod = as_held(pod)\n",
+        "    pod = as_held(pod) and pod\n",
+    ),
+    Mutation(
         "a plan evicts one pod more than a disruption budget allows",
         "planning/framing/disruption_budgets.py",
         "        return max(0, counted)\n",

@@ -1,8 +1,8 @@
 """The disruption controller: PodDisruptionBudgets are counted, some time after each change of their pods.
 
 The rules are those of Kubernetes 1.37, pkg/controller/disruption/disruption.go, for budgets with a whole number as
-`minAvailable`: healthy are the ready pods that are not terminating and whose eviction the API server has not accepted
-(`countHealthyPods`). An accepted eviction is forgotten when the pod terminates or is gone, or after 2 minutes
+`minAvailable`. A pod is healthy if it is ready, not terminating, and the API server has accepted no eviction of it
+(`countHealthyPods`). The controller forgets an accepted eviction when the pod terminates or is gone, or after 2 minutes
 (`buildDisruptedPodMap`).
 """
 

@@ -1,8 +1,8 @@
 """The StatefulSet controller: pods with ordinals, created in order or all at once, recreated under their names.
 
-The rules are those of Kubernetes 1.37, pkg/controller/statefulset/stateful_set_control.go. With `OrderedReady` it
-handles the ordinals from 0 up, and stops at the first pod that it creates, that is not running and ready, or that is
-terminating (`processReplica`). With `Parallel` it stops at none. A pod that has ended is deleted. A lost pod is
+The rules are those of Kubernetes 1.37, pkg/controller/statefulset/stateful_set_control.go. It handles
+the ordinals from 0 up. With `OrderedReady` it stops at the first pod that is new, not ready or terminating
+(`processReplica`). With `Parallel` it stops at none. A pod that has ended is deleted. A lost pod is
 recreated under its name, so only when the old one is gone. Pods beyond `replicas` are deleted from the highest ordinal
 down (`processCondemned`): one after another with `OrderedReady`.
 """

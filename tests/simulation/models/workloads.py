@@ -1,4 +1,4 @@
-"""What the models of workload controllers share: when they act, the pods they own, and the garbage collector.
+"""The base of the models of workload controllers: when they act, which pods they own, and the garbage collector.
 
 Admission is the product's own `as_admitted` for the workload, and `WorkloadController.create` for its pods.
 """
