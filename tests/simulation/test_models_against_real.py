@@ -6,7 +6,6 @@ it is bound, what its PodScheduled condition says, and whether it still exists.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -117,8 +116,8 @@ class Real:
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = MERGE) -> Any:
         """Send a request as a user. Return the answer; None if it is refused."""
-        answer = self.plane.ask(method, path, body, content_type=content_type)
-        return answer.body if answer.status < HTTPStatus.BAD_REQUEST else None
+        answer = self.plane.request(method, path, body, content_type=content_type)
+        return None if (answer["kind"], answer.get("status")) == ("Status", "Failure") else answer
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait until something holds."""
