@@ -32,7 +32,7 @@ from cluster.api.connecting import connect, token_of
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 from serving.limits import LARGEST_BODY
 
-PATHS = ("/", "/page.js", "/v1/gangs", "/v1/topology", "/v1/story", "/v1/changes", "/metrics")
+PATHS = ("/", "/page.js", "/v1/gangs", "/v1/topology", "/v1/queues", "/v1/story", "/v1/changes", "/metrics")
 DRY_RUN = "POST", "/v1/solve"
 """The only allowed request that is no GET. It changes nothing either."""
 KEPT_HEADERS = (

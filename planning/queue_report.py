@@ -2,29 +2,44 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey
 from gangs.quota_model import Account, ClusterQueue
+from kube.quantities import LARGEST, amount
 from planning.gang_order import in_order
 from planning.planner import is_pending
 from planning.quota.usage import QuotaBalance, Usage, needs, usage_of
 
 
+Json = dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class QuotaFigures:
-    """One quota of a queue, in base units. `free`: what a gang may still take, by borrowing included."""
+    """One quota of a queue, in base units. `free`: what a gang may still take, by borrowing included.
+
+    `borrowing_limit` and `lending_limit`: the most that the queue may borrow and lend; None: no limit.
+    """
 
     flavor: str
     resource: str
     nominal: int
     used: int
     free: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
 
     @property
     def borrowed(self) -> int:
         """The part of the usage that exceeds the queue's own quota."""
         return max(0, self.used - self.nominal)
+
+    @property
+    def lent(self) -> int:
+        """The unused part of the queue's own quota that its gangs cannot take, because other queues borrow it."""
+        return max(0, self.nominal - self.used - self.free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +74,54 @@ def queue_reports(gangs: Sequence[Gang], snapshot: Snapshot) -> list[QueueReport
         accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
         accounts[account.queue.name] = account.queue, account
     usage = usage_of(gangs, snapshot)
-    return [_report(queue, account, gangs, usage) for _, (queue, account) in sorted(accounts.items())]
+    total = usage.in_total()
+    charged: dict[str, list[Gang]] = {}
+    for gang in gangs:
+        if gang.account is not None:
+            charged.setdefault(gang.account.queue.name, []).append(gang)
+    return [
+        _report(queue, tuple(_quotas(queue, account, total)), charged.get(name, ()), usage)
+        for name, (queue, account) in sorted(accounts.items())
+    ]
 
 
-def _report(queue: ClusterQueue, account: Account, gangs: Iterable[Gang], usage: Usage) -> QueueReport:
-    quotas = tuple(_quotas(queue, account, usage))
-    own = [gang for gang in gangs if gang.account is not None and gang.account.queue.name == queue.name]
+def as_data(report: QueueReport) -> Json:
+    """Return a report for programs. Amounts are integers: cpu in millicores, memory in bytes, pieces otherwise."""
+    return {
+        "name": report.name,
+        "cohort": report.cohort,
+        "quotas": [
+            {
+                "flavor": each.flavor,
+                "resource": each.resource,
+                "nominal": each.nominal,
+                "used": each.used,
+                "borrowed": each.borrowed,
+                "lent": each.lent,
+                "free": each.free,
+                "borrowingLimit": each.borrowing_limit,
+                "lendingLimit": each.lending_limit,
+            }
+            for each in report.quotas
+        ],
+        "using": [_gang_data(each) for each in report.using],
+        "waiting": [_gang_data(each) for each in report.waiting],
+    }
+
+
+def _gang_data(gang: GangInQueue) -> Json:
+    return {
+        "namespace": gang.key.namespace,
+        "name": gang.key.name,
+        "dialect": gang.key.dialect,
+        "localQueue": gang.local_queue,
+        "amounts": dict(gang.amounts),
+    }
+
+
+def _report(
+    queue: ClusterQueue, quotas: tuple[QuotaFigures, ...], own: Iterable[Gang], usage: Usage
+) -> QueueReport:
     resources = {each.resource for each in quotas}
     using = [_in_queue(gang, _used(gang, queue, usage)) for gang in own]
     pending = in_order(gang for gang in own if is_pending(gang))
@@ -83,7 +140,19 @@ def _quotas(queue: ClusterQueue, account: Account, usage: Usage) -> Iterator[Quo
             for quota in flavor.quotas:
                 balance = QuotaBalance(queue, flavor.flavor, quota.resource, account.cohort, account.cohorts)
                 used = usage.of(queue.name, flavor.flavor, quota.resource)
-                yield QuotaFigures(flavor.flavor, quota.resource, balance.nominal, used, max(0, balance.left(usage)))
+                yield QuotaFigures(
+                    flavor.flavor,
+                    quota.resource,
+                    balance.nominal,
+                    used,
+                    max(0, balance.left(usage)),
+                    _limit(quota.resource, quota.borrowing_limit),
+                    _limit(quota.resource, quota.lending_limit),
+                )
+
+
+def _limit(resource: str, quantity: str | None) -> int | None:
+    return None if quantity is None else min(LARGEST, amount(resource, quantity))
 
 
 def _used(gang: Gang, queue: ClusterQueue, usage: Usage) -> Mapping[str, int]:

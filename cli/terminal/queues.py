@@ -7,11 +7,11 @@ import click
 from cli.live import live_cluster
 from cli.options.looking import FORMAT, KUBECONFIG
 from cli.text.columns import lines, table
-from cli.text.structured import FORMATS, Json, structured
+from cli.text.structured import FORMATS, structured
 from gangs.incremental.reading_apart import read_apart
 from kube.keys import API_VERSION
 from kube.quantities import written
-from planning.queue_report import GangInQueue, QueueReport, queue_reports
+from planning.queue_report import GangInQueue, QueueReport, as_data, queue_reports
 
 
 @click.command(
@@ -38,7 +38,7 @@ def queue(name: str | None, *, output: str, kubeconfig: str | None) -> None:
         if not reports:
             raise click.ClickException(f"no gang uses or waits for quota of queue {name}")
     if output in FORMATS:
-        data = {"apiVersion": API_VERSION, "kind": "QueueReport", "queues": [_data(each) for each in reports]}
+        data = {"apiVersion": API_VERSION, "kind": "QueueReport", "queues": [as_data(each) for each in reports]}
         click.echo(structured(data, output), nl=False)
     elif not reports:
         click.echo("no gang is in a queue with a quota", err=True)
@@ -54,25 +54,25 @@ def _overview(reports: Sequence[QueueReport]) -> str:
             each.name,
             quota.flavor,
             quota.resource,
-            *_amounts(quota.resource, quota.nominal, quota.used, quota.borrowed, quota.free),
+            *_amounts(quota.resource, quota.nominal, quota.used, quota.borrowed, quota.lent, quota.free),
             str(len(each.using)),
             str(len(each.waiting)),
         ]
         for each in reports
         for quota in each.quotas
     ]
-    titles = ("QUEUE", "FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "FREE", "RUNNING", "WAITING")
+    titles = ("QUEUE", "FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "FREE", "RUNNING", "WAITING")
     return lines(table(titles, rows))
 
 
 def _detail(report: QueueReport) -> str:
     cohort = f", cohort {report.cohort}" if report.cohort else ""
     quotas = [
-        [each.flavor, each.resource, *_amounts(each.resource, each.nominal, each.used, each.borrowed, each.free)]
+        [each.flavor, each.resource, *_amounts(each.resource, each.nominal, each.used, each.borrowed, each.lent, each.free)]
         for each in report.quotas
     ]
     text = f"ClusterQueue {report.name}{cohort}\n\n"
-    text += lines(table(("FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "FREE"), quotas))
+    text += lines(table(("FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "FREE"), quotas))
     for title, gangs in (("USES THE QUOTA", report.using), ("WAITS, THE NEXT ONE FIRST", report.waiting)):
         if gangs:
             text += "\n" + lines(table((title, "QUEUE", "AMOUNTS"), [list(_cells(each)) for each in gangs]))
@@ -87,33 +87,3 @@ def _cells(gang: GangInQueue) -> Iterator[str]:
 
 def _amounts(resource: str, *amounts: int) -> list[str]:
     return [written(resource, amount) for amount in amounts]
-
-
-def _data(report: QueueReport) -> Json:
-    """A queue for programs. Amounts are integers: cpu in millicores, memory in bytes, pieces otherwise."""
-    return {
-        "name": report.name,
-        "cohort": report.cohort,
-        "quotas": [
-            {
-                "flavor": each.flavor,
-                "resource": each.resource,
-                "nominal": each.nominal,
-                "used": each.used,
-                "borrowed": each.borrowed,
-                "free": each.free,
-            }
-            for each in report.quotas
-        ],
-        "using": [_gang(each) for each in report.using],
-        "waiting": [_gang(each) for each in report.waiting],
-    }
-
-
-def _gang(gang: GangInQueue) -> Json:
-    return {
-        "namespace": gang.key.namespace,
-        "name": gang.key.name,
-        "localQueue": gang.local_queue,
-        "amounts": dict(gang.amounts),
-    }

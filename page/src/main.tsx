@@ -5,9 +5,9 @@ import { render } from "preact";
 
 import { App } from "./app";
 import { asked, Refused } from "./asking";
-import { type Cluster, type Gang, keyOf, type Story } from "./data";
+import { type Cluster, type Gang, keyOf, type QueueReport, type Story } from "./data";
 import { Live, PAUSE, type State } from "./live";
-import { connection, follow, gangs, liveCluster, now, selectedGang, startLinking, story } from "./state";
+import { connection, follow, gangs, liveCluster, now, queueReports, queuesError, screen, selectedGang, startLinking, story } from "./state";
 import { startTheme } from "./theme";
 import { asGang, type Decision } from "./trying-state";
 
@@ -15,6 +15,35 @@ import { asGang, type Decision } from "./trying-state";
 const REST = 4;
 /** Milliseconds until the story of a changing gang is requested again. The webhook reads it from the API server. */
 const STORY_PAUSE = 5_000;
+/** Milliseconds between two requests for the queues, while the page shows them. */
+const QUEUES_PAUSE = 4_000;
+
+/** Request the queues while the page shows them. */
+function startQueues(): void {
+  effect(() => {
+    if (screen.value !== "queues") return undefined;
+    let [timer, shown] = [0, true];
+    const ask = async (): Promise<void> => {
+      try {
+        if (!document.hidden || !queueReports.peek()) {
+          const { queues } = await asked<{ queues: QueueReport[] }>("/v1/queues");
+          batch(() => {
+            queueReports.value = queues;
+            queuesError.value = "";
+          });
+        }
+      } catch (error) {
+        queuesError.value = error instanceof Refused ? error.message : "The webhook does not answer.";
+      }
+      if (shown) timer = window.setTimeout(() => void ask(), QUEUES_PAUSE);
+    };
+    void ask();
+    return () => {
+      shown = false;
+      clearTimeout(timer);
+    };
+  });
+}
 
 /** Request the story of the selected gang, again when the gang changes. */
 function startStories(): void {
@@ -117,6 +146,7 @@ async function begin(): Promise<void> {
   follow();
   startLinking();
   startStories();
+  startQueues();
   let answered = Date.now();
   const changed = taking();
   await live.follow({

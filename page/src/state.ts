@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 
-import { type Cluster, countable, type Gang, keyOf, resources, type Story, titleOf, type Topology } from "./data";
+import { type Cluster, countable, type Gang, keyOf, type QueueReport, resources, type Story, titleOf, type Topology } from "./data";
 import { type Sums, sumsOf } from "./figures";
 import { finds, type Group, phaseOf } from "./phases";
 import { type Place, placeAt, treeOf } from "./tree";
@@ -98,7 +98,7 @@ export const searched = computed(() =>
     (gang) =>
       (!namespace.value || gang.namespace === namespace.value) &&
       (!system.value || gang.dialect === system.value) &&
-      (!queue.value || (gang.queue ?? "") === queue.value) &&
+      (!queue.value || gang.queue === queue.value || gang.clusterQueue === queue.value) &&
       (!words.value || finds(gang, words.value)),
   ),
 );
@@ -109,6 +109,11 @@ export const found = computed(() => {
   if (!words.value && !queue.value) return [];
   return searched.value.filter((gang) => gang.members.some((member) => member.node || member.nominatedNode)).slice(0, 6);
 });
+
+/** The queues with quotas; undefined: not known yet. They are requested while the page shows them. */
+export const queueReports = signal<QueueReport[] | undefined>(undefined);
+/** Why the queues cannot be shown; "": they can. */
+export const queuesError = signal("");
 
 /** The story of the selected gang, by the gang's key; a text: why it cannot be shown. */
 export const story = signal<{ key: string; story?: Story; error?: string } | undefined>(undefined);

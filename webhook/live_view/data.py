@@ -110,6 +110,7 @@ def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
         "preferred": _level(gang.preferred, topology),
         "waitingFor": list(gang.waiting_for),
         "queue": gang.queue,
+        "clusterQueue": gang.account.queue.name if gang.account is not None else None,
         "phase": status.get("phase", ""),
         "reason": status.get("reason"),
         "message": status.get("message", ""),
