@@ -12,7 +12,6 @@ from planning.gang_order import in_order
 from planning.planner import is_pending
 from planning.quota.usage import QuotaBalance, Usage, needs, usage_of
 
-
 Json = dict[str, Any]
 
 
@@ -119,9 +118,7 @@ def _gang_data(gang: GangInQueue) -> Json:
     }
 
 
-def _report(
-    queue: ClusterQueue, quotas: tuple[QuotaFigures, ...], own: Iterable[Gang], usage: Usage
-) -> QueueReport:
+def _report(queue: ClusterQueue, quotas: tuple[QuotaFigures, ...], own: Iterable[Gang], usage: Usage) -> QueueReport:
     resources = {each.resource for each in quotas}
     using = [_in_queue(gang, _used(gang, queue, usage)) for gang in own]
     pending = in_order(gang for gang in own if is_pending(gang))
@@ -157,9 +154,9 @@ def _limit(resource: str, quantity: str | None) -> int | None:
 
 def _used(gang: Gang, queue: ClusterQueue, usage: Usage) -> Mapping[str, int]:
     used: dict[str, int] = {}
-    for (name, _, resource), amount in usage.by_gang.get(gang.key, {}).items():
-        if name == queue.name and amount:
-            used[resource] = used.get(resource, 0) + amount
+    for (name, _, resource), value in usage.by_gang.get(gang.key, {}).items():
+        if name == queue.name and value:
+            used[resource] = used.get(resource, 0) + value
     return used
 
 

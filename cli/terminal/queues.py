@@ -68,7 +68,11 @@ def _overview(reports: Sequence[QueueReport]) -> str:
 def _detail(report: QueueReport) -> str:
     cohort = f", cohort {report.cohort}" if report.cohort else ""
     quotas = [
-        [each.flavor, each.resource, *_amounts(each.resource, each.nominal, each.used, each.borrowed, each.lent, each.free)]
+        [
+            each.flavor,
+            each.resource,
+            *_amounts(each.resource, each.nominal, each.used, each.borrowed, each.lent, each.free),
+        ]
         for each in report.quotas
     ]
     text = f"ClusterQueue {report.name}{cohort}\n\n"

@@ -64,6 +64,25 @@ export interface QueueReport {
   waiting: QueuedGang[];
 }
 
+/** A gang of `/v1/history` (webhook/live_view/history.py). Times are RFC 3339; `started` of null: never. */
+export interface EndedGang extends GangId {
+  outcome: "Succeeded" | "Failed" | "Deleted" | "Ended";
+  queue: string;
+  pods: number;
+  domain: string;
+  submitted: string;
+  started: string | null;
+  finished: string;
+  waitedSeconds: number;
+  ranSeconds: number;
+  /** The longest wait first. */
+  waitedFor: { reason: string; seconds: number }[];
+  /** Cores or pieces times hours, by resource. */
+  hours: Amounts;
+  evictions: number;
+  restarts: number;
+}
+
 export interface Goal {
   goal: string;
   value: number;

@@ -1,13 +1,28 @@
 // The page's script: replaces the tables of the server by the page, and keeps it up to date.
 
-import { batch, effect } from "@preact/signals";
+import { batch, effect, type Signal } from "@preact/signals";
 import { render } from "preact";
 
 import { App } from "./app";
 import { asked, Refused } from "./asking";
-import { type Cluster, type Gang, keyOf, type QueueReport, type Story } from "./data";
+import { type Cluster, type EndedGang, type Gang, keyOf, type QueueReport, type Story } from "./data";
 import { Live, PAUSE, type State } from "./live";
-import { connection, follow, gangs, liveCluster, now, queueReports, queuesError, screen, selectedGang, startLinking, story } from "./state";
+import {
+  connection,
+  ended,
+  endedError,
+  follow,
+  gangs,
+  liveCluster,
+  now,
+  queueReports,
+  queuesError,
+  type Screen,
+  screen,
+  selectedGang,
+  startLinking,
+  story,
+} from "./state";
 import { startTheme } from "./theme";
 import { asGang, type Decision } from "./trying-state";
 
@@ -15,27 +30,28 @@ import { asGang, type Decision } from "./trying-state";
 const REST = 4;
 /** Milliseconds until the story of a changing gang is requested again. The webhook reads it from the API server. */
 const STORY_PAUSE = 5_000;
-/** Milliseconds between two requests for the queues, while the page shows them. */
-const QUEUES_PAUSE = 4_000;
+/** Milliseconds between two requests for the queues or the ended gangs, while the page shows them. */
+const SCREEN_PAUSE = 4_000;
 
-/** Request the queues while the page shows them. */
-function startQueues(): void {
+/** Request the data of a screen while the page shows it. `error` becomes the reason if a request fails, else "". */
+function startScreen<T>(name: Screen, path: string, take: (answer: T) => void, error: Signal<string>): void {
   effect(() => {
-    if (screen.value !== "queues") return undefined;
-    let [timer, shown] = [0, true];
+    if (screen.value !== name) return undefined;
+    let [timer, shown, known] = [0, true, false];
     const ask = async (): Promise<void> => {
       try {
-        if (!document.hidden || !queueReports.peek()) {
-          const { queues } = await asked<{ queues: QueueReport[] }>("/v1/queues");
+        if (!document.hidden || !known) {
+          const answer = await asked<T>(path);
+          known = true;
           batch(() => {
-            queueReports.value = queues;
-            queuesError.value = "";
+            take(answer);
+            error.value = "";
           });
         }
-      } catch (error) {
-        queuesError.value = error instanceof Refused ? error.message : "The webhook does not answer.";
+      } catch (failure) {
+        error.value = failure instanceof Refused ? failure.message : "The webhook does not answer.";
       }
-      if (shown) timer = window.setTimeout(() => void ask(), QUEUES_PAUSE);
+      if (shown) timer = window.setTimeout(() => void ask(), SCREEN_PAUSE);
     };
     void ask();
     return () => {
@@ -146,7 +162,8 @@ async function begin(): Promise<void> {
   follow();
   startLinking();
   startStories();
-  startQueues();
+  startScreen<{ queues: QueueReport[] }>("queues", "/v1/queues", ({ queues }) => (queueReports.value = queues), queuesError);
+  startScreen<{ gangs: EndedGang[] }>("history", "/v1/history", ({ gangs: all }) => (ended.value = all), endedError);
   let answered = Date.now();
   const changed = taking();
   await live.follow({

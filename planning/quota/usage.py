@@ -33,8 +33,7 @@ class Usage:
         return Usage({**self.by_gang, key: used})
 
     def in_total(self) -> "Usage":
-        """Return the sum of all gangs as one entry that names no gang. `of` is then as fast for many gangs as for one.
-        """
+        """Return the sum of all gangs as one entry that names no gang, so that `of` need not add up gangs."""
         total: Counter[Place] = Counter()
         for used in self.by_gang.values():
             total.update(used)

@@ -61,7 +61,18 @@ def test_the_overview_has_a_line_for_each_quota(asked: Any) -> None:
     answer = asked()
     assert answer.exit_code == 0, answer.output
     head, line = answer.output.splitlines()
-    assert head.split() == ["QUEUE", "FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "FREE", "RUNNING", "WAITING"]
+    assert head.split() == [
+        "QUEUE",
+        "FLAVOR",
+        "RESOURCE",
+        "NOMINAL",
+        "USED",
+        "BORROWED",
+        "LENT",
+        "FREE",
+        "RUNNING",
+        "WAITING",
+    ]
     assert line.split() == ["research", "any", "cpu", "8", "8", "0", "0", "0", "1", "1"]
 
 

@@ -65,7 +65,13 @@ def test_a_queue_has_its_quota_the_gangs_that_use_it_and_the_line() -> None:
     assert answer.status_code == 200, answer.text
     (queue,) = answer.get_json()["queues"]
     (quota,) = queue["quotas"]
-    assert (queue["name"], quota["nominal"], quota["used"], quota["lent"], quota["free"]) == ("research", 8000, 8000, 0, 0)
+    assert (queue["name"], quota["nominal"], quota["used"], quota["lent"], quota["free"]) == (
+        "research",
+        8000,
+        8000,
+        0,
+        0,
+    )
     assert [(each["name"], each["amounts"]) for each in queue["using"]] == [("first", {"cpu": 8000})]
     assert [(each["name"], each["amounts"]) for each in queue["waiting"]] == [("second", {"cpu": 4000})]
 

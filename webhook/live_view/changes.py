@@ -173,7 +173,9 @@ class LiveFeed:
             failures = self._failures
             self._waiting += 1
             try:
-                self._news.wait_for(lambda: self._version or self._closed or self._failures != failures, self._left(until))
+                self._news.wait_for(
+                    lambda: self._version or self._closed or self._failures != failures, self._left(until)
+                )
             finally:
                 self._waiting -= 1
             return self._look

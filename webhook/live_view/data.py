@@ -83,16 +83,17 @@ class GangsShown:
 
 
 def _statuses(sources: Sources) -> dict[GangKey, Manifest]:
-    """The status of each Gang object, by the gang that it shows. Objects that only claim to be mirrors are left out."""
-    found = {}
-    for manifest in sources.of_kind(keys.GROUP, "Gang"):
-        meta = manifest["metadata"]
-        key = mirrored_key(manifest)
-        if key is None and not claim_of(manifest):
-            key = GangKey(OWN, meta.get("namespace", ""), meta["name"])
-        if key is not None:
-            found[key] = manifest.get("status") or {}
-    return found
+    """The status of each Gang object, by the gang that it shows."""
+    shown = ((shown_key(manifest), manifest) for manifest in sources.of_kind(keys.GROUP, "Gang"))
+    return {key: manifest.get("status") or {} for key, manifest in shown if key is not None}
+
+
+def shown_key(manifest: Manifest) -> GangKey | None:
+    """The gang that a Gang object shows. None for an object that only claims to be a mirror."""
+    meta = manifest["metadata"]
+    if (key := mirrored_key(manifest)) is not None or claim_of(manifest):
+        return key
+    return GangKey(OWN, meta.get("namespace", ""), meta["name"])
 
 
 def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
