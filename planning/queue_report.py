@@ -1,7 +1,8 @@
 """Reports on queues: the quota, the gangs that use it, and the gangs that wait for it, in planning order."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from cluster.snapshot import Snapshot
@@ -10,6 +11,7 @@ from gangs.quota_model import Account, ClusterQueue
 from kube.quantities import LARGEST, amount
 from planning.gang_order import in_order
 from planning.planner import is_pending
+from planning.quota.start_estimates import Deadlines, estimated_starts
 from planning.quota.usage import QuotaBalance, Usage, needs, usage_of
 
 Json = dict[str, Any]
@@ -43,11 +45,17 @@ class QuotaFigures:
 
 @dataclass(frozen=True, slots=True)
 class GangInQueue:
-    """A gang of a queue. `amounts`: what it uses or needs of each resource with a quota, in base units."""
+    """A gang of a queue. `amounts`: what it uses or needs of each resource with a quota, in base units.
+
+    `estimated_start`: when the quota of a waiting gang is free at the latest, by the deadlines of the gangs that use
+    it (`planning.quota.start_estimates`). None: unknown. `ends_by`: the deadline of a gang that uses quota.
+    """
 
     key: GangKey
     local_queue: str
     amounts: Mapping[str, int]
+    estimated_start: datetime | None = None
+    ends_by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +74,35 @@ class QueueReport:
         return frozenset(each.local_queue for each in (*self.using, *self.waiting))
 
 
-def queue_reports(gangs: Sequence[Gang], snapshot: Snapshot) -> list[QueueReport]:
-    """Return a report on each queue that a gang is charged to, and on each queue of their cohorts, by name."""
+NO_DEADLINES = Deadlines()
+
+
+def queue_reports(
+    gangs: Sequence[Gang], snapshot: Snapshot, deadlines: Deadlines = NO_DEADLINES, now: datetime | None = None
+) -> list[QueueReport]:
+    """Return a report on each queue that a gang is charged to, and on each queue of their cohorts, by name.
+
+    :param deadlines: when gangs end at the latest, as far as known.
+    :param now: the present time, from which starts are estimated. None: no start is estimated.
+    """
     accounts: dict[str, tuple[ClusterQueue, Account]] = {}
-    for account in (gang.account for gang in gangs if gang.account is not None):
-        accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
-        accounts[account.queue.name] = account.queue, account
-    usage = usage_of(gangs, snapshot)
-    total = usage.in_total()
     charged: dict[str, list[Gang]] = {}
     for gang in gangs:
-        if gang.account is not None:
-            charged.setdefault(gang.account.queue.name, []).append(gang)
-    return [
-        _report(queue, tuple(_quotas(queue, account, total)), charged.get(name, ()), usage)
-        for name, (queue, account) in sorted(accounts.items())
-    ]
+        if (account := gang.account) is not None:
+            accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
+            accounts[account.queue.name] = account.queue, account
+            charged.setdefault(account.queue.name, []).append(gang)
+    usage = usage_of(gangs, snapshot)
+    total = usage.in_total()
+    reports = []
+    for name, (queue, account) in sorted(accounts.items()):
+        quotas, own = tuple(_quotas(queue, account, total)), charged.get(name, ())
+        pending = [gang for gang in in_order(each for each in own if is_pending(each)) if gang.key not in usage.by_gang]
+        # A queue with gangs of its own has the account of one of them.
+        starts = {} if now is None else estimated_starts(account, pending, usage, deadlines, now)
+        using = tuple(_using(queue, own, usage, deadlines))
+        reports.append(QueueReport(name, queue.cohort, quotas, using, tuple(_waiting(quotas, pending, starts))))
+    return reports
 
 
 def as_data(report: QueueReport) -> Json:
@@ -103,9 +124,13 @@ def as_data(report: QueueReport) -> Json:
             }
             for each in report.quotas
         ],
-        "using": [_gang_data(each) for each in report.using],
-        "waiting": [_gang_data(each) for each in report.waiting],
+        "using": [{**_gang_data(each), "endsBy": _time(each.ends_by)} for each in report.using],
+        "waiting": [{**_gang_data(each), "estimatedStart": _time(each.estimated_start)} for each in report.waiting],
     }
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _gang_data(gang: GangInQueue) -> Json:
@@ -118,17 +143,19 @@ def _gang_data(gang: GangInQueue) -> Json:
     }
 
 
-def _report(queue: ClusterQueue, quotas: tuple[QuotaFigures, ...], own: Iterable[Gang], usage: Usage) -> QueueReport:
+def _using(queue: ClusterQueue, own: Iterable[Gang], usage: Usage, deadlines: Deadlines) -> list[GangInQueue]:
+    """The gangs that use the queue's quota, the largest first."""
+    found = [replace(_in_queue(gang, _used(gang, queue, usage)), ends_by=deadlines.ends.get(gang.key)) for gang in own]
+    return sorted((each for each in found if each.amounts), key=lambda each: (-max(each.amounts.values()), each.key))
+
+
+def _waiting(
+    quotas: Iterable[QuotaFigures], pending: Iterable[Gang], starts: Mapping[GangKey, datetime]
+) -> Iterator[GangInQueue]:
     resources = {each.resource for each in quotas}
-    using = [_in_queue(gang, _used(gang, queue, usage)) for gang in own]
-    pending = in_order(gang for gang in own if is_pending(gang))
-    waiting = [
-        _in_queue(gang, {name: amount for name, amount in needs(gang.members).items() if name in resources})
-        for gang in pending
-        if gang.key not in usage.by_gang
-    ]
-    users = sorted((each for each in using if each.amounts), key=lambda each: (-max(each.amounts.values()), each.key))
-    return QueueReport(queue.name, queue.cohort, quotas, tuple(users), tuple(waiting))
+    for gang in pending:
+        wanted = {name: need for name, need in needs(gang.members).items() if name in resources}
+        yield replace(_in_queue(gang, wanted), estimated_start=starts.get(gang.key))
 
 
 def _quotas(queue: ClusterQueue, account: Account, usage: Usage) -> Iterator[QuotaFigures]:

@@ -1,17 +1,20 @@
 """`phalanx queue`: the quotas of the live cluster's queues, the gangs that use them, and the gangs that wait."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 import click
 
 from cli.live import live_cluster
 from cli.options.looking import FORMAT, KUBECONFIG
+from cli.text.ages import since
 from cli.text.columns import lines, table
 from cli.text.structured import FORMATS, structured
 from gangs.incremental.reading_apart import read_apart
 from kube.keys import API_VERSION
 from kube.quantities import written
 from planning.queue_report import GangInQueue, QueueReport, as_data, queue_reports
+from planning.quota.start_estimates import deadlines_of
 
 
 @click.command(
@@ -28,11 +31,14 @@ Examples:
 def queue(name: str | None, *, output: str, kubeconfig: str | None) -> None:
     """Show the queues: the used and free quota, the gangs that use it, and the gangs that wait, in planning order.
 
+    Where Jobs have activeDeadlineSeconds, a waiting gang has an estimate: when its quota is free at the latest.
+
     Without a name, one line for each quota. Queues without gangs are shown if a queue of their cohort has gangs. Exit
     status 1: no gang has this queue.
     """
     live = live_cluster(kubeconfig)
-    reports = queue_reports(read_apart(live.sources).gangs, live.snapshot)
+    gangs, now = read_apart(live.sources).gangs, datetime.now(UTC)
+    reports = queue_reports(gangs, live.snapshot, deadlines_of(gangs, live.sources), now)
     if name is not None:
         reports = [each for each in reports if name == each.name or name in each.local_queues]
         if not reports:
@@ -45,7 +51,7 @@ def queue(name: str | None, *, output: str, kubeconfig: str | None) -> None:
     elif name is None:
         click.echo(_overview(reports), nl=False)
     else:
-        click.echo("\n".join(_detail(each) for each in reports), nl=False)
+        click.echo("\n".join(_detail(each, now) for each in reports), nl=False)
 
 
 def _overview(reports: Sequence[QueueReport]) -> str:
@@ -65,7 +71,7 @@ def _overview(reports: Sequence[QueueReport]) -> str:
     return lines(table(titles, rows))
 
 
-def _detail(report: QueueReport) -> str:
+def _detail(report: QueueReport, now: datetime) -> str:
     cohort = f", cohort {report.cohort}" if report.cohort else ""
     quotas = [
         [
@@ -77,10 +83,18 @@ def _detail(report: QueueReport) -> str:
     ]
     text = f"ClusterQueue {report.name}{cohort}\n\n"
     text += lines(table(("FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "FREE"), quotas))
-    for title, gangs in (("USES THE QUOTA", report.using), ("WAITS, THE NEXT ONE FIRST", report.waiting)):
-        if gangs:
-            text += "\n" + lines(table((title, "QUEUE", "AMOUNTS"), [list(_cells(each)) for each in gangs]))
+    if report.using:
+        rows = [[*_cells(each), _ahead(each.ends_by, now)] for each in report.using]
+        text += "\n" + lines(table(("USES THE QUOTA", "QUEUE", "AMOUNTS", "ENDS BY"), rows))
+    if report.waiting:
+        rows = [[*_cells(each), _ahead(each.estimated_start, now)] for each in report.waiting]
+        text += "\n" + lines(table(("WAITS, THE NEXT ONE FIRST", "QUEUE", "AMOUNTS", "ESTIMATED START"), rows))
     return text
+
+
+def _ahead(at: datetime | None, now: datetime) -> str:
+    """Return how far ahead a time is; "" for an unknown one."""
+    return "" if at is None else f"in {since(now, at)}"
 
 
 def _cells(gang: GangInQueue) -> Iterator[str]:

@@ -2,14 +2,14 @@
 
 import type { ComponentChildren } from "preact";
 
-import { type Gang, type GangId, keyOf, largestRequest, type QueueReport, type QuotaFigures, requestOf, titleOf, unitName, written } from "./data";
+import { type Gang, type GangId, keyOf, largestRequest, type QueuedGang, type QueueReport, type QuotaFigures, requestOf, titleOf, unitName, written } from "./data";
 import { Icon } from "./icons";
 import { Notice } from "./parts";
-import { messageBeside, phaseOf } from "./phases";
-import { cluster, connection, gangs, openGang, queue, queueReports, queuesError, resource, show } from "./state";
+import { lasting, messageBeside, phaseOf } from "./phases";
+import { cluster, connection, gangs, now, openGang, queue, queueReports, queuesError, resource, show } from "./state";
 
 /** A gang with an amount of the shown resource. */
-type Part = [GangId, number];
+type Part = [GangId & Pick<QueuedGang, "endsBy" | "estimatedStart">, number];
 
 /** A bar of one quota. Without `quota` there is no limit. */
 interface QuotaBar {
@@ -167,6 +167,11 @@ function Line({ row }: { row: QueueRow }) {
             <span class="num">
               {written(row.resource, base)} {unitName(row.resource)}
             </span>
+            {id.estimatedStart ? (
+              <small class="estimate" title={`By ${new Date(id.estimatedStart).toLocaleString()}, if the gangs that use the quota run until their deadlines`}>
+                Estimate: quota is free in {lasting((Date.parse(id.estimatedStart) - now.value) / 1000)} at the latest
+              </small>
+            ) : null}
           </li>
         );
       })}
@@ -196,7 +201,7 @@ function Row({ row, scale }: { row: QueueRow; scale: Map<string, number> }) {
         ))}
         <div class="who" role="group" aria-label="Gangs that use it">
           {row.using.map(([id, base]) => (
-            <button key={keyOf(id)} type="button" class="pill" onClick={() => open(id)}>
+            <button key={keyOf(id)} type="button" class="pill" title={id.endsBy ? `Ends by ${new Date(id.endsBy).toLocaleString()}` : undefined} onClick={() => open(id)}>
               {titleOf(id)} <b>{written(row.resource, base)}</b>
             </button>
           ))}
