@@ -148,23 +148,25 @@ export function History() {
           )}
         </div>
         {gangs.length ? (
-          <table class="hist">
-            <caption class="sr">Ended gangs, the last one first</caption>
-            <thead>
-              <tr>
-                {titles.map(([title, side]) => (
-                  <th key={title} scope="col" class={side}>
-                    {title}
-                  </th>
+          <div class="wide" role="region" aria-label="Table of ended gangs" tabIndex={0}>
+            <table class="hist">
+              <caption class="sr">Ended gangs, the last one first</caption>
+              <thead>
+                <tr>
+                  {titles.map(([title, side]) => (
+                    <th key={title} scope="col" class={side}>
+                      {title}
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {gangs.map((gang) => (
+                  <Row key={`${keyOf(gang)} ${gang.submitted}`} gang={gang} name={name} />
                 ))}
-              </tr>
-            </thead>
-            <tbody>
-              {gangs.map((gang) => (
-                <Row key={`${keyOf(gang)} ${gang.submitted}`} gang={gang} name={name} />
-              ))}
-            </tbody>
-          </table>
+              </tbody>
+            </table>
+          </div>
         ) : (
           <Notice
             icon="hist"

@@ -68,7 +68,7 @@ function freeRows(name: string, known: ReadonlySet<string>): QueueRow[] {
     if (gang.clusterQueue && known.has(gang.clusterQueue)) continue;
     const { group } = phaseOf(gang);
     const at = gang.queue ?? "";
-    const row = byName.get(at) ?? { name: at, note: "no quota applies", bars: [], using: [], waiting: [], resource: name };
+    const row = byName.get(at) ?? { name: at, note: gang.clusterQueue ? "its quota is not known" : "no quota applies", bars: [], using: [], waiting: [], resource: name };
     byName.set(at, row);
     if (group === "running" || group === "motion") row.using.push([gang, use(gang, name, false)]);
     else if (group === "waiting") row.waiting.push([gang, use(gang, name, true)]);
@@ -275,8 +275,8 @@ export function Queues() {
           <span>{unitName(name)}</span>
           <span>Waiting, in order</span>
         </div>
-        {rows.map((row) => (
-          <Row key={row.name} row={row} scale={scale} />
+        {rows.map((row, at) => (
+          <Row key={`${at} ${row.name}`} row={row} scale={scale} />
         ))}
       </section>
     </div>
