@@ -1,4 +1,4 @@
-"""Requests to the webhook as the command's user: whom to trust, with which token, through a forwarded port."""
+"""Requests to the webhook as the command's user: the trusted authority, the token and the forwarded port."""
 
 import base64
 import ssl

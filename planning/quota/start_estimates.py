@@ -1,7 +1,7 @@
 """Estimated starts of gangs that wait for quota, from the times at which the gangs that use it end at the latest.
 
-An estimate assumes that each gang with a deadline runs until then, that all other gangs go on, that gangs start in
-planning order, and that quota is all that is missing. Free capacity is not considered.
+An estimate assumes that each gang with a deadline runs until then, and that all other gangs go on. Gangs start in
+planning order. Free capacity is not considered: quota is the only thing that a gang waits for.
 """
 
 import heapq

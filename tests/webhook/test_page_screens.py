@@ -1,4 +1,4 @@
-"""The page's queues and its ended gangs in a real Chromium: figures, order, links, export, accessibility, small screens.
+"""The page's queues and ended gangs in a real Chromium: figures, order, links, export, accessibility, small screens.
 
 cohort ml of 32 GPUs    a: 16, `large` runs with 24    b: 16, `small` runs with 4, `first` waits for 8, then `second`
 """
@@ -58,7 +58,7 @@ def picture() -> StillPicture:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What a browser sees of both views."""
+    """Return the texts of both views in a browser."""
     watched = Watched()
     watched.after(9, mirror(phase="Waiting", reason="QuotaExhausted"), job(), pods=members())
     watched.after(1, mirror(**placed("2026-11-21T11:55:10Z")), job(), pods=members(nodeName="n0"))

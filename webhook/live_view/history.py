@@ -268,7 +268,7 @@ class History:
                 LOG.exception("the history of gangs misses a look")
 
     def _uses(self, manifest: Manifest) -> Mapping[str, int]:
-        """What the gang's bound pods request, in base units: cpu, and what nodes have pieces of."""
+        """Return the requests of the gang's bound pods in base units: cpu, and resources that are counted in pieces."""
         pods = self._picture.all_of(*member_keys(manifest)).pods
         asked = all_requests(pod for pod in pods if pod.bound and not pod.finished)
         return {name: amount for name, amount in asked.items() if name != PODS and not in_bytes(name)}
