@@ -11,7 +11,7 @@ from gangs.quota_model import Account, ClusterQueue
 from kube.quantities import LARGEST, amount
 from planning.gang_order import in_order
 from planning.planner import is_pending
-from planning.quota.start_estimates import Deadlines, estimated_starts
+from planning.quota.start_estimates import ExpectedEnds, estimated_starts
 from planning.quota.usage import QuotaBalance, Usage, needs, usage_of
 
 Json = dict[str, Any]
@@ -47,15 +47,15 @@ class QuotaFigures:
 class GangInQueue:
     """A gang of a queue. `amounts`: what it uses or needs of each resource with a quota, in base units.
 
-    `estimated_start`: when the quota of a waiting gang is free at the latest, by the deadlines of the gangs that use
-    it (`planning.quota.start_estimates`). None: unknown. `ends_by`: the deadline of a gang that uses quota.
+    `estimated_start`: when the quota of a waiting gang is free, by the expected ends of the gangs that use it
+    (`planning.quota.start_estimates`). None: unknown. `expected_end`: of a gang that uses quota.
     """
 
     key: GangKey
     local_queue: str
     amounts: Mapping[str, int]
     estimated_start: datetime | None = None
-    ends_by: datetime | None = None
+    expected_end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,15 @@ class QueueReport:
         return frozenset(each.local_queue for each in (*self.using, *self.waiting))
 
 
-NO_DEADLINES = Deadlines()
+NOTHING_KNOWN = ExpectedEnds()
 
 
 def queue_reports(
-    gangs: Sequence[Gang], snapshot: Snapshot, deadlines: Deadlines = NO_DEADLINES, now: datetime | None = None
+    gangs: Sequence[Gang], snapshot: Snapshot, expected: ExpectedEnds = NOTHING_KNOWN, now: datetime | None = None
 ) -> list[QueueReport]:
     """Return a report on each queue that a gang is charged to, and on each queue of their cohorts, by name.
 
-    :param deadlines: when gangs end at the latest, as far as known.
+    :param expected: when gangs end, as far as known.
     :param now: the present time, from which starts are estimated. None: no start is estimated.
     """
     accounts: dict[str, tuple[ClusterQueue, Account]] = {}
@@ -99,8 +99,8 @@ def queue_reports(
         quotas, own = tuple(_quotas(queue, account, total)), charged.get(name, ())
         pending = [gang for gang in in_order(each for each in own if is_pending(each)) if gang.key not in usage.by_gang]
         # A queue with gangs of its own has the account of one of them.
-        starts = {} if now is None else estimated_starts(account, pending, usage, deadlines, now)
-        using = tuple(_using(queue, own, usage, deadlines))
+        starts = {} if now is None else estimated_starts(account, pending, usage, expected, now)
+        using = tuple(_using(queue, own, usage, expected))
         reports.append(QueueReport(name, queue.cohort, quotas, using, tuple(_waiting(quotas, pending, starts))))
     return reports
 
@@ -124,7 +124,7 @@ def as_data(report: QueueReport) -> Json:
             }
             for each in report.quotas
         ],
-        "using": [{**_gang_data(each), "endsBy": _time(each.ends_by)} for each in report.using],
+        "using": [{**_gang_data(each), "expectedEnd": _time(each.expected_end)} for each in report.using],
         "waiting": [{**_gang_data(each), "estimatedStart": _time(each.estimated_start)} for each in report.waiting],
     }
 
@@ -143,9 +143,11 @@ def _gang_data(gang: GangInQueue) -> Json:
     }
 
 
-def _using(queue: ClusterQueue, own: Iterable[Gang], usage: Usage, deadlines: Deadlines) -> list[GangInQueue]:
+def _using(queue: ClusterQueue, own: Iterable[Gang], usage: Usage, expected: ExpectedEnds) -> list[GangInQueue]:
     """The gangs that use the queue's quota, the largest first."""
-    found = [replace(_in_queue(gang, _used(gang, queue, usage)), ends_by=deadlines.ends.get(gang.key)) for gang in own]
+    found = [
+        replace(_in_queue(gang, _used(gang, queue, usage)), expected_end=expected.ends.get(gang.key)) for gang in own
+    ]
     return sorted((each for each in found if each.amounts), key=lambda each: (-max(each.amounts.values()), each.key))
 
 

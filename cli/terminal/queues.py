@@ -14,7 +14,7 @@ from gangs.incremental.reading_apart import read_apart
 from kube.keys import API_VERSION
 from kube.quantities import written
 from planning.queue_report import GangInQueue, QueueReport, as_data, queue_reports
-from planning.quota.start_estimates import deadlines_of
+from planning.quota.start_estimates import expected_ends_of
 
 
 @click.command(
@@ -31,14 +31,15 @@ Examples:
 def queue(name: str | None, *, output: str, kubeconfig: str | None) -> None:
     """Show the queues: the used and free quota, the gangs that use it, and the gangs that wait, in planning order.
 
-    Where Jobs have activeDeadlineSeconds, a waiting gang has an estimate: when its quota is free at the latest.
+    Where the ends of running gangs are known, a waiting gang has an estimate: when its quota is free. Ends are known
+    by activeDeadlineSeconds, or by the annotation phalanx.dev/expected-duration of a workload.
 
     Without a name, one line for each quota. Queues without gangs are shown if a queue of their cohort has gangs. Exit
     status 1: no gang has this queue.
     """
     live = live_cluster(kubeconfig)
     gangs, now = read_apart(live.sources).gangs, datetime.now(UTC)
-    reports = queue_reports(gangs, live.snapshot, deadlines_of(gangs, live.sources), now)
+    reports = queue_reports(gangs, live.snapshot, expected_ends_of(gangs, live.sources, now), now)
     if name is not None:
         reports = [each for each in reports if name == each.name or name in each.local_queues]
         if not reports:
@@ -84,8 +85,8 @@ def _detail(report: QueueReport, now: datetime) -> str:
     text = f"ClusterQueue {report.name}{cohort}\n\n"
     text += lines(table(("FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "FREE"), quotas))
     if report.using:
-        rows = [[*_cells(each), _ahead(each.ends_by, now)] for each in report.using]
-        text += "\n" + lines(table(("USES THE QUOTA", "QUEUE", "AMOUNTS", "ENDS BY"), rows))
+        rows = [[*_cells(each), _ahead(each.expected_end, now)] for each in report.using]
+        text += "\n" + lines(table(("USES THE QUOTA", "QUEUE", "AMOUNTS", "EXPECTED END"), rows))
     if report.waiting:
         rows = [[*_cells(each), _ahead(each.estimated_start, now)] for each in report.waiting]
         text += "\n" + lines(table(("WAITS, THE NEXT ONE FIRST", "QUEUE", "AMOUNTS", "ESTIMATED START"), rows))

@@ -53,9 +53,9 @@ export interface QuotaFigures {
 export interface QueuedGang extends GangId {
   localQueue: string;
   amounts: Amounts;
-  /** Of a gang that uses quota: its deadline. RFC 3339. */
-  endsBy?: string | null;
-  /** Of a waiting gang: when its quota is free at the latest, by the deadlines of the gangs that use it. RFC 3339. */
+  /** Of a gang that uses quota: its expected end. RFC 3339. */
+  expectedEnd?: string | null;
+  /** Of a waiting gang: when its quota is free, by the expected ends of the gangs that use it. RFC 3339. */
   estimatedStart?: string | null;
 }
 

@@ -9,7 +9,7 @@ import { lasting, messageBeside, phaseOf } from "./phases";
 import { cluster, connection, gangs, now, openGang, queue, queueReports, queuesError, resource, show } from "./state";
 
 /** A gang with an amount of the shown resource. */
-type Part = [GangId & Pick<QueuedGang, "endsBy" | "estimatedStart">, number];
+type Part = [GangId & Pick<QueuedGang, "expectedEnd" | "estimatedStart">, number];
 
 /** A bar of one quota. Without `quota` there is no limit. */
 interface QuotaBar {
@@ -168,8 +168,8 @@ function Line({ row }: { row: QueueRow }) {
               {written(row.resource, base)} {unitName(row.resource)}
             </span>
             {id.estimatedStart ? (
-              <small class="estimate" title={`By ${new Date(id.estimatedStart).toLocaleString()}, if the gangs that use the quota run until their deadlines`}>
-                Estimate: quota is free in {lasting((Date.parse(id.estimatedStart) - now.value) / 1000)} at the latest
+              <small class="estimate" title={`${new Date(id.estimatedStart).toLocaleString()}, if the gangs that use the quota end as expected`}>
+                Estimate: quota is free in {lasting((Date.parse(id.estimatedStart) - now.value) / 1000)}
               </small>
             ) : null}
           </li>
@@ -201,7 +201,7 @@ function Row({ row, scale }: { row: QueueRow; scale: Map<string, number> }) {
         ))}
         <div class="who" role="group" aria-label="Gangs that use it">
           {row.using.map(([id, base]) => (
-            <button key={keyOf(id)} type="button" class="pill" title={id.endsBy ? `Ends by ${new Date(id.endsBy).toLocaleString()}` : undefined} onClick={() => open(id)}>
+            <button key={keyOf(id)} type="button" class="pill" title={id.expectedEnd ? `Expected to end: ${new Date(id.expectedEnd).toLocaleString()}` : undefined} onClick={() => open(id)}>
               {titleOf(id)} <b>{written(row.resource, base)}</b>
             </button>
           ))}

@@ -1,6 +1,6 @@
-"""Estimated starts of gangs that wait for quota, from the times at which the gangs that use it end at the latest.
+"""Estimated starts of gangs that wait for quota, from the times at which the gangs that use it are expected to end.
 
-An estimate assumes that each gang with a deadline runs until then, and that all other gangs go on. Gangs start in
+An estimate assumes that each gang with a known end runs until then, and that all other gangs go on. Gangs start in
 planning order. Free capacity is not considered: quota is the only thing that a gang waits for.
 """
 
@@ -15,49 +15,66 @@ from gangs.manifests import group_of
 from gangs.model import Gang, GangKey, Manifest
 from gangs.quota_model import Account
 from gangs.sources import Sources
+from gangs.workloads.expected_duration import expected_seconds
+from kube import keys
 from planning.quota.flavors import Choice, choices
 from planning.quota.usage import QuotaBalance, Usage, needs, used_by
+from planning.stories.facts import placed_at, shown_key
 
 MOST_WAITING, MOST_ENDS = 20, 200
 """The most gangs of a queue that get an estimate, and the most ends that are considered. They bound the time."""
 LONGEST = timedelta(days=3650)
-"""Longer deadlines say nothing about an end."""
+"""Longer durations say nothing about an end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deadlines:
-    """When gangs end at the latest. `ends`: of running gangs. `durations`: how long a gang may run from its start."""
+class ExpectedEnds:
+    """When gangs end. `ends`: of running gangs. `durations`: how long a gang runs from its start."""
 
     ends: Mapping[GangKey, datetime] = field(default_factory=dict)
     durations: Mapping[GangKey, timedelta] = field(default_factory=dict)
 
 
-def deadlines_of(gangs: Iterable[Gang], sources: Sources) -> Deadlines:
-    """Return the deadlines that the workloads of the gangs have: `activeDeadlineSeconds`, counted from `startTime`."""
+def expected_ends_of(gangs: Iterable[Gang], sources: Sources, now: datetime) -> ExpectedEnds:
+    """Return the ends that the workloads of the gangs say.
+
+    The annotation `phalanx.dev/expected-duration` counts from the time at which the gang was placed. The field
+    `activeDeadlineSeconds` counts from the workload's `startTime`. The annotation is preferred until its time is over.
+    """
     ends, durations = dict[GangKey, datetime](), dict[GangKey, timedelta]()
+    placed: Mapping[GangKey | None, datetime | None] | None = None
     for gang in gangs:
         ref = gang.source
         manifest = sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
-        if manifest is None or (longest := _deadline(manifest)) is None:
+        if manifest is None:
             continue
-        durations[gang.key] = longest
+        expected, longest = _expected(manifest), _deadline(manifest)
+        if (duration := expected or longest) is not None:
+            durations[gang.key] = duration
+        if expected is not None:
+            if placed is None:
+                shown = sources.of_kind(keys.GROUP, "Gang")
+                placed = {shown_key(each): placed_at(each.get("status") or {}) for each in shown}
+            began = placed.get(gang.key)
+            if began is not None and began + expected > now:
+                ends[gang.key] = began + expected
         start = instant(_section(manifest, "status").get("startTime"))
-        if start is not None:
-            ends[gang.key] = start + longest
-    return Deadlines(ends, durations)
+        if longest is not None and start is not None:
+            ends.setdefault(gang.key, start + longest)
+    return ExpectedEnds(ends, durations)
 
 
 def estimated_starts(
-    account: Account, waiting: Sequence[Gang], usage: Usage, deadlines: Deadlines, now: datetime
+    account: Account, waiting: Sequence[Gang], usage: Usage, expected: ExpectedEnds, now: datetime
 ) -> Mapping[GangKey, datetime]:
-    """Return when waiting gangs of a queue start at the latest, as far as known ends free enough quota.
+    """Return when waiting gangs of a queue start, as far as known ends free enough quota.
 
     A gang for which the quota is free now has no estimate: it waits for something else.
 
     :param waiting: the gangs of the account's queue, in planning order.
     :param usage: the usage of all gangs.
     """
-    events = [(max(end, now), str(key), key) for key, end in deadlines.ends.items() if key in usage.by_gang]
+    events = [(max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang]
     events = heapq.nsmallest(MOST_ENDS, events)
     at, found = now, dict[GangKey, datetime]()
     for gang in waiting[:MOST_WAITING]:
@@ -71,9 +88,10 @@ def estimated_starts(
         if at > now:
             found[gang.key] = at
         usage = usage.having(gang.key, used_by(gang, gang.members, choice))
-        longest = deadlines.durations.get(gang.key)
+        longest = expected.durations.get(gang.key)
         # A Job that is not suspended has its startTime before its pods are released.
-        if (end := deadlines.ends.get(gang.key) or (longest and at + longest)) is not None:
+        end = expected.ends.get(gang.key) or (None if longest is None else at + longest)
+        if end is not None:
             heapq.heappush(events, (max(end, at), str(gang.key), gang.key))
     return found
 
@@ -89,6 +107,13 @@ def _fitting(gang: Gang, account: Account, usage: Usage) -> Choice | None:
         if all(wanted[name] <= balance.left(total) for name, balance in balances.items()):
             return choice
     return None
+
+
+def _expected(manifest: Manifest) -> timedelta | None:
+    """Return how long a workload expects to run, by its annotation."""
+    annotations = _section(_section(manifest, "metadata"), "annotations")
+    seconds = expected_seconds({key: each for key, each in annotations.items() if isinstance(each, str)})
+    return None if seconds is None or seconds > LONGEST.total_seconds() else timedelta(seconds=seconds)
 
 
 def _deadline(manifest: Manifest) -> timedelta | None:

@@ -87,6 +87,6 @@ def test_the_data_of_a_report_names_gangs_with_their_dialect() -> None:
         "dialect": "kueue",
         "localQueue": "ns/a",
         "amounts": {"cpu": 12000},
-        "endsBy": None,
+        "expectedEnd": None,
     }
     assert [each["name"] for each in b["waiting"]] == ["urgent", "early", "late"]

@@ -1,4 +1,4 @@
-"""Estimated starts of gangs that wait for quota: by the deadlines of the gangs that use it, in planning order.
+"""Estimated starts of gangs that wait for quota: by the expected ends of the gangs that use it, in planning order.
 
 cohort ml    a: 8 cpu, `large` runs with 12     b: 8 cpu, `first` waits for 8, then `second` for 4
 """
@@ -13,10 +13,13 @@ from test_queue_report import RUNNING, B, gang
 from test_quotas import NODES, pod
 
 from cluster.capturing import snapshot_of
+from gangs.mirrors import key_text
 from gangs.model import Gang, GangKey, ObjectRef
 from gangs.sources import Sources
+from gangs.workloads.expected_duration import seconds_in
+from kube.keys import EXPECTED_DURATION, MIRRORS
 from planning.queue_report import as_data, queue_reports
-from planning.quota.start_estimates import LONGEST, Deadlines, deadlines_of
+from planning.quota.start_estimates import LONGEST, ExpectedEnds, expected_ends_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -28,12 +31,12 @@ SMALL = gang("small", B, pod("small-0", on="b1"))
 def starts(*gangs: Gang, ends: Mapping[str, timedelta], lasting: Mapping[str, timedelta] | None = None) -> Any:
     """The estimated starts in queue b by the gang's name, from now on."""
     keys = {each.key.name: each.key for each in gangs}
-    deadlines = Deadlines(
+    expected = ExpectedEnds(
         {keys[name]: NOW + after for name, after in ends.items()},
         {keys[name]: spent for name, spent in (lasting or {}).items()},
     )
     snapshot = snapshot_of(NODES, [each.pod for gang in gangs for each in gang.members])
-    reports = {each.name: each for each in queue_reports(gangs, snapshot, deadlines, NOW)}
+    reports = {each.name: each for each in queue_reports(gangs, snapshot, expected, NOW)}
     return {each.key.name: each.estimated_start and each.estimated_start - NOW for each in reports["b"].waiting}
 
 
@@ -65,10 +68,10 @@ def test_a_deadline_that_is_over_counts_as_now() -> None:
 
 
 def test_programs_get_the_times_by_rfc_3339() -> None:
-    deadlines = Deadlines({RUNNING.key: NOW + HOUR})
+    expected = ExpectedEnds({RUNNING.key: NOW + HOUR})
     snapshot = snapshot_of(NODES, [each.pod for gang in (RUNNING, FIRST) for each in gang.members])
-    a, b = map(as_data, queue_reports([RUNNING, FIRST], snapshot, deadlines, NOW))
-    assert a["using"][0]["endsBy"] == b["waiting"][0]["estimatedStart"] == "2026-01-01T13:00:00Z"
+    a, b = map(as_data, queue_reports([RUNNING, FIRST], snapshot, expected, NOW))
+    assert a["using"][0]["expectedEnd"] == b["waiting"][0]["estimatedStart"] == "2026-01-01T13:00:00Z"
 
 
 def asking(kind: str, api_version: str, spec: Any, status: Any) -> tuple[Gang, Sources]:
@@ -107,10 +110,66 @@ def test_deadlines_are_those_of_the_workloads(
     kind: str, api_version: str, spec: Any, status: Any, ends: datetime | None, lasts: timedelta | None
 ) -> None:
     asked, sources = asking(kind, api_version, spec, status)
-    found = deadlines_of([asked], sources)
+    found = expected_ends_of([asked], sources, NOW)
     assert (found.ends.get(asked.key), found.durations.get(asked.key)) == (ends, lasts)
 
 
+PLACED = {"type": "Placed", "status": "True", "lastTransitionTime": "2026-01-01T11:30:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "end"),
+    [
+        ("1h", PLACED, NOW + HOUR / 2),
+        ("1h", {**PLACED, "status": "False"}, None),
+        ("10m", PLACED, None),
+        ("soon", PLACED, None),
+        (60, PLACED, None),
+        ("999999d", PLACED, None),
+    ],
+    ids=["runs", "waits", "is over", "no duration", "no text", "too long"],
+)
+def test_an_expected_duration_counts_from_the_placement(text: Any, condition: Any, end: datetime | None) -> None:
+    asked, sources = asking("Job", "batch/v1", {}, {})
+    workload = sources.get("batch", "Job", "ns", "w")
+    assert workload is not None
+    workload["metadata"]["annotations"] = {EXPECTED_DURATION: text}
+    metadata = {"namespace": "ns", "name": "w", "annotations": {MIRRORS: key_text(asked.key)}}
+    mirror = {"metadata": metadata, "status": {"conditions": [condition]}}
+    sources = sources.changed({("phalanx.dev", "Gang", "ns", "w"): mirror})
+    assert expected_ends_of([asked], sources, NOW).ends.get(asked.key) == end
+
+
+def test_a_deadline_counts_if_the_expected_time_is_over() -> None:
+    asked, sources = asking("Job", "batch/v1", HOURLY, STARTED)
+    workload = sources.get("batch", "Job", "ns", "w")
+    assert workload is not None
+    workload["metadata"]["annotations"] = {EXPECTED_DURATION: "1m"}
+    found = expected_ends_of([asked], sources, NOW)
+    assert (found.ends, found.durations) == ({asked.key: NOW + HOUR}, {asked.key: timedelta(minutes=1)})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2h30m", 9000),
+        ("1d12h", 129_600),
+        ("90s", 90),
+        ("1d2h3m4s", 93_784),
+        ("", None),
+        ("0m", None),
+        ("2.5h", None),
+        ("30m2h", None),
+        ("1h ", None),
+        ("-1h", None),
+        ("1234567s", None),
+        ("٣h", None),
+    ],
+)
+def test_durations_are_numbers_with_units_the_largest_first(text: str, seconds: int | None) -> None:
+    assert seconds_in(text) == seconds
+
+
 def test_a_gang_without_its_workload_has_no_deadline() -> None:
-    assert deadlines_of([FIRST], Sources([], {}, {})) == Deadlines()
+    assert expected_ends_of([FIRST], Sources([], {}, {}), NOW) == ExpectedEnds()
     assert isinstance(FIRST.key, GangKey)

@@ -24,9 +24,8 @@ from gangs.workloads.pod_templates import ended
 from kube import keys
 from kube.quantities import in_bytes
 from kube.requests import PODS, all_requests
-from planning.stories.facts import member_keys
+from planning.stories.facts import member_keys, placed_at, shown_key
 from timing.clock import SYSTEM_CLOCK, Clock
-from webhook.live_view.data import shown_key
 from webhook.picture import Picture
 
 LOG = logging.getLogger(__name__)
@@ -158,7 +157,7 @@ class _Course:
         reason = str(status.get("reason") or status.get("phase") or NEW)
         running = status.get("phase") == _PLACED or reason == _PODS_TO_COME
         if running and self.started is None:
-            self.started = min(now, max(self.submitted, _placed_at(status) or now))
+            self.started = min(now, max(self.submitted, placed_at(status) or now))
         if not self.noted:
             # The time before the first look counts as if the object had always shown this state.
             self._reason, self._running, self._uses = reason, running, uses
@@ -320,16 +319,6 @@ def _conditions(manifest: Manifest) -> Iterator[Mapping[str, Any]]:
     status = manifest.get("status")
     written = status.get("conditions") if isinstance(status, Mapping) else None
     yield from (each for each in written or () if isinstance(each, Mapping))
-
-
-def _placed_at(status: Mapping[str, Any]) -> datetime | None:
-    """Return when the condition Placed became true."""
-    times = (
-        each.get("lastTransitionTime")
-        for each in status.get("conditions") or ()
-        if each["type"] == _PLACED and each["status"] == "True"
-    )
-    return instant(next(times, None))
 
 
 def _text(at: datetime) -> str:

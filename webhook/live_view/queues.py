@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from planning.queue_report import as_data, queue_reports
-from planning.quota.start_estimates import deadlines_of
+from planning.quota.start_estimates import expected_ends_of
 from timing.clock import SYSTEM_CLOCK, Clock
 from webhook.following import Observation
 
@@ -38,8 +38,9 @@ class QueueAnswers:
             look = self._latest(PATIENCE_SECONDS)
             if look is None:
                 return None
-            deadlines = deadlines_of((gang for gang in look.gangs if gang.account is not None), look.sources)
-            reports = queue_reports(look.gangs, look.snapshot, deadlines, self._clock.wall())
+            charged, now = [gang for gang in look.gangs if gang.account is not None], self._clock.wall()
+            expected = expected_ends_of(charged, look.sources, now)
+            reports = queue_reports(look.gangs, look.snapshot, expected, now)
             self._encoded = msgspec.json.encode({"queues": [as_data(each) for each in reports]})
             self._until = self._clock.monotonic() + KEPT_SECONDS
             return self._encoded
