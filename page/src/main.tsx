@@ -1,12 +1,13 @@
 // The page's script: replaces the tables of the server by the page, and keeps it up to date.
 
-import { batch, effect, type Signal } from "@preact/signals";
+import { batch, computed, effect, type ReadonlySignal, type Signal } from "@preact/signals";
 import { render } from "preact";
 
 import { App } from "./app";
 import { asked, Refused } from "./asking";
 import { type Cluster, type EndedGang, type Gang, keyOf, type QueueReport, type Story } from "./data";
 import { Live, PAUSE, type State } from "./live";
+import { phaseOf } from "./phases";
 import {
   connection,
   ended,
@@ -17,7 +18,6 @@ import {
   now,
   queueReports,
   queuesError,
-  type Screen,
   screen,
   selectedGang,
   startLinking,
@@ -33,10 +33,17 @@ const STORY_PAUSE = 5_000;
 /** Milliseconds between two requests for the queues or the ended gangs, while the page shows them. */
 const SCREEN_PAUSE = 4_000;
 
-/** Request the data of a screen while the page shows it. `error` becomes the reason if a request fails, else "". */
-function startScreen<T>(name: Screen, path: string, take: (answer: T) => void, error: Signal<string>): void {
+/** Whether the page shows a queue: all of them, or the one of a waiting gang. */
+const queuesShown = computed(() => {
+  const gang = selectedGang.value;
+  return screen.value === "queues" || Boolean(gang?.clusterQueue && !gang.planned && phaseOf(gang).group === "waiting");
+});
+const historyShown = computed(() => screen.value === "history");
+
+/** Request data while the page shows it. `error` becomes the reason if a request fails, else "". */
+function startAsking<T>(wanted: ReadonlySignal<boolean>, path: string, take: (answer: T) => void, error: Signal<string>): void {
   effect(() => {
-    if (screen.value !== name) return undefined;
+    if (!wanted.value) return undefined;
     let [timer, shown, known] = [0, true, false];
     const ask = async (): Promise<void> => {
       try {
@@ -162,8 +169,8 @@ async function begin(): Promise<void> {
   follow();
   startLinking();
   startStories();
-  startScreen<{ queues: QueueReport[] }>("queues", "/v1/queues", ({ queues }) => (queueReports.value = queues), queuesError);
-  startScreen<{ gangs: EndedGang[] }>("history", "/v1/history", ({ gangs: all }) => (ended.value = all), endedError);
+  startAsking<{ queues: QueueReport[] }>(queuesShown, "/v1/queues", ({ queues }) => (queueReports.value = queues), queuesError);
+  startAsking<{ gangs: EndedGang[] }>(historyShown, "/v1/history", ({ gangs: all }) => (ended.value = all), endedError);
   let answered = Date.now();
   const changed = taking();
   await live.follow({

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 
 import { type Gang, type GangId, keyOf, largestRequest, type QueuedGang, type QueueReport, type QuotaFigures, requestOf, titleOf, unitName, written } from "./data";
 import { Icon } from "./icons";
-import { Notice } from "./parts";
+import { Notice, Section } from "./parts";
 import { lasting, messageBeside, phaseOf } from "./phases";
 import { cluster, connection, gangs, now, openGang, queue, queueReports, queuesError, resource, show } from "./state";
 
@@ -91,6 +91,34 @@ function scales(rows: QueueRow[]): Map<string, number> {
   return found;
 }
 
+/** The quota of the queue that a waiting gang is charged to: its bars, and when the gang may start. */
+export function QuotaOf({ gang }: { gang: Gang }) {
+  const report = queueReports.value?.find((each) => each.name === gang.clusterQueue);
+  const line = report?.waiting ?? [];
+  const at = line.findIndex((each) => keyOf(each) === keyOf(gang));
+  const own = line[at];
+  if (!report || !own) return null;
+  const row = quotaRow(report, resource.value);
+  const scale = scales([row]);
+  const before = at ? `${at} gang${at > 1 ? "s" : ""} of this queue before it` : "first of this queue";
+  return (
+    <Section title={`Quota of ${report.name}`} note={before}>
+      {row.bars.map((bar) => (
+        <Bar key={`${bar.label}/${bar.resource}`} bar={bar} most={scale.get(bar.resource) ?? 1} />
+      ))}
+      {own.estimatedStart ? <p class="after">{estimate(own.estimatedStart)}</p> : null}
+      <button type="button" class="link after" onClick={() => show("queues")}>
+        All queues
+      </button>
+    </Section>
+  );
+}
+
+/** An estimated start in words, as a time from now. */
+function estimate(start: string): string {
+  return `Estimate: quota is free in ${lasting((Date.parse(start) - now.value) / 1000)}`;
+}
+
 function Bar({ bar, most }: { bar: QuotaBar; most: number }) {
   const { quota, used, waited } = bar;
   const text = (base: number): string => written(bar.resource, base);
@@ -169,7 +197,7 @@ function Line({ row }: { row: QueueRow }) {
             </span>
             {id.estimatedStart ? (
               <small class="estimate" title={`${new Date(id.estimatedStart).toLocaleString()}, if the gangs that use the quota end as expected`}>
-                Estimate: quota is free in {lasting((Date.parse(id.estimatedStart) - now.value) / 1000)}
+                {estimate(id.estimatedStart)}
               </small>
             ) : null}
           </li>

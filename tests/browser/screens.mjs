@@ -29,6 +29,10 @@ try {
   await pictured("queues");
   await page.locator(".line button").first().click();
   seen.opened = new URL(page.url()).search;
+  const quota = page.locator("#detail .sec", { hasText: "Quota of" });
+  await quota.waitFor();
+  seen.quota = await quota.innerText();
+  seen.detailBarriers = await barriers(page);
   await page.goBack();
   await page.locator(".tiles").waitFor();
   await page.getByRole("button", { name: "Show its gangs" }).last().click();
