@@ -189,14 +189,6 @@ def test_a_gang_whose_workload_reports_no_end_is_recorded_after_a_while(
     assert (ended["outcome"], ended["started"], ended["finished"]) == (outcome, None, "2026-11-21T11:55:02Z")
 
 
-def test_a_gang_with_a_quantity_that_cannot_be_read_is_recorded_without_hours(watched: Watched) -> None:
-    bound = members(nodeName="n0")
-    bound[0]["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "many"}
-    watched.after(1, mirror(**placed("2026-11-21T11:55:01Z")), job(), pods=bound)
-    watched.after(60, job(**COMPLETE))
-    assert [(each["outcome"], each["hours"]) for each in watched.ended()] == [("Succeeded", {})]
-
-
 def test_an_object_that_only_claims_to_show_a_gang_is_not_recorded(watched: Watched) -> None:
     forged = mirror(namespace="default")
     forged["metadata"]["annotations"][MIRRORS] = "phalanx/other/train"

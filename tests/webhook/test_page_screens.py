@@ -74,7 +74,7 @@ def test_both_views_are_free_of_errors_and_barriers_and_fit_small_screens(seen: 
     assert (seen["barriers"], seen["detailBarriers"], seen["endedBarriers"]) == ([], [], [])
     assert set(seen["wide"].values()) == {False}, seen["wide"]
     folder: Path = seen["folder"]
-    kept(folder, "queues", "queues-phone", "history", "history-phone")
+    kept(folder, "queues", "history")
 
 
 def test_queues_show_loans_and_the_line_in_order(seen: Any) -> None:

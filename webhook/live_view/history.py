@@ -248,7 +248,7 @@ class History:
             if course is None:
                 course = self._courses[uid] = _Course(key, manifest, now)
             if course.manifest is not manifest or not course.noted:
-                course.note(manifest, self._uses(key, manifest), now)
+                course.note(manifest, self._uses(manifest), now)
         for uid in self._courses.keys() - there:
             course = self._courses[uid]
             if course.gone is None:
@@ -266,15 +266,10 @@ class History:
             except Exception:
                 LOG.exception("the history of gangs misses a look")
 
-    def _uses(self, key: GangKey, manifest: Manifest) -> Mapping[str, int]:
+    def _uses(self, manifest: Manifest) -> Mapping[str, int]:
         """Return the requests of the gang's bound pods in base units: cpu, and resources that are counted in pieces."""
         pods = self._picture.all_of(*member_keys(manifest)).pods
-        try:
-            asked = all_requests(pod for pod in pods if pod.bound and not pod.finished)
-        except ValueError as error:
-            # Another version of the API server may accept a quantity that this program cannot read.
-            LOG.warning("the history does not count what gang %s uses: %s", key, error)
-            return {}
+        asked = all_requests(pod for pod in pods if pod.bound and not pod.finished)
         return {name: amount for name, amount in asked.items() if name != PODS and not in_bytes(name)}
 
     def _outcome(self, course: _Course, gone: datetime, sources: Sources) -> tuple[str, datetime]:
