@@ -2,10 +2,12 @@
 
 import type { ComponentChildren } from "preact";
 
+import { reasonOf, Refused } from "./asking";
 import { type EndedGang, keyOf, unitName } from "./data";
 import { Icon } from "./icons";
 import { GangName, Notice } from "./parts";
 import { lasting, matches, type Tone } from "./phases";
+import { offer } from "./sharing";
 import { connection, ended, endedError, namespace, now, queue, resource, words } from "./state";
 
 const OUTCOMES: Record<EndedGang["outcome"], { icon: string; tone: Tone }> = {
@@ -94,6 +96,17 @@ function Row({ gang, name }: { gang: EndedGang; name: string }) {
   );
 }
 
+/** Save all ended gangs as CSV, as the webhook writes it. */
+async function save(): Promise<void> {
+  try {
+    const answer = await fetch("/v1/history?format=csv");
+    if (!answer.ok) throw await reasonOf(answer);
+    offer(await answer.text(), "text/csv", "phalanx-history.csv");
+  } catch (failure) {
+    endedError.value = failure instanceof Refused ? failure.message : "The webhook does not answer.";
+  }
+}
+
 /** The gangs that the search and the menus keep. */
 function shown(gangs: readonly EndedGang[]): EndedGang[] {
   return gangs.filter(
@@ -142,9 +155,9 @@ export function History() {
           <h2>Ended gangs</h2>
           <span class="muted hide">of the last 24 hours, since the webhook started</span>
           {connection.value.kind === "recorded" ? null : (
-            <a class="btn small push" href="/v1/history?format=csv" download="phalanx-history.csv">
+            <button type="button" class="btn small push" onClick={() => void save()}>
               Export
-            </a>
+            </button>
           )}
         </div>
         {gangs.length ? (

@@ -51,7 +51,7 @@ try {
   seen.endedBarriers = await barriers(page);
   await pictured("history");
   const downloading = page.waitForEvent("download");
-  await page.getByRole("link", { name: "Export" }).click();
+  await page.getByRole("button", { name: "Export" }).click();
   const saved = join(folder, "history.csv");
   await (await downloading).saveAs(saved);
   seen.csv = (await readFile(saved, "utf8")).split("\n")[1];
