@@ -29,7 +29,7 @@ try {
   await pictured("queues");
   await page.locator(".line button").first().click();
   seen.opened = new URL(page.url()).search;
-  const quota = page.locator("#detail .sec", { hasText: "Quota of" });
+  const quota = page.locator("#detail .sec", { has: page.locator("h3", { hasText: "Quota of b" }) });
   await quota.waitFor();
   seen.quota = await quota.innerText();
   seen.detailBarriers = await barriers(page);
