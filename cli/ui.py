@@ -3,22 +3,17 @@
 A small server on the loopback, for one person and for as long as it runs, adds the token to what the browser asks.
 """
 
-import base64
 import logging
 import secrets
 import socket
-import ssl
 import sys
-import time
 import webbrowser
-from collections.abc import Callable
 from contextlib import nullcontext
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
-import urllib3
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 from werkzeug.exceptions import Forbidden, HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
@@ -26,13 +21,23 @@ from werkzeug.serving import make_server
 from werkzeug.utils import redirect
 from werkzeug.wrappers import Request, Response
 
-from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.port_forward import port_forward
+from cli.webhook_requests import Token, account_token, authority_in, webhook_at
 from cluster.api.connecting import connect, token_of
-from cluster.api.transport import UNREACHABLE, Transport, message_of
+from cluster.api.transport import UNREACHABLE, message_of
 from serving.limits import LARGEST_BODY
 
-PATHS = ("/", "/page.js", "/v1/gangs", "/v1/topology", "/v1/story", "/v1/changes", "/metrics")
+PATHS = (
+    "/",
+    "/page.js",
+    "/v1/gangs",
+    "/v1/topology",
+    "/v1/queues",
+    "/v1/history",
+    "/v1/story",
+    "/v1/changes",
+    "/metrics",
+)
 DRY_RUN = "POST", "/v1/solve"
 """The only allowed request that is no GET. It changes nothing either."""
 KEPT_HEADERS = (
@@ -45,13 +50,8 @@ KEPT_HEADERS = (
     "Cache-Control",
 )
 LOOPBACK = "127.0.0.1"
-PATIENCE = urllib3.Timeout(connect=5, read=60)
 AT_ONCE = 8
 """The most concurrent requests of a browser, including the one that waits for changes."""
-TOKEN_SECONDS = 3600
-"""The requested lifetime of a service account's token. After half of it, a new token is requested."""
-
-Token = Callable[[], str]
 
 
 @click.command(
@@ -91,8 +91,8 @@ def ui(
     """Show the live picture in a browser, as you, until stopped."""
     try:
         transport = connect(kubeconfig)
-        token = _account_token(transport, service_account) if service_account else token_of(kubeconfig)
-        authority = ca_file.read_text() if ca_file else _authority(transport)
+        token = account_token(transport, service_account) if service_account else token_of(kubeconfig)
+        authority = ca_file.read_text() if ca_file else authority_in(transport)
         missing = not token()
     except (ApiException, ConfigException, *UNREACHABLE) as error:
         raise click.ClickException(message_of(error)) from error
@@ -124,18 +124,7 @@ class Gateway:
         self.key = secrets.token_urlsafe(24)
         self._hosts: set[str] = set()
         self._token = token
-        name = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
-        there = urlsplit(server)
-        self._webhook = urllib3.HTTPSConnectionPool(
-            there.hostname or "",
-            there.port,
-            timeout=PATIENCE,
-            maxsize=AT_ONCE,
-            retries=False,
-            ssl_context=ssl.create_default_context(cadata=authority),
-            server_hostname=name,
-            assert_hostname=name,
-        )
+        self._webhook = webhook_at(server, authority, AT_ONCE)
         self.application = Request.application(self._answer)
 
     def address(self, port: int) -> str:
@@ -203,32 +192,3 @@ def own_host() -> str:
         except OSError:
             return LOOPBACK
     return name
-
-
-def _authority(transport: Transport) -> str:
-    """The caBundle of Phalanx' webhook configurations (PEM)."""
-    kind, name = CONFIGURATIONS[-1]
-    found = transport.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
-    bundles = [each["clientConfig"].get("caBundle", "") for each in found["webhooks"]]
-    bundle = next((each for each in bundles if each), "")
-    if not bundle:
-        raise click.ClickException(f"{kind} {name} holds no caBundle yet; name a file by --ca-file")
-    return base64.b64decode(bundle).decode()
-
-
-def _account_token(transport: Transport, account: str) -> Token:
-    """Returns tokens of a service account, and requests a new one before the old one expires."""
-    namespace, _, name = account.partition("/")
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-    spec = {"expirationSeconds": TOKEN_SECONDS}
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    token, until = "", 0.0
-
-    def current() -> str:
-        nonlocal token, until
-        if time.monotonic() >= until:
-            token = transport.request("POST", path, body=body)["status"]["token"]
-            until = time.monotonic() + TOKEN_SECONDS / 2
-        return token
-
-    return current

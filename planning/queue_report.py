@@ -1,39 +1,61 @@
 """Reports on queues: the quota, the gangs that use it, and the gangs that wait for it, in planning order."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey
 from gangs.quota_model import Account, ClusterQueue
+from kube.quantities import LARGEST, amount
 from planning.gang_order import in_order
 from planning.planner import is_pending
+from planning.quota.start_estimates import ExpectedEnds, estimated_starts
 from planning.quota.usage import QuotaBalance, Usage, needs, usage_of
+
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaFigures:
-    """One quota of a queue, in base units. `free`: what a gang may still take, by borrowing included."""
+    """One quota of a queue, in base units. `free`: what a gang may still take, by borrowing included.
+
+    `borrowing_limit` and `lending_limit`: the most that the queue may borrow and lend; None: no limit.
+    """
 
     flavor: str
     resource: str
     nominal: int
     used: int
     free: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
 
     @property
     def borrowed(self) -> int:
         """The part of the usage that exceeds the queue's own quota."""
         return max(0, self.used - self.nominal)
 
+    @property
+    def lent(self) -> int:
+        """The unused part of the queue's own quota that its gangs cannot take, because other queues borrow it."""
+        return max(0, self.nominal - self.used - self.free)
+
 
 @dataclass(frozen=True, slots=True)
 class GangInQueue:
-    """A gang of a queue. `amounts`: what it uses or needs of each resource with a quota, in base units."""
+    """A gang of a queue. `amounts`: what it uses or needs of each resource with a quota, in base units.
+
+    `estimated_start`: when the quota of a waiting gang is free, by the expected ends of the gangs that use it
+    (`planning.quota.start_estimates`). None: unknown. `expected_end`: of a gang that uses quota.
+    """
 
     key: GangKey
     local_queue: str
     amounts: Mapping[str, int]
+    estimated_start: datetime | None = None
+    expected_end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +74,90 @@ class QueueReport:
         return frozenset(each.local_queue for each in (*self.using, *self.waiting))
 
 
-def queue_reports(gangs: Sequence[Gang], snapshot: Snapshot) -> list[QueueReport]:
-    """Return a report on each queue that a gang is charged to, and on each queue of their cohorts, by name."""
+NOTHING_KNOWN = ExpectedEnds()
+
+
+def queue_reports(
+    gangs: Sequence[Gang], snapshot: Snapshot, expected: ExpectedEnds = NOTHING_KNOWN, now: datetime | None = None
+) -> list[QueueReport]:
+    """Return a report on each queue that a gang is charged to, and on each queue of their cohorts, by name.
+
+    :param expected: when gangs end, as far as known.
+    :param now: the present time, from which starts are estimated. None: no start is estimated.
+    """
     accounts: dict[str, tuple[ClusterQueue, Account]] = {}
-    for account in (gang.account for gang in gangs if gang.account is not None):
-        accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
-        accounts[account.queue.name] = account.queue, account
+    charged: dict[str, list[Gang]] = {}
+    for gang in gangs:
+        if (account := gang.account) is not None:
+            accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
+            accounts[account.queue.name] = account.queue, account
+            charged.setdefault(account.queue.name, []).append(gang)
     usage = usage_of(gangs, snapshot)
-    return [_report(queue, account, gangs, usage) for _, (queue, account) in sorted(accounts.items())]
+    total = usage.in_total()
+    reports = []
+    for name, (queue, account) in sorted(accounts.items()):
+        quotas, own = tuple(_quotas(queue, account, total)), charged.get(name, ())
+        pending = [gang for gang in in_order(each for each in own if is_pending(each)) if gang.key not in usage.by_gang]
+        # A queue with gangs of its own has the account of one of them.
+        starts = {} if now is None else estimated_starts(account, pending, usage, expected, now)
+        using = tuple(_using(queue, own, usage, expected))
+        reports.append(QueueReport(name, queue.cohort, quotas, using, tuple(_waiting(quotas, pending, starts))))
+    return reports
 
 
-def _report(queue: ClusterQueue, account: Account, gangs: Iterable[Gang], usage: Usage) -> QueueReport:
-    quotas = tuple(_quotas(queue, account, usage))
-    own = [gang for gang in gangs if gang.account is not None and gang.account.queue.name == queue.name]
-    resources = {each.resource for each in quotas}
-    using = [_in_queue(gang, _used(gang, queue, usage)) for gang in own]
-    pending = in_order(gang for gang in own if is_pending(gang))
-    waiting = [
-        _in_queue(gang, {name: amount for name, amount in needs(gang.members).items() if name in resources})
-        for gang in pending
-        if gang.key not in usage.by_gang
+def as_data(report: QueueReport) -> Json:
+    """Return a report for programs. Amounts are integers: cpu in millicores, memory in bytes, pieces otherwise."""
+    return {
+        "name": report.name,
+        "cohort": report.cohort,
+        "quotas": [
+            {
+                "flavor": each.flavor,
+                "resource": each.resource,
+                "nominal": each.nominal,
+                "used": each.used,
+                "borrowed": each.borrowed,
+                "lent": each.lent,
+                "free": each.free,
+                "borrowingLimit": each.borrowing_limit,
+                "lendingLimit": each.lending_limit,
+            }
+            for each in report.quotas
+        ],
+        "using": [{**_gang_data(each), "expectedEnd": _time(each.expected_end)} for each in report.using],
+        "waiting": [{**_gang_data(each), "estimatedStart": _time(each.estimated_start)} for each in report.waiting],
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _gang_data(gang: GangInQueue) -> Json:
+    return {
+        "namespace": gang.key.namespace,
+        "name": gang.key.name,
+        "dialect": gang.key.dialect,
+        "localQueue": gang.local_queue,
+        "amounts": dict(gang.amounts),
+    }
+
+
+def _using(queue: ClusterQueue, own: Iterable[Gang], usage: Usage, expected: ExpectedEnds) -> list[GangInQueue]:
+    """The gangs that use the queue's quota, the largest first."""
+    found = [
+        replace(_in_queue(gang, _used(gang, queue, usage)), expected_end=expected.ends.get(gang.key)) for gang in own
     ]
-    users = sorted((each for each in using if each.amounts), key=lambda each: (-max(each.amounts.values()), each.key))
-    return QueueReport(queue.name, queue.cohort, quotas, tuple(users), tuple(waiting))
+    return sorted((each for each in found if each.amounts), key=lambda each: (-max(each.amounts.values()), each.key))
+
+
+def _waiting(
+    quotas: Iterable[QuotaFigures], pending: Iterable[Gang], starts: Mapping[GangKey, datetime]
+) -> Iterator[GangInQueue]:
+    resources = {each.resource for each in quotas}
+    for gang in pending:
+        wanted = {name: need for name, need in needs(gang.members).items() if name in resources}
+        yield replace(_in_queue(gang, wanted), estimated_start=starts.get(gang.key))
 
 
 def _quotas(queue: ClusterQueue, account: Account, usage: Usage) -> Iterator[QuotaFigures]:
@@ -83,14 +166,26 @@ def _quotas(queue: ClusterQueue, account: Account, usage: Usage) -> Iterator[Quo
             for quota in flavor.quotas:
                 balance = QuotaBalance(queue, flavor.flavor, quota.resource, account.cohort, account.cohorts)
                 used = usage.of(queue.name, flavor.flavor, quota.resource)
-                yield QuotaFigures(flavor.flavor, quota.resource, balance.nominal, used, max(0, balance.left(usage)))
+                yield QuotaFigures(
+                    flavor.flavor,
+                    quota.resource,
+                    balance.nominal,
+                    used,
+                    max(0, balance.left(usage)),
+                    _limit(quota.resource, quota.borrowing_limit),
+                    _limit(quota.resource, quota.lending_limit),
+                )
+
+
+def _limit(resource: str, quantity: str | None) -> int | None:
+    return None if quantity is None else min(LARGEST, amount(resource, quantity))
 
 
 def _used(gang: Gang, queue: ClusterQueue, usage: Usage) -> Mapping[str, int]:
     used: dict[str, int] = {}
-    for (name, _, resource), amount in usage.by_gang.get(gang.key, {}).items():
-        if name == queue.name and amount:
-            used[resource] = used.get(resource, 0) + amount
+    for (name, _, resource), value in usage.by_gang.get(gang.key, {}).items():
+        if name == queue.name and value:
+            used[resource] = used.get(resource, 0) + value
     return used
 
 

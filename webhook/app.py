@@ -33,7 +33,9 @@ from webhook.forecasts.slots import BusyError, SolveSlot
 from webhook.live_view import data
 from webhook.live_view.changes import CHANGES, WAIT_SECONDS, LiveFeed
 from webhook.live_view.gang_stories import EventReader, story_of
+from webhook.live_view.history import HISTORY, History, csv_of
 from webhook.live_view.page import HEADERS, SCRIPT, page
+from webhook.live_view.queues import QueueAnswers
 from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.picture import Picture
 
@@ -135,6 +137,7 @@ def create_app(
     caller: Caller = anybody,
     as_bearer: AsBearer | None = None,
     *,
+    history: History | None = None,
     longest_forecast: float = LONGEST_FORECAST,
 ) -> Flask:
     """The application over one view of the cluster.
@@ -143,10 +146,12 @@ def create_app(
     :param caller: guards the admission paths.
     :param as_bearer: makes an API client with the token of the caller, to read events with the caller's permissions.
         None: stories come without events.
+    :param history: the record of ended gangs. None: an empty one.
     :param longest_forecast: the most seconds that an admission waits for a forecast.
     """
     slot, others, feed = SolveSlot(), RecentGangs(), LiveFeed(picture.following)
-    reader = EventReader()
+    reader, queues = EventReader(), QueueAnswers(feed.latest)
+    past = history or History(picture)
     quick = QuickForecasts(slot, metrics, others)
     webhook = Webhook(picture, access, metrics, slot, quick, others, longest_forecast)
     app = Flask("phalanx")
@@ -162,6 +167,8 @@ def create_app(
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(data.gangs(picture)))),
         ("GET", "/v1/topology", _guarded(access, lambda: _json(data.topology(picture)))),
         ("GET", CHANGES, _guarded(access, lambda: _changes(picture, feed))),
+        ("GET", "/v1/queues", _guarded(access, lambda: _queues(picture, queues))),
+        ("GET", HISTORY, _guarded(access, lambda: _history(past))),
         ("GET", "/v1/story", _guarded(access, lambda: _story(picture, reader, as_bearer))),
         ("GET", "/", _guarded(access, lambda: _page(picture))),
         ("GET", "/page.js", _guarded(access, lambda: Response(SCRIPT, mimetype="text/javascript", headers=HEADERS))),
@@ -257,6 +264,26 @@ def _changes(picture: Picture, feed: LiveFeed) -> Response:
     if request.accept_encodings["gzip"] and (compressed := found.compressed):
         return Response(compressed, mimetype="application/json", headers={"Content-Encoding": "gzip"})
     return Response(found.plain, mimetype="application/json")
+
+
+def _queues(picture: Picture, queues: QueueAnswers) -> Response:
+    if not picture.synced():
+        abort(503, "still reading the cluster; try again in a few seconds")
+    found = queues.answer()
+    if found is None:
+        abort(503, "the webhook did not read the cluster in time; try again in a few seconds")
+    return Response(found, mimetype="application/json")
+
+
+def _history(history: History) -> Response:
+    """The ended gangs as JSON or CSV. `namespace` selects those of one namespace."""
+    found = history.gangs(request.args.get("namespace", ""))
+    wanted = request.args.get("format", "json")
+    if wanted == "csv":
+        return Response(csv_of(found), mimetype="text/csv")
+    if wanted != "json":
+        abort(400, "format is json or csv")
+    return _json({"gangs": [each.as_data() for each in found]})
 
 
 def _story(picture: Picture, reader: EventReader, as_bearer: AsBearer | None) -> Response:

@@ -17,6 +17,7 @@ from webhook.app import FEED, LONGEST_FORECAST, create_app
 from webhook.client_certificates import Caller, anybody
 from webhook.fresh_kinds import FreshKinds
 from webhook.health import Check
+from webhook.live_view.history import History
 from webhook.metrics import Metrics
 from webhook.picture import LivePicture
 from webhook.rereading import Rereader
@@ -46,12 +47,15 @@ class WebhookService:
         picture = LivePicture(self._cache, Rereader(transport), FreshKinds(transport), placeholders=placeholders)
         self._metrics = Metrics()
         self._metrics.watch(self._cache)
+        self._history = History(picture)
+        self._history.start()
         self.app: Flask = create_app(
             picture,
             AccessReviewer(transport),
             self._metrics,
             caller,
             transport.for_bearers(),
+            history=self._history,
             longest_forecast=longest_forecast,
         )
 
@@ -66,6 +70,7 @@ class WebhookService:
     def close(self) -> None:
         """End the watches and the solving processes."""
         self.app.extensions[FEED].close()
+        self._history.close()
         self._cache.stop()
         shared_workers().close()
 

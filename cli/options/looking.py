@@ -12,5 +12,10 @@ FORMAT = click.option(
     show_default=True,
     help="How to say it; wide: with more columns.",
 )
+SERVICE_ACCOUNT = click.option(
+    "--service-account",
+    metavar="NAMESPACE/NAME",
+    help="Ask the webhook in its name, where your kubeconfig signs in by certificate.",
+)
 WATCH = click.option("-w", "--watch", is_flag=True, help="Go on and tell what changes, until stopped.")
 KUBECONFIG = click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual one.")

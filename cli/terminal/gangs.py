@@ -1,19 +1,22 @@
-"""`phalanx gangs`: one line for every gang of any dialect."""
+"""`phalanx gangs`: one line for every gang of any dialect, and with `--all` for every gang that has ended."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import click
+import msgspec
 
 from cli.asking.api_requests import asked, gang_objects, gangs_path, own_namespace
 from cli.asking.offered_names import gang_names, namespaces
 from cli.asking.progress import waiting
 from cli.asking.watching import Source, changes
-from cli.options.looking import FORMAT, KUBECONFIG, WATCH
-from cli.text.ages import age
-from cli.text.columns import Columns, lines
-from cli.text.structured import FORMATS, document, structured
+from cli.options.looking import KUBECONFIG, SERVICE_ACCOUNT, WATCH
+from cli.text.ages import age, lasting
+from cli.text.columns import Columns, lines, table
+from cli.text.structured import FORMATS, Json, document, structured
+from cli.webhook_requests import webhook_answer
 from gangs.mirrors import mirrored_key
 from gangs.model import Manifest
 from kube.keys import API_VERSION
@@ -22,6 +25,11 @@ from kube.names import natural_key
 GONE = "gone"
 """The text in the column of the phase for a deleted gang."""
 _TITLES = ("NAME", "PHASE", "PODS", "DOMAIN", "REASON", "AGE")
+CSV = "csv"
+HISTORY = "/v1/history"
+"""The webhook's path for the gangs that have ended."""
+_ENDED = ("NAME", "OUTCOME", "PODS", "WAITED", "FOR", "RAN", "GPU-HOURS", "EVICTIONS", "RESTARTS", "ENDED")
+_ENDED_WIDE = ("SUBMITTED", "STARTED", "FINISHED", "DOMAIN", "QUEUE", "DIALECT")
 _WIDE = ("REQUIRED", "PREFERRED", "DIALECT", "PROOF", "MESSAGE")
 
 
@@ -30,35 +38,68 @@ _WIDE = ("REQUIRED", "PREFERRED", "DIALECT", "PROOF", "MESSAGE")
 Examples:
   phalanx gangs -A
   phalanx gangs -n research -o wide --watch
+  phalanx gangs -A --all
+  phalanx gangs -A --all -o csv
 """
 )
 @click.argument("names", metavar="[GANG]...", nargs=-1, shell_complete=gang_names)
 @click.option("-n", "--namespace", shell_complete=namespaces, help="Default: the current context's.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="The gangs of all namespaces.")
-@FORMAT
+@click.option("--all", "ended", is_flag=True, help="Also the gangs that have ended since yesterday, from the webhook.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", *FORMATS, CSV]),
+    default="table",
+    show_default=True,
+    help="How to say it; wide: with more columns; csv: only the gangs that have ended.",
+)
 @WATCH
 @KUBECONFIG
+@SERVICE_ACCOUNT
+@click.option(
+    "--server", metavar="URL", help="Where the webhook is reached. Without it, kubectl forwards a port to it."
+)
 def gangs(
     names: Sequence[str],
     *,
     namespace: str | None,
     all_namespaces: bool,
+    ended: bool,
     output: str,
     watch: bool,
     kubeconfig: str | None,
+    service_account: str | None,
+    server: str | None,
 ) -> None:
     """List the gangs: how each stands, how many of its pods are bound, in which domain, and why.
 
+    With --all, the gangs that have ended follow: how long each waited and for what, how long it ran, what it used.
+    The webhook records them since it started, for a day at most. You need the ClusterRole phalanx-viewer for it.
+
     Exit status 1 where a gang that is named is not there.
     """
+    if ended and watch:
+        raise click.UsageError("--all shows what has ended once: leave out --watch")
+    if output == CSV and not ended:
+        raise click.UsageError("-o csv is for gangs that have ended: add --all")
     transport = asked(kubeconfig)
     within = None if all_namespaces else namespace or own_namespace(kubeconfig)
+    if output == CSV:
+        click.echo(webhook_answer(_history(within, CSV), kubeconfig, service_account, server), nl=False)
+        return
+    past: list[Json] | None = None
+    if ended:
+        with waiting("asking the webhook"):
+            answer = webhook_answer(_history(within, "json"), kubeconfig, service_account, server)
+        past = [each for each in msgspec.json.decode(answer)["gangs"] if not names or each["name"] in names]
     with waiting("asking the cluster"):
         found = [each for each in gang_objects(transport, within) if not names or each["metadata"]["name"] in names]
-    missing = [name for name in names if name not in {each["metadata"]["name"] for each in found}]
+    known = {each["metadata"]["name"] for each in found} | {each["name"] for each in past or ()}
+    missing = [name for name in names if name not in known]
     found.sort(key=lambda each: natural_key(f"{each['metadata']['namespace']}/{each['metadata']['name']}"))
     listing = Listing(output, namespaces=all_namespaces)
-    listing.show(found, within)
+    listing.show(found, within, past)
     for name in missing:
         click.echo(f"Error: no gang {f'{within}/' if within else ''}{name}", err=True)
     if watch:
@@ -67,6 +108,11 @@ def gangs(
                 listing.tell(manifest, there=there)
     if missing:
         raise SystemExit(1)
+
+
+def _history(namespace: str | None, form: str) -> str:
+    """Return the webhook's path for the ended gangs of a namespace (None: of all), in a format."""
+    return f"{HISTORY}?format={form}" + (f"&namespace={quote(namespace, safe='')}" if namespace else "")
 
 
 class Listing:
@@ -79,19 +125,55 @@ class Listing:
         titles = [*(("NAMESPACE",) if namespaces else ()), *_TITLES, *(_WIDE if self._wide else ())]
         self._columns = Columns(titles)
 
-    def show(self, found: Sequence[Manifest], within: str | None) -> None:
-        """Print all gangs. The formats for programs have the Gang objects as the API server lists them."""
+    def show(self, found: Sequence[Manifest], within: str | None, ended: Sequence[Json] | None = None) -> None:
+        """Print all gangs. The formats for programs have the Gang objects as the API server lists them.
+
+        :param ended: gangs that have ended, as `/v1/history` has them. None: they are not wanted.
+        """
         if self._output in FORMATS:
             items = [{"apiVersion": API_VERSION, "kind": "Gang", **each} for each in found]
             data = {"apiVersion": API_VERSION, "kind": "GangList", "items": items}
+            data |= {} if ended is None else {"ended": list(ended)}
             click.echo(structured(data, self._output), nl=False)
             return
-        if not found:
-            click.echo(f"no gangs in {f'namespace {within}' if within else 'this cluster'}", err=True)
-            return
+        where = f"namespace {within}" if within else "this cluster"
+        if found:
+            self._show_present(found)
+        else:
+            click.echo(f"no gangs in {where}", err=True)
+        if ended:
+            titles = [*(("NAMESPACE",) if self._namespaces else ()), *_ENDED, *(_ENDED_WIDE if self._wide else ())]
+            click.echo(
+                ("\n" if found else "") + lines(table(titles, [self._past_cells(each) for each in ended])), nl=False
+            )
+        elif ended is not None:
+            click.echo(f"no gang has ended in {where} since the webhook started", err=True)
+
+    def _show_present(self, found: Sequence[Manifest]) -> None:
         rows = [self._cells(each, there=True) for each in found]
         self._columns.fit(rows)
         click.echo(lines([self._columns.head(), *map(self._columns.row, rows)]), nl=False)
+
+    def _past_cells(self, gang: Json) -> list[str]:
+        """The cells of a gang that has ended."""
+        now = datetime.now(UTC)
+        cells = [
+            *((gang["namespace"],) if self._namespaces else ()),
+            gang["name"],
+            gang["outcome"],
+            str(gang["pods"]),
+            lasting(gang["waitedSeconds"]),
+            gang["waitedFor"][0]["reason"] if gang["waitedFor"] else "",
+            lasting(gang["ranSeconds"]) if gang["started"] else "",
+            f"{_accelerator_hours(gang['hours']):.4g}",
+            str(gang["evictions"]),
+            str(gang["restarts"]),
+            age(gang["finished"], now),
+        ]
+        if self._wide:
+            cells += [gang["submitted"], gang["started"] or "", gang["finished"]]
+            cells += [gang["domain"], gang["queue"], gang["dialect"]]
+        return cells
 
     def tell(self, manifest: Manifest, *, there: bool) -> None:
         """Print one changed gang, as a line, or as a document in the formats for programs."""
@@ -124,3 +206,8 @@ class Listing:
                 status.get("message", ""),
             ]
         return cells
+
+
+def _accelerator_hours(hours: Mapping[str, float]) -> float:
+    """Return the hours of GPUs, whatever their vendor names the resource: nvidia.com/gpu, amd.com/gpu."""
+    return sum(spent for name, spent in hours.items() if "gpu" in name.rpartition("/")[2].lower())

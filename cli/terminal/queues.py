@@ -1,17 +1,20 @@
 """`phalanx queue`: the quotas of the live cluster's queues, the gangs that use them, and the gangs that wait."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 import click
 
 from cli.live import live_cluster
 from cli.options.looking import FORMAT, KUBECONFIG
+from cli.text.ages import since
 from cli.text.columns import lines, table
-from cli.text.structured import FORMATS, Json, structured
+from cli.text.structured import FORMATS, structured
 from gangs.incremental.reading_apart import read_apart
 from kube.keys import API_VERSION
 from kube.quantities import written
-from planning.queue_report import GangInQueue, QueueReport, queue_reports
+from planning.queue_report import GangInQueue, QueueReport, as_data, queue_reports
+from planning.quota.start_estimates import expected_ends_of
 
 
 @click.command(
@@ -28,24 +31,28 @@ Examples:
 def queue(name: str | None, *, output: str, kubeconfig: str | None) -> None:
     """Show the queues: the used and free quota, the gangs that use it, and the gangs that wait, in planning order.
 
+    Where the ends of running gangs are known, a waiting gang has an estimate: when its quota is free. Ends are known
+    by activeDeadlineSeconds, or by the annotation phalanx.dev/expected-duration of a workload.
+
     Without a name, one line for each quota. Queues without gangs are shown if a queue of their cohort has gangs. Exit
     status 1: no gang has this queue.
     """
     live = live_cluster(kubeconfig)
-    reports = queue_reports(read_apart(live.sources).gangs, live.snapshot)
+    gangs, now = read_apart(live.sources).gangs, datetime.now(UTC)
+    reports = queue_reports(gangs, live.snapshot, expected_ends_of(gangs, live.sources, now), now)
     if name is not None:
         reports = [each for each in reports if name == each.name or name in each.local_queues]
         if not reports:
             raise click.ClickException(f"no gang uses or waits for quota of queue {name}")
     if output in FORMATS:
-        data = {"apiVersion": API_VERSION, "kind": "QueueReport", "queues": [_data(each) for each in reports]}
+        data = {"apiVersion": API_VERSION, "kind": "QueueReport", "queues": [as_data(each) for each in reports]}
         click.echo(structured(data, output), nl=False)
     elif not reports:
         click.echo("no gang is in a queue with a quota", err=True)
     elif name is None:
         click.echo(_overview(reports), nl=False)
     else:
-        click.echo("\n".join(_detail(each) for each in reports), nl=False)
+        click.echo("\n".join(_detail(each, now) for each in reports), nl=False)
 
 
 def _overview(reports: Sequence[QueueReport]) -> str:
@@ -54,29 +61,41 @@ def _overview(reports: Sequence[QueueReport]) -> str:
             each.name,
             quota.flavor,
             quota.resource,
-            *_amounts(quota.resource, quota.nominal, quota.used, quota.borrowed, quota.free),
+            *_amounts(quota.resource, quota.nominal, quota.used, quota.borrowed, quota.lent, quota.free),
             str(len(each.using)),
             str(len(each.waiting)),
         ]
         for each in reports
         for quota in each.quotas
     ]
-    titles = ("QUEUE", "FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "FREE", "RUNNING", "WAITING")
+    titles = ("QUEUE", "FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "FREE", "RUNNING", "WAITING")
     return lines(table(titles, rows))
 
 
-def _detail(report: QueueReport) -> str:
+def _detail(report: QueueReport, now: datetime) -> str:
     cohort = f", cohort {report.cohort}" if report.cohort else ""
     quotas = [
-        [each.flavor, each.resource, *_amounts(each.resource, each.nominal, each.used, each.borrowed, each.free)]
+        [
+            each.flavor,
+            each.resource,
+            *_amounts(each.resource, each.nominal, each.used, each.borrowed, each.lent, each.free),
+        ]
         for each in report.quotas
     ]
     text = f"ClusterQueue {report.name}{cohort}\n\n"
-    text += lines(table(("FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "FREE"), quotas))
-    for title, gangs in (("USES THE QUOTA", report.using), ("WAITS, THE NEXT ONE FIRST", report.waiting)):
-        if gangs:
-            text += "\n" + lines(table((title, "QUEUE", "AMOUNTS"), [list(_cells(each)) for each in gangs]))
+    text += lines(table(("FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "FREE"), quotas))
+    if report.using:
+        rows = [[*_cells(each), _ahead(each.expected_end, now)] for each in report.using]
+        text += "\n" + lines(table(("USES THE QUOTA", "QUEUE", "AMOUNTS", "EXPECTED END"), rows))
+    if report.waiting:
+        rows = [[*_cells(each), _ahead(each.estimated_start, now)] for each in report.waiting]
+        text += "\n" + lines(table(("WAITS, THE NEXT ONE FIRST", "QUEUE", "AMOUNTS", "ESTIMATED START"), rows))
     return text
+
+
+def _ahead(at: datetime | None, now: datetime) -> str:
+    """Return how far ahead a time is; "" for an unknown one."""
+    return "" if at is None else f"in {since(now, at)}"
 
 
 def _cells(gang: GangInQueue) -> Iterator[str]:
@@ -87,33 +106,3 @@ def _cells(gang: GangInQueue) -> Iterator[str]:
 
 def _amounts(resource: str, *amounts: int) -> list[str]:
     return [written(resource, amount) for amount in amounts]
-
-
-def _data(report: QueueReport) -> Json:
-    """A queue for programs. Amounts are integers: cpu in millicores, memory in bytes, pieces otherwise."""
-    return {
-        "name": report.name,
-        "cohort": report.cohort,
-        "quotas": [
-            {
-                "flavor": each.flavor,
-                "resource": each.resource,
-                "nominal": each.nominal,
-                "used": each.used,
-                "borrowed": each.borrowed,
-                "free": each.free,
-            }
-            for each in report.quotas
-        ],
-        "using": [_gang(each) for each in report.using],
-        "waiting": [_gang(each) for each in report.waiting],
-    }
-
-
-def _gang(gang: GangInQueue) -> Json:
-    return {
-        "namespace": gang.key.namespace,
-        "name": gang.key.name,
-        "localQueue": gang.local_queue,
-        "amounts": dict(gang.amounts),
-    }

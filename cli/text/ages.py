@@ -23,7 +23,12 @@ def age(text: str, now: datetime) -> str:
 
 def since(start: datetime, later: datetime) -> str:
     """How long after the start, in whole seconds, minutes, hours or days, two of these at most."""
-    seconds = max(0, int((later - start).total_seconds()))
+    return lasting((later - start).total_seconds())
+
+
+def lasting(duration: float) -> str:
+    """A duration in seconds as whole seconds, minutes, hours or days, two of these at most."""
+    seconds = max(0, int(duration))
     parts: list[str] = []
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m"), (1, "s")):
         count, seconds = divmod(seconds, size)

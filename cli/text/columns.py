@@ -18,6 +18,8 @@ STYLES: Mapping[str, str] = {
     "Waiting": "yellow",
     "Unplaceable": "red",
     "Invalid": "red",
+    "Succeeded": "green",
+    "Failed": "red",
     "Warning": "red",
 }
 """Words that have a colour, wherever they are a whole cell."""

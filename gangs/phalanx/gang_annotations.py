@@ -9,14 +9,15 @@ from gangs.model import Manifest, ObjectRef
 from gangs.phalanx import gang_objects
 from gangs.sources import Sources
 from gangs.topology.levels import LevelWish, Request, Span
+from gangs.workloads import expected_duration
 from gangs.workloads.annotations import annotation
 from gangs.workloads.later_pods import held_room
 from kube import keys
 from kube.objects import Pod
 
 WISHES = keys.ASKING
-KNOWN = (*WISHES, keys.PLACEHOLDERS, keys.IGNORE_CLAIMS)
-"""Annotations that a workload may carry. The last two only describe its gang further."""
+KNOWN = (*WISHES, keys.PLACEHOLDERS, keys.IGNORE_CLAIMS, keys.EXPECTED_DURATION)
+"""Annotations that a workload may carry. The last three only describe its gang further."""
 _NOTED = (keys.CREATED_SUSPENDED,)
 """Annotations that admission writes on workloads itself."""
 _PREFIX = f"{keys.GROUP}/"
@@ -39,6 +40,7 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
         findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')
     held_room.check(ref, annotations, findings)
     ignored_claims.check(ref, annotations, findings)
+    expected_duration.check(ref, annotations, findings)
     advise_unknown(ref, annotations, findings)
 
 

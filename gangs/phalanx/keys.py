@@ -14,6 +14,7 @@ KEYS: tuple[str, ...] = (
     keys.TOPOLOGY,
     keys.PLACEHOLDERS,
     keys.IGNORE_CLAIMS,
+    keys.EXPECTED_DURATION,
     keys.AUTOMATIC,
     keys.SHARES_GROUPS_WITH,
 )

@@ -7,11 +7,12 @@ import { ClusterPanel } from "./cluster";
 import { keyOf } from "./data";
 import { GangDetail } from "./detail";
 import { DomainDetail } from "./domain";
+import { History } from "./history";
 import { Icon } from "./icons";
 import { Keys } from "./keys";
 import { inOrder, List } from "./list";
 import { Queues } from "./queues";
-import { close, connection, now, openGang, openTrying, screen, selectedGang, selection, tab, trying } from "./state";
+import { close, connection, now, openGang, openTrying, screen, selectedGang, selection, show, tab, trying } from "./state";
 import { TryPanel, TryResult } from "./trying";
 
 function Disconnected({ retry }: { retry: () => void }) {
@@ -58,6 +59,9 @@ function Work() {
               <h3>The gang is gone</h3>
               <p>Its workload was deleted or has finished.</p>
               <div class="btns">
+                <button type="button" class="btn" onClick={() => show("history")}>
+                  Ended gangs
+                </button>
                 <button type="button" class="btn primary" onClick={close}>
                   Close
                 </button>
@@ -108,7 +112,7 @@ export function App({ retry }: { retry: () => void }) {
         <Work />
       ) : (
         <main class="work-page">
-          <Queues />
+          {screen.value === "queues" ? <Queues /> : <History />}
         </main>
       )}
       <BottomTabs />

@@ -126,6 +126,11 @@ export function AppBar({ search }: { search: RefObject<HTMLInputElement | null> 
         <button type="button" aria-current={screen.value === "queues" ? "page" : undefined} onClick={() => show("queues")}>
           Queues
         </button>
+        {recorded ? null : (
+          <button type="button" aria-current={screen.value === "history" ? "page" : undefined} onClick={() => show("history")}>
+            History
+          </button>
+        )}
       </nav>
       <label class="find">
         <Icon name="find" />
@@ -182,6 +187,12 @@ export function BottomTabs() {
         <Icon name="queue" size={20} />
         Queues
       </button>
+      {connection.value.kind === "recorded" ? null : (
+        <button type="button" aria-current={screen.value === "history" ? "page" : undefined} onClick={() => show("history")}>
+          <Icon name="hist" size={20} />
+          History
+        </button>
+      )}
       {connection.value.kind === "recorded" ? null : (
         <button type="button" aria-current={at("try")} onClick={openTrying}>
           <Icon name="try" size={20} />

@@ -9,10 +9,14 @@ export interface Member {
   requests?: Amounts;
 }
 
-export interface Gang {
+/** What identifies a gang among all dialects. */
+export interface GangId {
   namespace: string;
   name: string;
   dialect: string;
+}
+
+export interface Gang extends GangId {
   phase: string;
   /** `status.reason` of the Gang object. */
   reason?: string;
@@ -20,6 +24,8 @@ export interface Gang {
   /** The time of the latest condition change, RFC 3339. */
   since?: string;
   queue?: string;
+  /** The queue with the quota that the gang is charged to. */
+  clusterQueue?: string | null;
   priority?: number;
   /** The number of pods that there should be. */
   expected?: number;
@@ -28,6 +34,57 @@ export interface Gang {
   story?: Story;
   /** Whether the gang is a plan of a dry run: its members do not run on the nodes. */
   planned?: boolean;
+}
+
+/** One quota of a queue, in base units (planning/queue_report.py). A limit of null: none. */
+export interface QuotaFigures {
+  flavor: string;
+  resource: string;
+  nominal: number;
+  used: number;
+  borrowed: number;
+  lent: number;
+  /** What a gang may still take, by borrowing included. */
+  free: number;
+  borrowingLimit: number | null;
+  lendingLimit: number | null;
+}
+
+export interface QueuedGang extends GangId {
+  localQueue: string;
+  amounts: Amounts;
+  /** Of a gang that uses quota: its expected end. RFC 3339. */
+  expectedEnd?: string | null;
+  /** Of a waiting gang: when its quota is free, by the expected ends of the gangs that use it. RFC 3339. */
+  estimatedStart?: string | null;
+}
+
+/** A queue of `/v1/queues`. `waiting` is in planning order. */
+export interface QueueReport {
+  name: string;
+  cohort: string;
+  quotas: QuotaFigures[];
+  using: QueuedGang[];
+  waiting: QueuedGang[];
+}
+
+/** A gang of `/v1/history` (webhook/live_view/history.py). Times are RFC 3339; `started` of null: never. */
+export interface EndedGang extends GangId {
+  outcome: "Succeeded" | "Failed" | "Deleted" | "Ended";
+  queue: string;
+  pods: number;
+  domain: string;
+  submitted: string;
+  started: string | null;
+  finished: string;
+  waitedSeconds: number;
+  ranSeconds: number;
+  /** The longest wait first. */
+  waitedFor: { reason: string; seconds: number }[];
+  /** Cores or pieces times hours, by resource. */
+  hours: Amounts;
+  evictions: number;
+  restarts: number;
 }
 
 export interface Goal {
@@ -184,11 +241,11 @@ export function largestRequest(gang: Gang, resource: string): number {
 }
 
 /** The identity of a gang among all dialects. */
-export function keyOf(gang: Gang): string {
+export function keyOf(gang: GangId): string {
   return `${gang.dialect}/${gang.namespace}/${gang.name}`;
 }
 
-export function titleOf(gang: Gang): string {
+export function titleOf(gang: Pick<GangId, "namespace" | "name">): string {
   return `${gang.namespace}/${gang.name}`;
 }
 

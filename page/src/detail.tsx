@@ -7,6 +7,7 @@ import { goalName, isFewest, valueOf } from "./goals";
 import { Icon } from "./icons";
 import { Bar, CopyLink, Fold, GangName, PhaseTag, Section, Table } from "./parts";
 import { lasting, phaseOf, since } from "./phases";
+import { QuotaOf } from "./queues";
 import { close, now, openDomain, selectedStory, story, topology } from "./state";
 import { prefill, type WhatIfFields } from "./trying-state";
 import { nodesIn, placeAt } from "./tree";
@@ -299,6 +300,7 @@ export function GangDetail({ gang, controls, above }: { gang: Gang; controls?: C
             <p>{told.place.told}</p>
           </Section>
         ) : null}
+        {phase.group === "waiting" ? <QuotaOf gang={gang} /> : null}
         <Request gang={gang} told={told} />
         {told ? <Timeline told={told} /> : null}
         {told ? <Members gang={gang} told={told} /> : null}

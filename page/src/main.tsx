@@ -1,13 +1,28 @@
 // The page's script: replaces the tables of the server by the page, and keeps it up to date.
 
-import { batch, effect } from "@preact/signals";
+import { batch, computed, effect, type ReadonlySignal, type Signal } from "@preact/signals";
 import { render } from "preact";
 
 import { App } from "./app";
 import { asked, Refused } from "./asking";
-import { type Cluster, type Gang, keyOf, type Story } from "./data";
+import { type Cluster, type EndedGang, type Gang, keyOf, type QueueReport, type Story } from "./data";
 import { Live, PAUSE, type State } from "./live";
-import { connection, follow, gangs, liveCluster, now, selectedGang, startLinking, story } from "./state";
+import { phaseOf } from "./phases";
+import {
+  connection,
+  ended,
+  endedError,
+  follow,
+  gangs,
+  liveCluster,
+  now,
+  queueReports,
+  queuesError,
+  screen,
+  selectedGang,
+  startLinking,
+  story,
+} from "./state";
 import { startTheme } from "./theme";
 import { asGang, type Decision } from "./trying-state";
 
@@ -15,6 +30,43 @@ import { asGang, type Decision } from "./trying-state";
 const REST = 4;
 /** Milliseconds until the story of a changing gang is requested again. The webhook reads it from the API server. */
 const STORY_PAUSE = 5_000;
+/** Milliseconds between two requests for the queues or the ended gangs, while the page shows them. */
+const SCREEN_PAUSE = 4_000;
+
+/** Whether the page shows a queue: all of them, or the one of a waiting gang. */
+const queuesShown = computed(() => {
+  const gang = selectedGang.value;
+  return screen.value === "queues" || Boolean(gang?.clusterQueue && !gang.planned && phaseOf(gang).group === "waiting");
+});
+const historyShown = computed(() => screen.value === "history");
+
+/** Request data while the page shows it. `error` becomes the reason if a request fails, else "". */
+function startAsking<T>(wanted: ReadonlySignal<boolean>, path: string, take: (answer: T) => void, error: Signal<string>): void {
+  effect(() => {
+    if (!wanted.value) return undefined;
+    let [timer, shown, known] = [0, true, false];
+    const ask = async (): Promise<void> => {
+      try {
+        if (!document.hidden || !known) {
+          const answer = await asked<T>(path);
+          known = true;
+          batch(() => {
+            take(answer);
+            error.value = "";
+          });
+        }
+      } catch (failure) {
+        error.value = failure instanceof Refused ? failure.message : "The webhook does not answer.";
+      }
+      if (shown) timer = window.setTimeout(() => void ask(), SCREEN_PAUSE);
+    };
+    void ask();
+    return () => {
+      shown = false;
+      clearTimeout(timer);
+    };
+  });
+}
 
 /** Request the story of the selected gang, again when the gang changes. */
 function startStories(): void {
@@ -117,6 +169,8 @@ async function begin(): Promise<void> {
   follow();
   startLinking();
   startStories();
+  startAsking<{ queues: QueueReport[] }>(queuesShown, "/v1/queues", ({ queues }) => (queueReports.value = queues), queuesError);
+  startAsking<{ gangs: EndedGang[] }>(historyShown, "/v1/history", ({ gangs: all }) => (ended.value = all), endedError);
   let answered = Date.now();
   const changed = taking();
   await live.follow({

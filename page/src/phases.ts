@@ -80,8 +80,13 @@ export function messageBeside(label: string, message: string): string {
 
 /** Whether the search finds a gang: every word is part of its name, phase, queue, system or message. */
 export function finds(gang: Gang, words: string): boolean {
-  const text = [titleOf(gang), phaseOf(gang).label, gang.phase, gang.queue ?? "", gang.dialect, gang.message].join(" ").toLowerCase();
-  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  return matches([titleOf(gang), phaseOf(gang).label, gang.phase, gang.queue ?? "", gang.dialect, gang.message].join(" "), words);
+}
+
+/** Whether every word is part of the text, in upper or lower case. */
+export function matches(text: string, words: string): boolean {
+  const lower = text.toLowerCase();
+  return words.toLowerCase().split(/\s+/).every((word) => lower.includes(word));
 }
 
 /** A duration in the largest unit that fits, such as "8 min". */

@@ -39,8 +39,12 @@ async function written(decisions: Decision[], cluster: Cluster, style: string, s
 export async function share(decisions: Decision[], cluster: Cluster): Promise<void> {
   const style = document.querySelector("style")?.textContent ?? "";
   const script = await (await fetch("page.js")).text();
-  const file = new Blob([await written(decisions, cluster, style, script)], { type: "text/html" });
-  const address = URL.createObjectURL(file);
-  made("a", { href: address, download: "phalanx-plan.html" }).click();
+  offer(await written(decisions, cluster, style, script), "text/html", "phalanx-plan.html");
+}
+
+/** Hand a text to the browser as a file of this name. */
+export function offer(text: string, type: string, name: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  made("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

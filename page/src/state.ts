@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 
-import { type Cluster, countable, type Gang, keyOf, resources, type Story, titleOf, type Topology } from "./data";
+import { type Cluster, countable, type EndedGang, type Gang, keyOf, type QueueReport, resources, type Story, titleOf, type Topology } from "./data";
 import { type Sums, sumsOf } from "./figures";
 import { finds, type Group, phaseOf } from "./phases";
 import { type Place, placeAt, treeOf } from "./tree";
@@ -16,7 +16,7 @@ export type Connection =
   | { kind: "recorded" };
 
 export type Selection = { kind: "gang"; key: string } | { kind: "domain"; path: readonly string[] } | undefined;
-export type Screen = "cluster" | "queues";
+export type Screen = "cluster" | "queues" | "history";
 /** The part of the cluster view that a phone shows. */
 export type Tab = "gangs" | "cluster" | "try";
 
@@ -98,7 +98,7 @@ export const searched = computed(() =>
     (gang) =>
       (!namespace.value || gang.namespace === namespace.value) &&
       (!system.value || gang.dialect === system.value) &&
-      (!queue.value || (gang.queue ?? "") === queue.value) &&
+      (!queue.value || gang.queue === queue.value || gang.clusterQueue === queue.value) &&
       (!words.value || finds(gang, words.value)),
   ),
 );
@@ -109,6 +109,16 @@ export const found = computed(() => {
   if (!words.value && !queue.value) return [];
   return searched.value.filter((gang) => gang.members.some((member) => member.node || member.nominatedNode)).slice(0, 6);
 });
+
+/** The queues with quotas; undefined: not known yet. They are requested while the page shows them. */
+export const queueReports = signal<QueueReport[] | undefined>(undefined);
+/** Why the queues cannot be shown; "": they can. */
+export const queuesError = signal("");
+
+/** The gangs that have ended, the last one first; undefined: not known yet. They are requested while the page shows them. */
+export const ended = signal<EndedGang[] | undefined>(undefined);
+/** Why the ended gangs cannot be shown; "": they can. */
+export const endedError = signal("");
 
 /** The story of the selected gang, by the gang's key; a text: why it cannot be shown. */
 export const story = signal<{ key: string; story?: Story; error?: string } | undefined>(undefined);
@@ -174,7 +184,7 @@ export function show(to: Screen): void {
   batch(() => {
     screen.value = to;
     trying.value = false;
-    if (to === "queues") selection.value = undefined;
+    if (to !== "cluster") selection.value = undefined;
   });
   remember();
 }
@@ -236,7 +246,7 @@ export function follow(): void {
     topologyName.value = query.get("topology") ?? "";
     words.value = query.get("q") ?? "";
     queue.value = query.get("queue") ?? "";
-    screen.value = view === "queues" ? "queues" : "cluster";
+    screen.value = view === "queues" || view === "history" ? view : "cluster";
     trying.value = view === "try";
     if (trying.value) tab.value = "try";
     const gang = named === null ? undefined : gangs.value.find((each) => titleOf(each) === named);

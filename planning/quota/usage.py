@@ -32,6 +32,13 @@ class Usage:
         """Return the usage in which this gang uses the amounts in `used`."""
         return Usage({**self.by_gang, key: used})
 
+    def in_total(self) -> "Usage":
+        """Return the sum of all gangs as one entry that names no gang, so that `of` need not add up gangs."""
+        total: Counter[Place] = Counter()
+        for used in self.by_gang.values():
+            total.update(used)
+        return Usage({GangKey("", "", ""): total})
+
     def of(self, queue: str, flavor: str, resource: str) -> int:
         """Return the amount that all gangs use of a resource in one flavor of a queue."""
         return sum(used.get((queue, flavor, resource), 0) for used in self.by_gang.values())

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from cluster.times import instant
 from gangs.dialects.claims import dialect_of, parts_of
 from gangs.dialects.table import OWN
-from gangs.mirrors import mirrored_key
+from gangs.mirrors import claim_of, mirrored_key
 from gangs.model import GangKey, Manifest
 from kube.keys import GATE
 from kube.objects import Pod
@@ -45,6 +47,24 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
     meta = manifest["metadata"]
     gang = mirrored_key(manifest) or GangKey(OWN, meta["namespace"], meta["name"])
     return parts_of(gang, [each["name"] for each in (manifest.get("spec") or {}).get("podSets") or ()])
+
+
+def shown_key(manifest: Manifest) -> GangKey | None:
+    """Return the gang that a Gang object shows. None for an object that only claims to be a mirror."""
+    meta = manifest["metadata"]
+    if (key := mirrored_key(manifest)) is not None or claim_of(manifest):
+        return key
+    return GangKey(OWN, meta.get("namespace", ""), meta["name"])
+
+
+def placed_at(status: Mapping[str, Any]) -> datetime | None:
+    """Return when the condition Placed of a Gang became true. None if it is not true."""
+    times = (
+        each.get("lastTransitionTime")
+        for each in status.get("conditions") or ()
+        if each["type"] == "Placed" and each["status"] == "True"
+    )
+    return instant(next(times, None))
 
 
 def asked_by(manifest: Manifest) -> str:

@@ -61,8 +61,19 @@ def test_the_overview_has_a_line_for_each_quota(asked: Any) -> None:
     answer = asked()
     assert answer.exit_code == 0, answer.output
     head, line = answer.output.splitlines()
-    assert head.split() == ["QUEUE", "FLAVOR", "RESOURCE", "NOMINAL", "USED", "BORROWED", "FREE", "RUNNING", "WAITING"]
-    assert line.split() == ["research", "any", "cpu", "8", "8", "0", "0", "1", "1"]
+    assert head.split() == [
+        "QUEUE",
+        "FLAVOR",
+        "RESOURCE",
+        "NOMINAL",
+        "USED",
+        "BORROWED",
+        "LENT",
+        "FREE",
+        "RUNNING",
+        "WAITING",
+    ]
+    assert line.split() == ["research", "any", "cpu", "8", "8", "0", "0", "0", "1", "1"]
 
 
 @pytest.mark.parametrize("name", ["research", "default/training"])
@@ -80,7 +91,10 @@ def test_programs_get_amounts_in_base_units(asked: Any) -> None:
         "nominal": 8000,
         "used": 8000,
         "borrowed": 0,
+        "lent": 0,
         "free": 0,
+        "borrowingLimit": None,
+        "lendingLimit": None,
     }
     assert [each["name"] for each in queue["waiting"]] == ["second"]
 

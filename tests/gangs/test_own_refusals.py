@@ -79,7 +79,7 @@ MISPLACED = {
         (
             "metadata.annotations[phalanx.dev/gnag]: is ignored: the known annotations are phalanx.dev/gang, "
             "phalanx.dev/required, phalanx.dev/preferred, phalanx.dev/min-member, phalanx.dev/topology, "
-            "phalanx.dev/placeholders, phalanx.dev/ignore-resource-claims"
+            "phalanx.dev/placeholders, phalanx.dev/ignore-resource-claims, phalanx.dev/expected-duration"
         ),
     ),
 }

@@ -138,6 +138,8 @@ def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installa
         ("GET", "/v1/gangs"),
         ("GET", "/v1/topology"),
         ("GET", "/v1/changes"),
+        ("GET", "/v1/queues"),
+        ("GET", "/v1/history"),
         ("POST", "/v1/solve"),
     )
     for method, path in paths:

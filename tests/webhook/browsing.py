@@ -18,6 +18,7 @@ from werkzeug.serving import make_server
 from cluster.api.token_reviews import Access
 from gangs.mirrors import MARK, MIRRORS
 from webhook.app import create_app
+from webhook.live_view.history import History
 from webhook.metrics import Metrics
 
 BROWSER = Path(__file__).parents[1] / "browser"
@@ -71,10 +72,10 @@ def condition(kind: str, second: int) -> dict[str, str]:
 
 
 @contextmanager
-def served(picture: StillPicture) -> Iterator[str]:
-    """Serve the webhook's own application over the cluster view; yield its address."""
+def served(picture: StillPicture, history: History | None = None) -> Iterator[str]:
+    """Serve the webhook's own application over the cluster view and a record of ended gangs; yield its address."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = make_server("127.0.0.1", 0, create_app(picture, OneToken(), Metrics()), threaded=True)
+    server = make_server("127.0.0.1", 0, create_app(picture, OneToken(), Metrics(), history=history), threaded=True)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"

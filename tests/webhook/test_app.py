@@ -224,6 +224,8 @@ def test_a_body_that_is_too_large_is_refused(client: FlaskClient) -> None:
         ("GET", "/v1/gangs"),
         ("GET", "/v1/topology"),
         ("GET", "/v1/changes"),
+        ("GET", "/v1/queues"),
+        ("GET", "/v1/history"),
         ("GET", "/metrics"),
         ("POST", "/v1/solve"),
     ],

@@ -10,7 +10,7 @@ from pictures import Manifest, StillPicture, node, pod, pod_group, topology
 
 from solver.objective import CRITERIA
 from webhook.live_view import data as live
-from webhook.live_view.page import HEADERS, MOST, page
+from webhook.live_view.page import HEADERS, MOST, STYLE, page
 from webhook.live_view.page import SCRIPT as BUNDLE
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
@@ -122,6 +122,10 @@ def test_a_long_list_is_cut_and_says_where_the_rest_is() -> None:
     text = page(whole, live.topology(StillPicture()))
     assert "And 7 more, in <code>/v1/gangs</code>." in text
     assert text.count('<th scope="row">') == MOST
+
+
+def test_its_style_sheet_has_one_declaration_a_line() -> None:
+    assert not [line for line in STYLE.splitlines() if line.count(";") > 1 or ("{" in line and "}" in line)]
 
 
 def test_its_script_says_of_goals_what_their_values_are() -> None:

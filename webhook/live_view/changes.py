@@ -164,6 +164,22 @@ class LiveFeed:
                 self._waiting -= 1
             return self._answer(since) if self._version else None
 
+    def latest(self, seconds: float) -> Observation | None:
+        """Return the last observation of the cluster, and keep the feed reading. None if there is none in `seconds`."""
+        until = self._clock.monotonic() + seconds
+        with self._news:
+            self._asked = self._clock.monotonic()
+            self._ensure_looking()
+            failures = self._failures
+            self._waiting += 1
+            try:
+                self._news.wait_for(
+                    lambda: self._version or self._closed or self._failures != failures, self._left(until)
+                )
+            finally:
+                self._waiting -= 1
+            return self._look
+
     def close(self) -> None:
         """Answer all waiting viewers, and stop reading the caches."""
         with self._news:
@@ -178,6 +194,7 @@ class LiveFeed:
         self._version = 0
         self._whole_since = 0
         """A viewer whose last answer has an earlier version gets everything."""
+        self._look: Observation | None = None
         self._gangs, self._nodes = Tracked(), Tracked()
         self._topologies: list[Json] = []
         self._trees: tuple[object, ...] = ()
@@ -245,6 +262,7 @@ class LiveFeed:
         states = {state.name: state for state in look.snapshot.nodes}
         trees = data.trees(look.topologies, states)
         with self._news:
+            self._look = look
             version = self._version + 1
             different = self._gangs.update(
                 version,

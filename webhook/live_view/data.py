@@ -9,17 +9,15 @@ from cluster.topology.domain_room import free_on, free_under, room_on
 from cluster.topology.tree import DomainTree
 from cluster.topology.tree import domains as tree_of
 from gangs.coexistence.ownership import systems_ceded_to
-from gangs.dialects.table import OWN
 from gangs.dialects.topologies import topologies, topology_of
 from gangs.incremental.reading_apart import read_apart
-from gangs.mirrors import claim_of, mirrored_key
 from gangs.model import Fault, Gang, GangKey, Manifest
 from gangs.sources import Sources
 from kube import keys
 from kube.objects import Pod
 from kube.requests import PODS, pod_requests
 from kube.topology import Topology
-from planning.stories.facts import since
+from planning.stories.facts import shown_key, since
 from webhook.picture import Picture
 
 Json = dict[str, Any]
@@ -83,16 +81,9 @@ class GangsShown:
 
 
 def _statuses(sources: Sources) -> dict[GangKey, Manifest]:
-    """The status of each Gang object, by the gang that it shows. Objects that only claim to be mirrors are left out."""
-    found = {}
-    for manifest in sources.of_kind(keys.GROUP, "Gang"):
-        meta = manifest["metadata"]
-        key = mirrored_key(manifest)
-        if key is None and not claim_of(manifest):
-            key = GangKey(OWN, meta.get("namespace", ""), meta["name"])
-        if key is not None:
-            found[key] = manifest.get("status") or {}
-    return found
+    """The status of each Gang object, by the gang that it shows."""
+    shown = ((shown_key(manifest), manifest) for manifest in sources.of_kind(keys.GROUP, "Gang"))
+    return {key: manifest.get("status") or {} for key, manifest in shown if key is not None}
 
 
 def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
@@ -110,6 +101,7 @@ def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
         "preferred": _level(gang.preferred, topology),
         "waitingFor": list(gang.waiting_for),
         "queue": gang.queue,
+        "clusterQueue": gang.account.queue.name if gang.account is not None else None,
         "phase": status.get("phase", ""),
         "reason": status.get("reason"),
         "message": status.get("message", ""),

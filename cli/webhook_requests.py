@@ -1,0 +1,103 @@
+"""Requests to the webhook as the command's user: the trusted authority, the token and the forwarded port."""
+
+import base64
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from urllib.parse import urlsplit
+
+import click
+import urllib3
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from cli.port_forward import port_forward
+from cluster.api.connecting import connect, token_of
+from cluster.api.transport import UNREACHABLE, Transport, message_of
+
+PATIENCE = urllib3.Timeout(connect=5, read=60)
+TOKEN_SECONDS = 3600
+"""The requested lifetime of a service account's token. After half of it, a new token is requested."""
+
+Token = Callable[[], str]
+
+
+def webhook_at(server: str, authority: str, at_once: int = 1) -> urllib3.HTTPSConnectionPool:
+    """Return connections to the webhook.
+
+    :param server: the URL at which the webhook is reached.
+    :param authority: the certificates that verify it (PEM).
+    :param at_once: the most concurrent requests.
+    """
+    name = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
+    there = urlsplit(server)
+    return urllib3.HTTPSConnectionPool(
+        there.hostname or "",
+        there.port,
+        timeout=PATIENCE,
+        maxsize=at_once,
+        retries=False,
+        ssl_context=ssl.create_default_context(cadata=authority),
+        server_hostname=name,
+        assert_hostname=name,
+    )
+
+
+def authority_in(transport: Transport) -> str:
+    """Return the caBundle of Phalanx' webhook configurations (PEM)."""
+    kind, name = CONFIGURATIONS[-1]
+    found = transport.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
+    bundles = [each["clientConfig"].get("caBundle", "") for each in found["webhooks"]]
+    bundle = next((each for each in bundles if each), "")
+    if not bundle:
+        raise click.ClickException(f"{kind} {name} holds no caBundle yet; name a file by --ca-file")
+    return base64.b64decode(bundle).decode()
+
+
+def account_token(transport: Transport, account: str) -> Token:
+    """Return a function for tokens of a service account. It requests a new token before the old one expires."""
+    namespace, _, name = account.partition("/")
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    spec = {"expirationSeconds": TOKEN_SECONDS}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    token, until = "", 0.0
+
+    def current() -> str:
+        nonlocal token, until
+        if time.monotonic() >= until:
+            token = transport.request("POST", path, body=body)["status"]["token"]
+            until = time.monotonic() + TOKEN_SECONDS / 2
+        return token
+
+    return current
+
+
+def webhook_answer(path: str, kubeconfig: str | None, account: str | None = None, server: str | None = None) -> bytes:
+    """Return the webhook's answer to a GET request of the command's user.
+
+    :param account: `NAMESPACE/NAME` of the service account whose token is sent. None: the kubeconfig's token.
+    :param server: the URL at which the webhook is reached. None: kubectl forwards a port meanwhile.
+    :raises click.ClickException: there is no token, the webhook is not reached, or it refuses. The text says why.
+    """
+    try:
+        transport = connect(kubeconfig)
+        token = account_token(transport, account) if account else token_of(kubeconfig)
+        authority, bearer = authority_in(transport), token()
+    except (ApiException, ConfigException, *UNREACHABLE) as error:
+        raise click.ClickException(message_of(error)) from error
+    if not bearer:
+        raise click.ClickException("your kubeconfig holds no token: name a --service-account NAMESPACE/NAME")
+    with nullcontext(server) if server else port_forward(kubeconfig) as url:
+        try:
+            answer = webhook_at(url, authority).request("GET", path, headers={"Authorization": f"Bearer {bearer}"})
+        except UNREACHABLE as error:
+            raise click.ClickException(f"the webhook does not answer: {message_of(error)}") from error
+    if answer.status != 200:  # noqa: PLR2004 -- OK
+        raise click.ClickException(f"the webhook refuses GET {path} ({answer.status}): {_reason(answer.data)}")
+    return answer.data
+
+
+def _reason(data: bytes) -> str:
+    return " ".join(data.decode(errors="replace").split())[:300]

@@ -1,0 +1,131 @@
+"""Estimated starts of gangs that wait for quota, from the times at which the gangs that use it are expected to end.
+
+An estimate assumes that each gang with a known end runs until then, and that all other gangs go on. Gangs start in
+planning order. Free capacity is not considered: quota is the only thing that a gang waits for.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from cluster.times import instant
+from gangs.manifests import group_of
+from gangs.model import Gang, GangKey, Manifest
+from gangs.quota_model import Account
+from gangs.sources import Sources
+from gangs.workloads.expected_duration import expected_seconds
+from kube import keys
+from planning.quota.flavors import Choice, choices
+from planning.quota.usage import QuotaBalance, Usage, needs, used_by
+from planning.stories.facts import placed_at, shown_key
+
+MOST_WAITING, MOST_ENDS = 20, 200
+"""The most gangs of a queue that get an estimate, and the most ends that are considered. They bound the time."""
+LONGEST = timedelta(days=3650)
+"""Longer durations say nothing about an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedEnds:
+    """When gangs end. `ends`: of running gangs. `durations`: how long a gang runs from its start."""
+
+    ends: Mapping[GangKey, datetime] = field(default_factory=dict)
+    durations: Mapping[GangKey, timedelta] = field(default_factory=dict)
+
+
+def expected_ends_of(gangs: Iterable[Gang], sources: Sources, now: datetime) -> ExpectedEnds:
+    """Return the ends that the workloads of the gangs say.
+
+    The annotation `phalanx.dev/expected-duration` counts from the time at which the gang was placed. The field
+    `activeDeadlineSeconds` counts from the workload's `startTime`. The annotation is preferred until its time is over.
+    """
+    ends, durations = dict[GangKey, datetime](), dict[GangKey, timedelta]()
+    placed: Mapping[GangKey | None, datetime | None] | None = None
+    for gang in gangs:
+        ref = gang.source
+        manifest = sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
+        if manifest is None:
+            continue
+        expected, longest = _expected(manifest), _deadline(manifest)
+        if (duration := expected or longest) is not None:
+            durations[gang.key] = duration
+        if expected is not None:
+            if placed is None:
+                shown = sources.of_kind(keys.GROUP, "Gang")
+                placed = {shown_key(each): placed_at(each.get("status") or {}) for each in shown}
+            began = placed.get(gang.key)
+            if began is not None and began + expected > now:
+                ends[gang.key] = began + expected
+        start = instant(_section(manifest, "status").get("startTime"))
+        if longest is not None and start is not None:
+            ends.setdefault(gang.key, start + longest)
+    return ExpectedEnds(ends, durations)
+
+
+def estimated_starts(
+    account: Account, waiting: Sequence[Gang], usage: Usage, expected: ExpectedEnds, now: datetime
+) -> Mapping[GangKey, datetime]:
+    """Return when waiting gangs of a queue start, as far as known ends free enough quota.
+
+    A gang for which the quota is free now has no estimate: it waits for something else.
+
+    :param waiting: the gangs of the account's queue, in planning order.
+    :param usage: the usage of all gangs.
+    """
+    events = [(max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang]
+    events = heapq.nsmallest(MOST_ENDS, events)
+    at, found = now, dict[GangKey, datetime]()
+    for gang in waiting[:MOST_WAITING]:
+        choice = _fitting(gang, account, usage)
+        while choice is None and events:
+            at, _, ended = heapq.heappop(events)
+            usage = usage.without(ended)
+            choice = _fitting(gang, account, usage)
+        if choice is None:
+            break
+        if at > now:
+            found[gang.key] = at
+        usage = usage.having(gang.key, used_by(gang, gang.members, choice))
+        longest = expected.durations.get(gang.key)
+        # A Job that is not suspended has its startTime before its pods are released.
+        end = expected.ends.get(gang.key) or (None if longest is None else at + longest)
+        if end is not None:
+            heapq.heappush(events, (max(end, at), str(gang.key), gang.key))
+    return found
+
+
+def _fitting(gang: Gang, account: Account, usage: Usage) -> Choice | None:
+    """Return the first choice of flavors in which the gang's quota is free. None if there is none."""
+    wanted, total = needs(gang.members), usage.in_total()
+    for choice in choices(account.queue, wanted):
+        balances = {
+            name: QuotaBalance(account.queue, flavor, name, account.cohort, account.cohorts)
+            for name, flavor in choice.items()
+        }
+        if all(wanted[name] <= balance.left(total) for name, balance in balances.items()):
+            return choice
+    return None
+
+
+def _expected(manifest: Manifest) -> timedelta | None:
+    """Return how long a workload expects to run, by its annotation."""
+    annotations = _section(_section(manifest, "metadata"), "annotations")
+    seconds = expected_seconds({key: each for key, each in annotations.items() if isinstance(each, str)})
+    return None if seconds is None or seconds > LONGEST.total_seconds() else timedelta(seconds=seconds)
+
+
+def _deadline(manifest: Manifest) -> timedelta | None:
+    """Return how long a workload may run: of a Job or RayJob in its spec, of Kubeflow's jobs in `runPolicy`."""
+    spec = _section(manifest, "spec")
+    for holder in (spec, _section(spec, "runPolicy")):
+        seconds = holder.get("activeDeadlineSeconds")
+        if isinstance(seconds, int) and not isinstance(seconds, bool) and 0 < seconds <= LONGEST.total_seconds():
+            return timedelta(seconds=seconds)
+    return None
+
+
+def _section(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = manifest.get(name)
+    return found if isinstance(found, Mapping) else {}

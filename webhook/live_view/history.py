@@ -1,0 +1,326 @@
+"""The gangs that have ended, `/v1/history`: a bounded record in memory.
+
+A Gang object is deleted soon after its workload has ended, so nothing in the cluster shows its waits afterwards. One
+thread reads the Gang objects of the watch caches once a second. It sends no request. When an object is gone, the
+thread records the course of the gang. Each replica has its own record, which begins when the replica starts
+(docs/decisions/0040).
+"""
+
+import csv
+import io
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from cluster.times import instant
+from gangs.manifests import group_of
+from gangs.model import GangKey, Manifest
+from gangs.sources import Sources
+from gangs.workloads.pod_templates import ended
+from kube import keys
+from kube.quantities import in_bytes
+from kube.requests import PODS, all_requests
+from planning.stories.facts import member_keys, placed_at, shown_key
+from timing.clock import SYSTEM_CLOCK, Clock
+from webhook.picture import Picture
+
+LOG = logging.getLogger(__name__)
+
+HISTORY = "/v1/history"
+LOOK_SECONDS = 1.0
+"""The pause between two reads of the Gang objects. Times in the record are exact to this."""
+KEPT = timedelta(days=1)
+"""For this long an ended gang stays in the record."""
+MOST_OF_A_NAMESPACE, MOST = 100, 500
+"""The most ended gangs of one namespace and of all: about 1 kB each. The oldest leave first."""
+SUCCEEDED, FAILED, DELETED, ENDED = "Succeeded", "Failed", "Deleted", "Ended"
+"""The outcomes. `DELETED`: the gang was deleted before it ended. `ENDED`: its workload exists and wants no pods."""
+PATIENCE = {DELETED: timedelta(seconds=3), ENDED: timedelta(seconds=30)}
+"""How long an outcome may still change after the Gang object is gone, because the workload is in another watch.
+
+A Job wants no more pods some seconds before it reports that it is complete.
+"""
+NEW = "New"
+"""The reason of a gang without a status."""
+HOUR = 3600.0
+_SUCCESSES = ("Complete", "Completed", "Succeeded")
+"""Types of conditions by which a workload reports success."""
+_PLACED, _PODS_TO_COME = "Placed", "PodsToCome"
+GANG = keys.GROUP, "Gang"
+COLUMNS = (
+    "namespace",
+    "name",
+    "dialect",
+    "outcome",
+    "queue",
+    "pods",
+    "domain",
+    "submitted",
+    "started",
+    "finished",
+    "waitedSeconds",
+    "ranSeconds",
+    "evictions",
+    "restarts",
+)
+"""The columns of the CSV, and the plain fields of an ended gang. The waits by reason and the hours follow."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedGang:
+    """A gang that has ended.
+
+    `started`: when all its members were bound for the first time; None: never. `waited`: seconds by the reason of its
+    status, the longest first, waits after evictions included. `hours`: what its bound pods requested, by resource, in
+    cores or pieces times hours. `evictions`: how often it lost its place, restarts not counted.
+    """
+
+    key: GangKey
+    outcome: str
+    queue: str
+    pods: int
+    domain: str
+    submitted: datetime
+    started: datetime | None
+    finished: datetime
+    waited: Mapping[str, float]
+    hours: Mapping[str, float]
+    evictions: int
+    restarts: int
+
+    def as_data(self) -> Json:
+        """Return the gang for programs, with the names in `COLUMNS`."""
+        start = self.started or self.finished
+        return {
+            "namespace": self.key.namespace,
+            "name": self.key.name,
+            "dialect": self.key.dialect,
+            "outcome": self.outcome,
+            "queue": self.queue,
+            "pods": self.pods,
+            "domain": self.domain,
+            "submitted": _text(self.submitted),
+            "started": None if self.started is None else _text(self.started),
+            "finished": _text(self.finished),
+            "waitedSeconds": round((start - self.submitted).total_seconds(), 1),
+            "ranSeconds": round((self.finished - start).total_seconds(), 1),
+            "waitedFor": [{"reason": reason, "seconds": round(spent, 1)} for reason, spent in self.waited.items()],
+            "hours": {name: round(amount, 4) for name, amount in self.hours.items()},
+            "evictions": self.evictions,
+            "restarts": self.restarts,
+        }
+
+
+def csv_of(gangs: Sequence[EndedGang]) -> str:
+    """Return the gangs as CSV with a head. `waitedFor` is one column, and each resource has a column of hours."""
+    rows = [each.as_data() for each in gangs]
+    resources = sorted({name for row in rows for name in row["hours"]})
+    written = io.StringIO()
+    table = csv.writer(written, lineterminator="\n")
+    table.writerow([*COLUMNS, "waitedFor", *(f"{name}-hours" for name in resources)])
+    for row in rows:
+        waits = " ".join(f"{each['reason']}={each['seconds']:g}" for each in row["waitedFor"])
+        table.writerow([*(row[name] for name in COLUMNS), waits, *(row["hours"].get(name, 0) for name in resources)])
+    return written.getvalue()
+
+
+class _Course:
+    """The course of a gang that exists, as its Gang object has shown it."""
+
+    def __init__(self, key: GangKey, manifest: Manifest, now: datetime) -> None:
+        self.key = key
+        self.manifest = manifest
+        self.submitted = instant(manifest["metadata"].get("creationTimestamp")) or now
+        self.started: datetime | None = None
+        self.pods, self.domain = 0, ""
+        self.evictions, self.restarts = 0, 0
+        self.waited: Counter[str] = Counter()
+        """Milliseconds by reason."""
+        self.used: Counter[str] = Counter()
+        """Base units times milliseconds, by resource."""
+        self.gone: datetime | None = None
+        self.noted = False
+        """Whether `note` was called."""
+        self._uses: Mapping[str, int] = {}
+        self._until = self.submitted
+        self._reason, self._running = NEW, False
+
+    def note(self, manifest: Manifest, uses: Mapping[str, int], now: datetime) -> None:
+        """Take over a new state of the Gang object. `uses`: what the bound members request, in base units."""
+        status: Mapping[str, Any] = manifest.get("status") or {}
+        reason = str(status.get("reason") or status.get("phase") or NEW)
+        running = status.get("phase") == _PLACED or reason == _PODS_TO_COME
+        if running and self.started is None:
+            self.started = min(now, max(self.submitted, placed_at(status) or now))
+        if not self.noted:
+            # The time before the first look counts as if the object had always shown this state.
+            self._reason, self._running, self._uses = reason, running, uses
+            self._until = (self.started if running else None) or self.submitted
+            self.noted = True
+        self.pass_to(now)
+        restarts = int(status.get("restarts") or 0)
+        if self._running and not running and restarts <= self.restarts:
+            self.evictions += 1
+        self.restarts = max(self.restarts, restarts)
+        self.manifest, self._uses = manifest, uses
+        self._reason, self._running = reason, running
+        members = status.get("members") or {}
+        self.pods = max(self.pods, int(members.get("expected") or 0))
+        self.domain = str((status.get("summary") or {}).get("domain") or self.domain)
+
+    def pass_to(self, now: datetime) -> None:
+        """Count the time until now."""
+        spent = round((now - self._until).total_seconds() * 1000)
+        if spent <= 0:
+            return
+        if not self._running:
+            self.waited[self._reason] += spent
+        for name, amount in self._uses.items():
+            self.used[name] += amount * spent
+        self._until = now
+
+    def end(self, outcome: str, finished: datetime) -> EndedGang:
+        """Return the record of the gang, which ended at `finished`."""
+        hours = {
+            name: amount / (1000 * HOUR) / (1000 if name == "cpu" else 1) for name, amount in sorted(self.used.items())
+        }
+        return EndedGang(
+            key=self.key,
+            outcome=outcome,
+            queue=str((self.manifest.get("spec") or {}).get("queue") or ""),
+            pods=self.pods,
+            domain=self.domain,
+            submitted=self.submitted,
+            started=self.started,
+            finished=max(finished, self.started or self.submitted),
+            waited={reason: spent / 1000 for reason, spent in self.waited.most_common()},
+            hours=hours,
+            evictions=self.evictions,
+            restarts=self.restarts,
+        )
+
+
+class History:
+    """The record of ended gangs. Safe to share between threads; one thread calls `look`."""
+
+    def __init__(self, picture: Picture, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._picture = picture
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._courses: dict[str, _Course] = {}
+        """The gangs that exist, by the uid of their Gang object."""
+        self._ended: deque[EndedGang] = deque()
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        """Begin to read the Gang objects, in a thread of its own."""
+        threading.Thread(target=self._run, name="history", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._over.set()
+
+    def gangs(self, namespace: str = "") -> list[EndedGang]:
+        """Return the ended gangs, the last one first. `namespace`: only of this one."""
+        oldest = self._clock.wall() - KEPT
+        with self._lock:
+            known = list(self._ended)
+        return [each for each in reversed(known) if each.finished >= oldest and namespace in ("", each.key.namespace)]
+
+    def look(self) -> None:
+        """Read all Gang objects once."""
+        if not self._picture.synced():
+            return
+        now, sources = self._clock.wall(), self._picture.sources_of()
+        there = set[str]()
+        for manifest in sources.of_kind(*GANG):
+            key, uid = shown_key(manifest), str(manifest["metadata"].get("uid") or "")
+            if key is None or not uid:
+                continue
+            there.add(uid)
+            course = self._courses.get(uid)
+            if course is None:
+                course = self._courses[uid] = _Course(key, manifest, now)
+            if course.manifest is not manifest or not course.noted:
+                course.note(manifest, self._uses(manifest), now)
+        for uid in self._courses.keys() - there:
+            course = self._courses[uid]
+            if course.gone is None:
+                course.pass_to(now)
+                course.gone = now
+            outcome, finished = self._outcome(course, course.gone, sources)
+            if now - course.gone >= PATIENCE.get(outcome, timedelta()):
+                del self._courses[uid]
+                self._record(course.end(outcome, finished))
+
+    def _run(self) -> None:
+        while not self._clock.wait(self._over, LOOK_SECONDS):
+            try:
+                self.look()
+            except Exception:
+                LOG.exception("the history of gangs misses a look")
+
+    def _uses(self, manifest: Manifest) -> Mapping[str, int]:
+        """Return the requests of the gang's bound pods in base units: cpu, and resources that are counted in pieces."""
+        pods = self._picture.all_of(*member_keys(manifest)).pods
+        asked = all_requests(pod for pod in pods if pod.bound and not pod.finished)
+        return {name: amount for name, amount in asked.items() if name != PODS and not in_bytes(name)}
+
+    def _outcome(self, course: _Course, gone: datetime, sources: Sources) -> tuple[str, datetime]:
+        """Return how a gang ended, and when. Its Gang object was gone at `gone`."""
+        owner = _owner(course.manifest, sources)
+        if owner is not None:
+            return _end_of(owner, gone)
+        pods = self._picture.all_of(*member_keys(course.manifest)).pods
+        if pods and all(pod.finished for pod in pods):
+            return SUCCEEDED if all(pod.status.phase == SUCCEEDED for pod in pods) else FAILED, gone
+        return DELETED, gone
+
+    def _record(self, gang: EndedGang) -> None:
+        oldest = self._clock.wall() - KEPT
+        with self._lock:
+            kept = [each for each in self._ended if each.finished >= oldest]
+            own = [each for each in kept if each.key.namespace == gang.key.namespace]
+            if len(own) >= MOST_OF_A_NAMESPACE:
+                kept.remove(own[0])
+            self._ended = deque([*kept, gang], maxlen=MOST)
+
+
+def _owner(manifest: Manifest, sources: Sources) -> Manifest | None:
+    """Return the object that asked for the gang, if it still exists."""
+    for ref in manifest["metadata"].get("ownerReferences") or ():
+        namespace = manifest["metadata"]["namespace"]
+        found = sources.get(group_of(ref["apiVersion"]), ref["kind"], namespace, ref["name"])
+        if found is not None and found["metadata"].get("uid", ref["uid"]) == ref["uid"]:
+            return found
+    return None
+
+
+def _end_of(owner: Manifest, gone: datetime) -> tuple[str, datetime]:
+    """Return how a workload ended, and when as far as it says so."""
+    true = {each.get("type"): each for each in _conditions(owner) if each.get("status") == "True"}
+    if (failure := true.get(FAILED)) is not None:
+        return FAILED, instant(failure.get("lastTransitionTime")) or gone
+    if success := next((true[each] for each in _SUCCESSES if each in true), None):
+        status = owner.get("status") or {}
+        return SUCCEEDED, instant(status.get("completionTime") or success.get("lastTransitionTime")) or gone
+    if ended(owner):
+        return ENDED, gone
+    return (DELETED if owner["metadata"].get("deletionTimestamp") else ENDED), gone
+
+
+def _conditions(manifest: Manifest) -> Iterator[Mapping[str, Any]]:
+    status = manifest.get("status")
+    written = status.get("conditions") if isinstance(status, Mapping) else None
+    yield from (each for each in written or () if isinstance(each, Mapping))
+
+
+def _text(at: datetime) -> str:
+    """Return a time in UTC by RFC 3339, in whole seconds as Kubernetes writes it."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
