@@ -27,14 +27,13 @@ from typing import TypeVar
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.scheduling.capacity_bound import CapacityBound
-from controller.scheduling.cluster_changes import ClusterChanges, Cure, basis_of
+from controller.scheduling.cluster_changes import ClusterChanges, basis_of
 from controller.scheduling.infeasible_queue import InfeasibleQueue
 from controller.scheduling.plan_revalidation import PlanRevalidation
 from controller.scheduling.planning_requests import FAULTY, PlanningRequest, PlanningResult, planning_results
 from controller.scheduling.queued_gang import FoundPlan, QueuedGang
 from controller.scheduling.rejections import (
     FAST_LANE_SECONDS,
-    HOLD_SECONDS,
     CachedRejection,
     SharedRejections,
     rejection_of,
@@ -81,6 +80,11 @@ class _PlanningRound:
     def unknown(self) -> list[QueuedGang]:
         """The gangs without a decision."""
         return [self.gangs[key] for key in self.gangs if key not in self.known]
+
+    @property
+    def active(self) -> list[QueuedGang]:
+        """The gangs that wait to be sent to a lane."""
+        return [queued for queued in self.unknown if queued.pending is None and not queued.plans]
 
 
 class PlanningQueue:
@@ -164,7 +168,7 @@ class PlanningQueue:
             self._gangs.pop(key, None)
 
     def hold_off(self, gang: Gang, message: str) -> Decision:
-        """Reject this gang for `HOLD_SECONDS`: its last plan could not be carried out, or its planning failed."""
+        """Reject this gang for a moment (`rejections.HOLD_SECONDS`): its last plan could not be carried out."""
         return self._hold_off(self._queued(gang), message)
 
     def held_back(self, decision: Decision) -> tuple[Pod, ...]:
@@ -190,8 +194,7 @@ class PlanningQueue:
             queued.gang, queued.key, Outcome.UNPLACEABLE, Message.of(message), proof=Proof.UNPROVEN.value
         )
         queued.drop_results()
-        again = self._clock.monotonic() + HOLD_SECONDS
-        queued.rejection = CachedRejection(decision, Cure.TIME, None, HOLD_SECONDS, again)
+        self._reject(queued, PlanningResult(decision, final=True, seconds=0.0, failed=True))
         return decision
 
     def _take_results(self, now: _PlanningRound) -> None:
@@ -213,12 +216,12 @@ class PlanningQueue:
 
     def _share_rejections(self, now: _PlanningRound, at: float) -> None:
         """Reject gangs without planning that ask for the same as a gang whose rejection holds."""
-        left = [queued for queued in now.unknown if queued.may_be_sent]
-        if not left or not now.holding:
+        active = now.active
+        if not active or not now.holding:
             return
         demands = ((now.gangs[key].demand, rejection) for key, rejection in now.holding.items())
         shared_rejections, new = SharedRejections(demands, now.cluster_view.snapshot), list[Decision]()
-        for queued in left:
+        for queued in active:
             shared = shared_rejections.of(queued.gang, queued.demand)
             if shared is not None:
                 queued.rejection = now.holding[queued.key] = shared.shared_with(queued.gang, at)
@@ -250,10 +253,10 @@ class PlanningQueue:
         for queued in now.gangs.values():
             if self._infeasible_queue.holds(queued.pending) and self._may_fit(queued, now):
                 queued.drop_results()
-        new = [queued for queued in now.unknown if queued.may_be_sent]
-        for queued in new:
+        active = now.active
+        for queued in active:
             queued.needs_more_time = False
-        able, infeasible = self._counted(new, now)
+        able, infeasible = self._counted(active, now)
         able = [queued for queued in able if not self._waits(queued, now)]
         infeasible = [queued for queued in infeasible if not (self._may_wait(queued) and self._waits(queued, now))]
         now.infeasible = frozenset(queued.key for queued in infeasible)
@@ -291,14 +294,14 @@ class PlanningQueue:
 
         The lanes are checked again: a lane may have become idle during this reconcile, after its last result was read.
         """
-        left = [queued for queued in now.unknown if queued.may_be_sent]
-        infeasible = [queued for queued in left if queued.key in now.infeasible]
+        active = now.active
+        infeasible = [queued for queued in active if queued.key in now.infeasible]
         slow = any(queued.needs_more_time and queued.pending is None for queued in now.gangs.values())
         if self._lanes.fast.idle:
             self.due = self._infeasible_queue.next_due(infeasible, self._clock.monotonic())
-            self.pausing = now.pausing or slow or len(left) > len(infeasible)
+            self.pausing = now.pausing or slow or len(active) > len(infeasible)
         else:
-            self.due, self.pausing = float("inf"), now.pausing or slow or bool(left)
+            self.due, self.pausing = float("inf"), now.pausing or slow or bool(active)
 
     def _ask_infeasible(
         self, gangs: Sequence[QueuedGang], now: _PlanningRound, executor: SingleSlotExecutor | None

@@ -49,8 +49,8 @@ class PlanningResult:
     `final`: more time would not help. `seconds`: the planning time of all gangs of this priority together.
     `tied`: members that can be recreated at no cost and are pinned to the domain of siblings that are gone. The gang
     has a proven rejection, and would have a plan without these pins. Otherwise `tied` is empty.
-    `failed`: planning the gang failed with an internal error. `basis`: the inputs of planning, with the plans that the
-    request found before; None if planning failed.
+    `failed`: planning the gang failed with an internal error, or its plan could not be carried out.
+    `basis`: the inputs of planning, with the plans that the request found before; None if `failed`.
     """
 
     decision: Decision

@@ -53,11 +53,6 @@ class QueuedGang:
         """Return a gang that the queue has not seen before."""
         return cls(gang.key, gang, request_of(gang), MinimumDemand(gang))
 
-    @property
-    def may_be_sent(self) -> bool:
-        """Whether no lane is planning the gang, and no plan waits to be accepted."""
-        return self.pending is None and not self.plans
-
     def update(self, gang: Gang) -> None:
         """Take over the gang as it was read last. If its request has changed, its results are dropped."""
         if self.gang is gang:

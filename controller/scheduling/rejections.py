@@ -100,7 +100,7 @@ def rejection_of(result: PlanningResult, before: CachedRejection | None, at: flo
     return CachedRejection(
         result.decision,
         Cure.TIME if result.failed else Cure.ANY_CHANGE if result.tied else cure_of(result.decision),
-        None if result.failed else result.basis,
+        result.basis,
         pause,
         at + pause,
         fresh_until=at + _fresh_seconds(result.decision.key),
