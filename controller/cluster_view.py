@@ -35,6 +35,8 @@ class ClusterView:
     faults: Sequence[Fault]
     snapshot: Snapshot
     live: Mapping[str, Pod]
+    terms: object = None
+    """`GangStore.terms` at this instant."""
     unreadable: frozenset[GangKey] = frozenset()
     """Gangs that pods name and that could not be read, because their requests contradict themselves."""
     left: CededToOthers = NOTHING
@@ -106,6 +108,7 @@ class ClusterViewReader:
             faults=kept.topology_faults,
             snapshot=snapshot,
             live=dict(self._live),
+            terms=kept.terms,
             unreadable=kept.unreadable(),
             left=kept.left,
             ending=ending,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gangs.model import Advice, Fault, ObjectRef
+from gangs.model import Advice, Fault, Misplaced, ObjectRef
 
 _MOST_SAID, _LONGEST = 5, 1000
 """The most faults in one gang's text, and the most characters of each."""
@@ -32,6 +32,10 @@ class Findings:
     def advise(self, ref: ObjectRef, at: str, text: str, awaited: str = "") -> None:
         """Report advice, which blocks nothing. `awaited`: what the object's gang waits for, if the advice says so."""
         self._advice[Advice(ref, at, text, awaited)] = None
+
+    def misplaced(self, ref: ObjectRef, at: str, text: str) -> None:
+        """Report a key that is not read at `at`. It blocks nothing in the cluster, and is a mistake in a file."""
+        self._advice[Misplaced(ref, at, text)] = None
 
     def take(self, faults: Iterable[Fault], advice: Iterable[Advice] = ()) -> None:
         """Take over what another reader has found."""

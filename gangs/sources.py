@@ -67,7 +67,7 @@ class QueueNamed(NamedTuple):
 
 
 class Queues(Protocol):
-    """The queues of all dialects, for a dialect without queues of its own."""
+    """Looks up queues of other systems, such as Kueue, for Gang objects. Phalanx has no queue objects of its own."""
 
     def charged(self, namespace: str, queue: str, pods: Iterable[Pod]) -> Charged:
         """Return what a queue's name charges a gang with these pods to."""

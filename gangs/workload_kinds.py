@@ -6,8 +6,8 @@ from gangs.findings import Findings
 from gangs.manifests import ref_of
 from gangs.model import Fault, GangKey, Manifest
 from gangs.sources import Sources
-from gangs.workloads.kind_table import WorkloadKind
-from gangs.workloads.user_defined_kinds import KIND, age, row_of, rows_of
+from gangs.workloads.kind_table import KindRow
+from gangs.workloads.user_defined_kinds import KIND, age, row_or_reasons, rows_of
 from kube import keys
 
 READY = "Ready"
@@ -16,7 +16,7 @@ LEFT_OUT = "SomeLeftOut"
 """The reason of that condition if Phalanx fails to read some of the workloads."""
 
 
-def user_defined_rows(sources: Sources) -> Mapping[tuple[str, str], WorkloadKind]:
+def user_defined_rows(sources: Sources) -> Mapping[tuple[str, str], KindRow]:
     """Return the rows of the user-defined kinds, by API group and kind. An invalid WorkloadKind has no row."""
     return rows_of(sources.of_kind(keys.GROUP, KIND))
 
@@ -29,13 +29,13 @@ def check_all(sources: Sources, about: GangKey | None, findings: Findings) -> No
 
 def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     """Report the faults of a WorkloadKind. An invalid WorkloadKind describes no kind."""
-    row, ref = row_of(manifest), ref_of(manifest)
-    if not isinstance(row, WorkloadKind):
+    row, ref = row_or_reasons(manifest), ref_of(manifest)
+    if not isinstance(row, KindRow):
         findings.take(Fault(ref, at, problem, remedy) for at, problem, remedy in row)
         return
     of = manifest["spec"]["group"], manifest["spec"]["kind"]
     for other in sources.of_kind(keys.GROUP, KIND):
-        if age(other) >= age(manifest) or not isinstance(row_of(other), WorkloadKind):
+        if age(other) >= age(manifest) or not isinstance(row_or_reasons(other), KindRow):
             continue
         if (other["spec"]["group"], other["spec"]["kind"]) == of:
             problem = f"{of[1]} of {of[0]} is described by {KIND} {ref_of(other).name} already"

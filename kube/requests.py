@@ -26,7 +26,7 @@ _Asking: TypeAlias = Callable[[Container], _Amounts]
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
-    """Return the pod's requests by resource in base units, without zeros, and one of "pods".
+    """Return the pod's requests by resource in base units, without zeros. The resource "pods" has the value 1.
 
     The rule is the API's own. Its sources are KEP 753 ("Resources calculation for scheduling and pod admission"), KEP
     2837 for pod-level resources, KEP 1287 and KEP 5419 for an in-place resize, and `k8s.io/component-helpers/resource`

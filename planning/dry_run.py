@@ -24,7 +24,7 @@ from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Misplaced, Objec
 from gangs.sources import ObjectKey, Sources
 from gangs.workload_kinds import user_defined_rows
 from gangs.workloads.jobs import controller_of
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods.held_room import by_setting
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import role_of, templates
@@ -349,7 +349,7 @@ def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
 
 def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
     """The gang that the pods of a workload name; None for everything else."""
-    if manifest is None or shape_of(manifest) is None:
+    if manifest is None or row_of(manifest) is None:
         return None
     try:
         claims = [dialect_of(pod) for pod in example_pods(manifest)]

@@ -242,7 +242,7 @@ def precedes(one: str, other: str) -> bool:
 
 
 def _keys_of(row: Criterion) -> Iterable[str]:
-    """Return the keys of one goal that `ordered` accepts, in their order."""
+    """Return the keys that `ordered` accepts for one goal: the names of its terms, then `<goal>/<part>` by part."""
     return chain((term.name for term in row.terms), (f"{row.name}/{part}" for part in row.divided))
 
 

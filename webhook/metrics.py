@@ -16,7 +16,7 @@ OTHER = "other"
 """The label value for unknown resources and operations. Otherwise every word that a caller sends would become a
 permanent time series.
 """
-_WORKLOADS = (shape.plural for shape in WORKLOADS.values())
+_WORKLOADS = (row.plural for row in WORKLOADS.values())
 _RESOURCES = frozenset({"pods", *(kind.plural for kind in all_kinds()), *_WORKLOADS})
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 

@@ -19,7 +19,10 @@ Items = list[CompletionItem]
 
 
 def gang_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Names of gangs in the namespace that the call is about."""
+    """Names of gangs in the namespace of `--namespace`, else in the namespace of the kubeconfig's context.
+
+    With `--all-namespaces`, the gangs of all namespaces are offered.
+    """
     return _offered(_gangs(ctx, within=_namespace(ctx)), incomplete)
 
 

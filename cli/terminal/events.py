@@ -81,7 +81,7 @@ def follow(
 
 
 class EventPrinter:
-    """Prints a story in the requested output format."""
+    """Prints the history of a gang: its steps as a table, or its events as JSON or YAML."""
 
     def __init__(self, gang: Manifest, output: str) -> None:
         self._gang = gang

@@ -410,6 +410,9 @@ class Reflector(Generic[T]):
 
 
 def _version_of(thing: Any) -> str:
-    """Return the resource version of a decoded object. Decoding it from the text again would double the cost."""
+    """Return the resource version of a decoded object.
+
+    The text of the object is not read, because decoding the text a second time would double the decoding time.
+    """
     meta = thing["metadata"] if isinstance(thing, dict) else thing.metadata
     return str(meta.get("resourceVersion", "") if isinstance(meta, dict) else meta.resource_version)

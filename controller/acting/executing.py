@@ -130,7 +130,10 @@ class PlanExecutor:
         return effects.then(Effects.of(written))
 
     def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
-        """Nominate these members, the last ones of the plan that are not nominated. Each gets its condition once."""
+        """Nominate the members of the plan that are not nominated yet (`members`).
+
+        The first nomination under a plan also writes the pod's condition PodScheduled (`UnfinishedSteps.conditions`).
+        """
         written = self._nominate(gang_state, members, self._unfinished.conditions(gang_state, cluster_view))
         held = all(each.done for each in written)
         if held:

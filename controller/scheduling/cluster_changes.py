@@ -34,20 +34,22 @@ class Cure(Enum):
 
 
 class Basis(NamedTuple):
-    """The inputs of planning a gang, besides its request: the topologies, and the cluster with earlier plans."""
+    """The inputs of planning a gang, besides its request: the topologies, and the cluster with earlier plans.
+
+    `version`: a value that is equal as long as no input has changed. Plans that were found meanwhile do not change it.
+    """
 
     snapshot: Snapshot
     topologies: Sequence[Topology]
-
-    @property
-    def version(self) -> object:
-        """A value that is equal as long as no input has changed. Plans that were found meanwhile do not change it."""
-        return self.snapshot.version, self.snapshot.leaving, tuple(self.topologies)
+    version: object = ""
 
 
 def basis_of(cluster_view: ClusterView) -> Basis:
     """Return the inputs of planning on this cluster view."""
-    return Basis(cluster_view.snapshot, cluster_view.topologies)
+    snapshot, topologies = cluster_view.snapshot, cluster_view.topologies
+    again = tuple((key, gang.made_again) for key, gang in cluster_view.made_again.items())
+    version = snapshot.version, snapshot.leaving, tuple(topologies), cluster_view.terms, again
+    return Basis(snapshot, topologies, version)
 
 
 def cure_of(decision: Decision) -> Cure:
@@ -73,12 +75,11 @@ class ClusterChanges:
 
     def __init__(self, basis: Basis) -> None:
         self.basis = basis
-        self._version = basis.version
         self._compared: dict[int, tuple[Basis, bool]] = {}
 
     def are_none(self, before: Basis) -> bool:
         """Return whether no input has changed since `before`."""
-        return before.version == self._version
+        return before.version == self.basis.version
 
     def are_only_new_pods(self, before: Basis, gang: Gang) -> bool:
         """Return whether further pods are the only change since `before`, and the gang may evict none of them."""

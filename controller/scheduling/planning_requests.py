@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from controller.cluster_view import ClusterView
-from controller.scheduling.cluster_changes import Basis
+from controller.scheduling.cluster_changes import Basis, basis_of
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.after_plan import after_all
@@ -91,7 +91,7 @@ def _in_turn(request: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]
     for tier in _planned(request.gangs, request):
         seconds = clock.monotonic() - started
         beside = after_all([each for each in tier if each.outcome is Outcome.PLACED], beside)
-        basis = Basis(beside, request.cluster_view.topologies)
+        basis = basis_of(request.cluster_view)._replace(snapshot=beside)
         for decision in tier:
             yield PlanningResult(
                 decision,

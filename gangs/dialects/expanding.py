@@ -66,7 +66,7 @@ def _with_children(sources: Sources) -> Sources:
     A workload with faults gets no child. Its faults are reported as those of any other object.
     """
     made: dict[ObjectKey, Manifest | None] = {}
-    for group, kind in (at for at, shape in WORKLOADS.items() if shape.child is not None):
+    for group, kind in (at for at, row in WORKLOADS.items() if row.child is not None):
         for manifest in sources.of_kind(group, kind):
             with suppress(MalformedError):
                 child = manifest if unmade_by(as_admitted(manifest, sources)) else as_made(manifest, sources)

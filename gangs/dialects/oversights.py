@@ -13,7 +13,7 @@ from gangs.manifests import MalformedError, metadata_of, ref_of
 from gangs.model import Advice, Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
-from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.kind_table import KindRow, row_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.later_pods.start_order import exclusive_at
 from gangs.workloads.pod_counts import beside, field_of
@@ -41,8 +41,8 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
 
     :param theirs: keys that are ceded to systems that run in the cluster.
     """
-    shape = shape_of(manifest)
-    if shape is None or pod_templates.controlled(manifest):
+    row = row_of(manifest)
+    if row is None or pod_templates.controlled(manifest):
         return
     with suppress(MalformedError):  # the dialects report it
         ref, asks = ref_of(manifest), _asks(metadata_of(manifest), theirs)
@@ -55,7 +55,7 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
             return
         if templates and not any(each.count for each in templates):
             yield Advice(ref, "spec", f"the {ref.kind} makes no pods as it is written: it is a gang once it does")
-        yield from _uncounted(manifest, ref, shape, templates)
+        yield from _uncounted(manifest, ref, row, templates)
         yield from _never_made(ref, templates)
         if (at := exclusive_at(manifest)) is not None:
             text = "is kept by the operator, on the pods that it makes: pods that do not exist yet are planned without "
@@ -109,17 +109,15 @@ def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Contai
     yield from (Advice(ref, f"{at}.{place}[{key}]", text) for at, place, key in found if (place, key) not in read)
 
 
-def _uncounted(
-    manifest: Manifest, ref: ObjectRef, shape: WorkloadKind, templates: tuple[Template, ...]
-) -> Iterator[Advice]:
+def _uncounted(manifest: Manifest, ref: ObjectRef, row: KindRow, templates: tuple[Template, ...]) -> Iterator[Advice]:
     """Yield advice on templates for which no field states a number of pods."""
-    fields = {each.template: each.replicas for each in shape.fields} if shape.user_defined_by else {}
+    fields = {each.template: each.replicas for each in row.fields} if row.user_defined_by else {}
     for each in templates:
         if path := fields.get(each.pattern, ""):
             way, written = beside(manifest, path, each.way)
             if written is None:
                 text = f"is missing, so that the pods of {each.role} are counted as {each.count}: write it, or correct "
-                yield Advice(ref, field_of(way), f"{text}the path in WorkloadKind {shape.user_defined_by}")
+                yield Advice(ref, field_of(way), f"{text}the path in WorkloadKind {row.user_defined_by}")
         elif ref.kind == "MPIJob" and not each.count and beside(manifest, _MPI_REPLICAS, each.way)[1] is None:
             yield Advice(
                 ref, field_of((*each.way[:-1], "replicas")), f"is missing, so that no {each.role} is made: write it"

@@ -26,7 +26,7 @@ from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of, sec
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import NAME_FIELD, Sources
-from gangs.workloads.kind_table import ROW, shape_of
+from gangs.workloads.kind_table import ROW, row_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import controlled, templates
 from kube.keys import GROUP, WORKLOAD
@@ -119,7 +119,7 @@ def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -
         findings.take((), [left.advice(describing[0].name, ref)])
         return findings
     known = bool(describing) or any(_has(each.group_kinds, group, kind) for each in DIALECTS)
-    if not known and shape_of(manifest) is None and not controlled(manifest):
+    if not known and row_of(manifest) is None and not controlled(manifest):
         vain = asking_in_vain(manifest)
         findings.take((), [] if vain is None else [vain])
         return findings
@@ -129,12 +129,12 @@ def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -
     pods, topologies_known = pods_by_dialect(standing.pods, left), known_topologies(standing)
     for dialect in DIALECTS:
         known = _has(dialect.group_kinds, group, kind) or (dialect.name == OWN and ROW in manifest)
-        if not known and shape_of(manifest) is None:
+        if not known and row_of(manifest) is None:
             continue
         key = GangKey(dialect.name, ref.namespace, ref.name)
         reading = read_by(dialect, replace(standing, pods=pods[dialect.name]), topologies_known, key)
         about = _about(ref, reading)
-        workload = shape_of(manifest) is not None
+        workload = row_of(manifest) is not None
         if left.leaves(key):
             asks = asks_in(dialect, manifest, standing) or bool(about.faults) if workload else known
             findings.take((), [left.advice(dialect.name, ref)] if asks else ())

@@ -19,7 +19,7 @@ from gangs.workloads.child_workloads import (
     copies_labels_to_child,
     propagated_fields,
 )
-from gangs.workloads.kind_table import child_kind_of, shape_of
+from gangs.workloads.kind_table import child_kind_of, row_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import at_path
 from gangs.workloads.suspension import suspended_at
@@ -35,9 +35,9 @@ def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
 
     The result is empty if the object is no workload or asks for no gang. Raises `MalformedError`.
     """
-    shape, ours = shape_of(manifest), _ours(sources)
-    if shape is None or not shape.automatic:
-        return {} if shape is None else _labels(ours, manifest, sources, claimed=True)
+    row, ours = row_of(manifest), _ours(sources)
+    if row is None or not row.automatic:
+        return {} if row is None else _labels(ours, manifest, sources, claimed=True)
     others = [each for each in DIALECTS if each not in ours and asks_in(each, manifest, sources)]
     claimed = bool(others) or any(dialect_of(pod) is not None for pod in example_pods(manifest))
     # An explicit request overrides the automatic gang of an unclaimed workload.
@@ -151,5 +151,5 @@ def _started(manifest: Manifest, sources: Sources) -> bool:
 
 
 def _resumed(part: Mapping[str, Any], way: Sequence[str]) -> dict[str, Any]:
-    """Return the workload with its suspend field, at this way, set to false."""
+    """Return the workload with its suspend field set to false. `way`: the path of the field, key by key."""
     return {**part, way[0]: _resumed(part[way[0]], way[1:]) if way[1:] else False}

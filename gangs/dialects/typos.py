@@ -16,7 +16,7 @@ from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Manifest, Misplaced, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
-from gangs.workloads.kind_table import Made, WorkloadKind, shape_of
+from gangs.workloads.kind_table import KindRow, Made, row_of
 from gangs.workloads.pod_templates import Template
 from kube.keys import WORKLOAD
 from kube.objects import ObjectMeta, Pod
@@ -92,8 +92,8 @@ def _all_typos(sources: Sources) -> Iterator[Advice]:
 
 
 def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]:
-    shape = shape_of(manifest)
-    if shape is None or pod_templates.controlled(manifest):
+    row = row_of(manifest)
+    if row is None or pod_templates.controlled(manifest):
         return
     try:
         found, metadata, ref = pod_templates.templates(manifest), metadata_of(manifest), ref_of(manifest)
@@ -113,7 +113,7 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
             pod_templates.texts_at(manifest, f"{at}.annotations"),
         )
     for at, there in places.items():
-        yield from (each for each in _misplaced(ref, at, there, found, shape) if _key(each) not in theirs)
+        yield from (each for each in _misplaced(ref, at, there, found, row) if _key(each) not in theirs)
 
 
 def _key(advice: Advice) -> str:
@@ -126,7 +126,7 @@ def _misplaced(
     at: str,
     metadata: tuple[Mapping[str, str], Mapping[str, str]],
     found: tuple[Template, ...],
-    shape: WorkloadKind,
+    row: KindRow,
 ) -> Iterator[Advice]:
     """Yield advice on pod keys that stand on the workload itself and not on its pods."""
     for place, written in zip(_MORE, metadata, strict=True):
@@ -134,7 +134,7 @@ def _misplaced(
             right = next((each for each in (place, *_MORE) if key in _MORE[each]), None)
             if right is None or (place, key) in ON_WORKLOADS or any(key in getattr(each, right) for each in found):
                 continue
-            paths = [each.path for each in found] or shape.templates
+            paths = [each.path for each in found] or row.templates
             where = " and at ".join(f"{path}.metadata.{right}[{key}]" for path in paths) or f"their metadata.{right}"
             yield Misplaced(ref, f"{at}.{place}[{key}]", f"does not reach the pods: write it at {where}")
 

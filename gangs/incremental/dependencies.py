@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from gangs.model import GangKey, Manifest
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from kube.catalog import Naming, ObjectKey
 
 ReadInput = tuple[Hashable, ...]
@@ -148,11 +148,11 @@ _READ_OF_WORKLOADS = ("conditions",)
 def _asking(kind: tuple[str, str], manifest: Manifest) -> dict[str, Any]:
     metadata = {key: value for key, value in (manifest.get("metadata") or {}).items() if key not in _VERSIONS}
     asking = {key: value for key, value in manifest.items() if key not in ("metadata", "status")}
-    shape = shape_of(manifest)
+    row = row_of(manifest)
     read: tuple[str, ...] = _KEPT_OF_GANGS if kind == _GANG else ()
-    if shape is not None:
-        read = (*_READ_OF_WORKLOADS, *shape.counted_in_status)
-        read = (*read, *(path.split(".")[1] for path, _ in shape.ended_at if path.startswith("status.")))
+    if row is not None:
+        read = (*_READ_OF_WORKLOADS, *row.counted_in_status)
+        read = (*read, *(path.split(".")[1] for path, _ in row.ended_at if path.startswith("status.")))
     status = manifest.get("status")
     said = {key: status.get(key) for key in read} if isinstance(status, Mapping) else status if read else {}
     return {**asking, "metadata": metadata, "status": said or {}}

@@ -32,8 +32,9 @@ from gangs.incremental.pods import KeptPods
 from gangs.manifests import key_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.sources import Sources
-from gangs.workloads.kind_table import WORKLOADS, shape_of
+from gangs.workloads.kind_table import WORKLOADS, row_of
 from kube.catalog import ObjectKey
+from kube.keys import GATE
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -62,7 +63,7 @@ _ROOTS = _roots_by_kind()
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
     """Return the dialects that read an object by its name."""
-    return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and shape_of(manifest) is not None else ())
+    return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and row_of(manifest) is not None else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class GangStore:
         self._order: list[_Sorted] = []
         self._merged: Reading | None = None
         self._unreadable: frozenset[GangKey] | None = None
+        self._terms = object()
         self._pods.update({pod.key: pod for pod in sources.pods}, self._left)
         self._read_topologies(None)
         self._read_all(self._roots_of(sources.objects) | self._pods.touched)
@@ -121,6 +123,14 @@ class GangStore:
     def topology_faults(self) -> Sequence[Fault]:
         """The faults of the invalid topologies."""
         return self._topology_faults
+
+    @property
+    def terms(self) -> object:
+        """An object that is replaced whenever a started gang changes what others may take from it.
+
+        That is its account in a queue, or the members that it needs. It may change without any change of a pod or node.
+        """
+        return self._terms
 
     @property
     def pods(self) -> KeptPods:
@@ -346,7 +356,11 @@ class GangStore:
         for key, gang in after.items():
             self._readers[key].add(about)
             if self._gangs.get(key) != gang:
+                self._note_terms(self._gangs.get(key), gang)
                 self._put(gang)
+        theirs = self._readings.get(about, Reading()).neighbours, reading.neighbours if reading is not None else ()
+        if _all_terms(theirs[0]) != _all_terms(theirs[1]):
+            self._terms = object()
         if reading is None:
             self._readings.pop(about, None)
             self._faulty.discard(about)
@@ -354,6 +368,10 @@ class GangStore:
         else:
             (self._faulty.add if reading.faults else self._faulty.discard)(about)
             self._readings[about] = replace(reading, gangs=tuple(self._gangs[key] for key in after))
+
+    def _note_terms(self, old: Gang | None, new: Gang | None) -> None:
+        if _terms(old) != _terms(new):
+            self._terms = object()
 
     def _put(self, gang: Gang) -> None:
         old = self._gangs.get(gang.key)
@@ -372,6 +390,7 @@ class GangStore:
         readers.discard(about)
         if not readers:
             del self._readers[key]
+            self._note_terms(self._gangs[key], None)
             self._unname(self._gangs.pop(key))
             del self._order[bisect_left(self._order, _place(key))]
 
@@ -379,6 +398,17 @@ class GangStore:
         _subtract(self._names, gang.names)
         self._unreadable = None
         _subtract(self._members, [member.pod.key for member in gang.members])
+
+
+def _terms(gang: Gang | None) -> object:
+    """Return what others may take from a gang depends on, besides its pods; None if it has not started."""
+    if gang is None or all(member.pod.gated_by(GATE) for member in gang.members):
+        return None
+    return gang.account, gang.min_member, gang.succeeded, gang.pod_sets
+
+
+def _all_terms(gangs: Iterable[Gang]) -> Mapping[GangKey, object]:
+    return {gang.key: _terms(gang) for gang in gangs}
 
 
 _Counted = TypeVar("_Counted")

@@ -13,7 +13,7 @@ from gangs.object_statuses import ObjectStatus, StatusView
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
-from gangs.workloads.kind_table import READ, has_rules, shape_of
+from gangs.workloads.kind_table import READ, has_rules, row_of
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -116,7 +116,7 @@ def _check_jobs(about: GangKey | None, sources: Sources, settings: Settings, fin
 def _check_others(about: GangKey | None, sources: Sources, findings: Findings) -> None:
     """Report the faults of workloads other than Jobs."""
     for manifest in sources.called(about):
-        if shape_of(manifest) is not None and not has_rules(manifest):
+        if row_of(manifest) is not None and not has_rules(manifest):
             try:
                 owned.check(manifest, sources.pods, findings)
             except MalformedError as error:

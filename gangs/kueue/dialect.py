@@ -15,7 +15,7 @@ from gangs.quota_model import Charged
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, QueueNamed, Sources
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
-from gangs.workloads.kind_table import READ, WITH_RULES, WORKLOADS, has_rules, shape_of
+from gangs.workloads.kind_table import READ, WITH_RULES, WORKLOADS, has_rules, row_of
 from gangs.workloads.pod_templates import made_this, templates
 from kube import keys as own
 from kube.objects import Pod
@@ -85,7 +85,7 @@ class KueueDialect:
                 gang = _rest(key, own_pods, gangs.get(key), around, findings)
                 gangs |= {} if gang is None else {key: gang}
         for manifest in sources.called(about):
-            if shape_of(manifest) is not None and not has_rules(manifest):
+            if row_of(manifest) is not None and not has_rules(manifest):
                 _check(manifest, sources, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 

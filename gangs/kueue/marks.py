@@ -10,7 +10,7 @@ from gangs.manifests import metadata_of, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import kind_table
-from gangs.workloads.kind_table import WATCHED, WORKLOADS, Made, shape_of
+from gangs.workloads.kind_table import WATCHED, WORKLOADS, Made, row_of
 from gangs.workloads.pod_templates import Template
 from kube import keys as own
 from kube.objects import Pod
@@ -18,7 +18,7 @@ from kube.objects import Pod
 QUEUED = tuple(
     each
     for each in WATCHED
-    if (shape := WORKLOADS[each.group, each.kind]).made is Made.TOGETHER or (shape.queued and shape.made is Made.UNREAD)
+    if (row := WORKLOADS[each.group, each.kind]).made is Made.TOGETHER or (row.queued and row.made is Made.UNREAD)
 )
 """Kinds without rules in code that are gangs if a queue's name reaches their pods or stands on their templates."""
 _OWN = (own.GANG, own.REQUIRED, own.PREFERRED, own.MIN_MEMBER, own.TOPOLOGY)
@@ -26,8 +26,8 @@ _OWN = (own.GANG, own.REQUIRED, own.PREFERRED, own.MIN_MEMBER, own.TOPOLOGY)
 
 def needs_mark(manifest: Manifest) -> bool:
     """Whether the pods of a queued workload are identified by a mark."""
-    shape = shape_of(manifest)
-    return shape is not None and shape.queued and shape.made is Made.UNREAD
+    row = row_of(manifest)
+    return row is not None and row.queued and row.made is Made.UNREAD
 
 
 def mark_of(manifest: Manifest) -> dict[str, str]:

@@ -23,7 +23,7 @@ from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.child_workloads import copies_labels_to_child, labels_of_child
 from gangs.workloads.jobs import controller_of
-from gangs.workloads.kind_table import Made, has_rules, shape_of
+from gangs.workloads.kind_table import Made, has_rules, row_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
@@ -48,10 +48,10 @@ def queued(manifest: Manifest, queue: str) -> bool:
 
     Raises `MalformedError`.
     """
-    shape = shape_of(manifest)
-    if shape is None or not shape.queued or pod_templates.copied(manifest):
+    row = row_of(manifest)
+    if row is None or not row.queued or pod_templates.copied(manifest):
         return False
-    if shape.queue_wins:
+    if row.queue_wins:
         return True
     pod_templates.check_templates(manifest)
     templates = pod_templates.templates(manifest)
@@ -88,12 +88,12 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
 
     :param pods: the workload's pods that name no group, ended pods included.
     """
-    shape, by_mark = shape_of(manifest), marks.needs_mark(manifest)
+    row, by_mark = row_of(manifest), marks.needs_mark(manifest)
     asking = [each for each in pod_templates.of_a_part(manifest) if asks(each) and each.count]
     asking = [each for each in asking if marks.marked(each) is by_mark]
     if not asking:
         return []
-    if shape is None or not shape.part_by:
+    if row is None or not row.part_by:
         found = [_read(LabelledWorkload(manifest, "", asking, pods), around, findings)]
     else:
         _read(LabelledWorkload(manifest, "", asking), around, findings)  # faults are reported even without pods
@@ -244,7 +244,7 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
 def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Findings) -> None:
     """A queue's name on the workload itself: only its pods' templates hand it to the pods."""
     ref, labels, annotations = ref_of(manifest), metadata_of(manifest).labels, metadata_of(manifest).annotations
-    queue, templates, shape = queue_of(labels, annotations), pod_templates.templates(manifest), shape_of(manifest)
+    queue, templates, row = queue_of(labels, annotations), pod_templates.templates(manifest), row_of(manifest)
     if marks.needs_mark(manifest) and (not marks.mark_of(manifest) or any(map(marks.marked_otherwise, templates))):
         findings.fault(ref, "metadata", _RIVALS, "keep one of the two ways of asking")
         return
@@ -254,13 +254,13 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
         return
     place = "labels" if keys.QUEUE_NAME in labels else "annotations"
     at = f"metadata.{place}[{keys.QUEUE_NAME}]"
-    if shape is not None and shape.child is not None and shape.child.takes_queue:
+    if row is not None and row.child is not None and row.child.takes_queue:
         if place == "annotations":
             findings.fault(ref, at, f"does not reach what is made of the {ref.kind}", "write it as a label")
         else:
             reader = child_checks.Reader(template_labels, _check_child)
             child_checks.check(manifest, (), sources, reader, findings, labels=_PROPAGATED)
-    elif shape is not None and shape.queued:
+    elif row is not None and row.queued:
         own_findings = Findings()
         _check_queued(ref, at, queue, templates, own_findings)
         findings.take(own_findings.faults, own_findings.advice)

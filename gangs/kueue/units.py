@@ -199,7 +199,11 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
 
 
 def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
-    """Return the gang with its queue and its levels; None if there are faults. `found` goes to `findings`."""
+    """Return the gang of a parsed request, with its queue and its levels; None if the request has faults.
+
+    If a member that has a node is charged to a quota, the gang is returned in spite of faults. The faults and the
+    advice in `found` are added to `findings`.
+    """
     charged, wish = around.charged(asked.key.namespace, asked.queue) if asked.queue else None, asked.wish
     account, waiting = (charged.account, charged.waiting_for) if charged else (None, ())
     lowest: str | None = None

@@ -8,7 +8,7 @@ from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.jobs import controller_of, job_of
-from gangs.workloads.kind_table import BY_ANNOTATION, WorkloadKind, has_rules, marked_in_full
+from gangs.workloads.kind_table import BY_ANNOTATION, KindRow, has_rules, marked_in_full
 from gangs.workloads.pod_templates import TEMPLATE_HASH
 from kube import keys
 from kube.catalog import ObjectKey
@@ -31,15 +31,15 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
         return None
     if (at := marked_in_full(kind)) is not None:
         return _described(pod, owner, at)
-    group, shape = BY_ANNOTATION.get(kind, ("", None))
-    if shape is None:
+    group, row = BY_ANNOTATION.get(kind, ("", None))
+    if row is None:
         return None
-    api_version = f"{group}/{shape.versions[0]}"
+    api_version = f"{group}/{row.versions[0]}"
     if owner.kind == kind and (owner_group := group_of(owner.api_version)) in ("", group):
         # The Gang that shows a Job's gang outlives a deleted Job, so it gets no owner before the Job itself is read.
-        uid = owner.uid if shape.rules is None else ""
+        uid = owner.uid if row.rules is None else ""
         return ObjectRef(owner.api_version if owner_group else api_version, kind, namespace, owner.name, uid)
-    name = _named(pod, owner.name, shape) if owner.kind in shape.makers else ""
+    name = _named(pod, owner.name, row) if owner.kind in row.makers else ""
     return ObjectRef(api_version, kind, namespace, name) if name else None
 
 
@@ -61,11 +61,11 @@ def _described(pod: Pod, owner: OwnerReference, at: tuple[str, str]) -> ObjectRe
     return ObjectRef(f"{group}/", kind, namespace, name) if name else None
 
 
-def _named(pod: Pod, owner: str, shape: WorkloadKind) -> str:
+def _named(pod: Pod, owner: str, row: KindRow) -> str:
     """The workload that had another object make the pod."""
     labels = pod.metadata.labels
-    if shape.named_by:
-        return labels.get(shape.named_by, "")
+    if row.named_by:
+        return labels.get(row.named_by, "")
     end = f"-{labels.get(TEMPLATE_HASH, '')}"
     return owner.removesuffix(end) if owner.endswith(end) else ""
 
@@ -79,10 +79,10 @@ def part_of(pod: Pod, system: str = "") -> str:
     kind = labels.get(keys.WORKLOAD, "").removeprefix(mark("", system))
     if marked_in_full(kind) is not None:
         return labels.get(pod.metadata.annotations.get(keys.PART_BY, ""), "")
-    _, shape = BY_ANNOTATION.get(kind, ("", None))
-    if shape is None or not shape.part_by:
+    _, row = BY_ANNOTATION.get(kind, ("", None))
+    if row is None or not row.part_by:
         return ""
-    return labels.get(shape.part_by) or labels.get(pod_templates.POD_INDEX, "")
+    return labels.get(row.part_by) or labels.get(pod_templates.POD_INDEX, "")
 
 
 def named(workload: str, part: str) -> str:
@@ -90,10 +90,10 @@ def named(workload: str, part: str) -> str:
     return f"{workload}-{part}" if part else workload
 
 
-def of_kind(group: str, kind: str, shape: WorkloadKind, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
+def of_kind(group: str, kind: str, row: KindRow, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
     """Yield the workloads of a kind, which need not be in the table of kinds; with `about`, only those of its gang."""
     yield from sources.of_kind(group, kind, about)
-    if about is not None and shape.part_by:
+    if about is not None and row.part_by:
         workload_name, _, part = about.name.rpartition("-")
         if workload_name and part.isdecimal():
             yield from sources.of_kind(group, kind, about._replace(name=workload_name))

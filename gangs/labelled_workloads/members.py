@@ -11,7 +11,7 @@ from gangs.manifests import metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, live
 from gangs.model import Gang, GangKey, Manifest, Member, PlacementRequest, PodSet
 from gangs.workloads import minimum_pods, pod_templates
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import MAIN, Template
@@ -39,8 +39,8 @@ class LabelledWorkload:
 
     def __post_init__(self) -> None:
         """Count the remaining pods once, because each reading asks several times."""
-        shape = shape_of(self.manifest)
-        rules = None if shape is None else shape.rules
+        row = row_of(self.manifest)
+        rules = None if row is None else row.rules
         object.__setattr__(self, "remaining", None if rules is None else rules.expected(self.manifest))
 
     @property
@@ -124,13 +124,13 @@ class LabelledWorkload:
 
     def check_sets(self, findings: Findings) -> None:
         """Report pods that name a pod set that the workload does not have (any more)."""
-        roles, ref, shape = set(self.roles), ref_of(self.manifest), shape_of(self.manifest)
+        roles, ref, row = set(self.roles), ref_of(self.manifest), row_of(self.manifest)
         strange = {self._role(pod): pod for pod in reversed(self.live) if self._role(pod) not in roles}
-        for role, pod in sorted(strange.items()) if shape is not None and shape.fields else ():
+        for role, pod in sorted(strange.items()) if row is not None and row.fields else ():
             problem = f'"{role}" is no pod set of {ref}, which has {", ".join(self.roles)}'
             remedy = "delete such pods, to be made again"
-            if shape is not None and shape.user_defined_by:
-                remedy = f"correct the paths of WorkloadKind {shape.user_defined_by}, or {remedy}"
+            if row is not None and row.user_defined_by:
+                remedy = f"correct the paths of WorkloadKind {row.user_defined_by}, or {remedy}"
             findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_SET}]", problem, remedy)
 
     @property

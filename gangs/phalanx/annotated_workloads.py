@@ -28,7 +28,7 @@ from gangs.workloads.annotations import (
     refuse_kind,
 )
 from gangs.workloads.child_workloads import has_child
-from gangs.workloads.kind_table import Made, has_rules, mark_of, shape_of
+from gangs.workloads.kind_table import Made, has_rules, mark_of, row_of
 from gangs.workloads.pod_templates import Template
 from kube import keys
 from kube.objects import Pod
@@ -57,8 +57,8 @@ def template_labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> M
 
 def _is_automatic_gang(manifest: Manifest, sources: Sources) -> bool:
     """Whether an automatic namespace makes the workload a gang, unless its pods name a gang already."""
-    shape, opted_out = shape_of(manifest), metadata_of(manifest).annotations.get(keys.GANG) == "false"
-    if shape is None or not shape.automatic or opted_out or not gang_annotations.automatic(manifest, sources):
+    row, opted_out = row_of(manifest), metadata_of(manifest).annotations.get(keys.GANG) == "false"
+    if row is None or not row.automatic or opted_out or not gang_annotations.automatic(manifest, sources):
         return False
     return sum(template.count for template in pod_templates.templates(manifest)) > 1
 
@@ -70,8 +70,8 @@ def read_parts(
 
     :param pods: pods whose mark names a workload of this kind and name.
     """
-    shape = shape_of(manifest)
-    if shape is None or not shape.part_by:
+    row = row_of(manifest)
+    if row is None or not row.part_by:
         found = [_read(manifest, sources, topologies, findings, pods=pods)]
         return [each for each in found if each is not None]
     _read(manifest, sources, topologies, findings)  # faults are reported even without pods
@@ -90,7 +90,7 @@ def _read(
     part: str = "",
 ) -> Gang | None:
     """Return the gang of a workload or of a part of it; None if it is no gang or has faults."""
-    ref, metadata, shape = ref_of(manifest), metadata_of(manifest), shape_of(manifest)
+    ref, metadata, row = ref_of(manifest), metadata_of(manifest), row_of(manifest)
     annotations, gated = metadata.annotations, members.gated_by(manifest, mark_of(manifest))
     if not gated:
         _advise_ungated(manifest, annotations, pod_templates.of_a_part(manifest), findings)
@@ -99,18 +99,22 @@ def _read(
     if marked.over:
         return None
     own = Findings()
+    for each in gated:
+        _advise_on_template(
+            ref, each, [key for key in WISHES if annotations.get(key) != each.annotations.get(key)], own
+        )
     gang_annotations.check(ref, annotations, own)
     gang_annotations.check_rival(ref, sources, own, marked.key(NAME).name)
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
-    by_namespace = shape is not None and shape.automatic and not gang_annotations.opted_in(annotations)
+    by_namespace = row is not None and row.automatic and not gang_annotations.opted_in(annotations)
     chosen = _recorded(manifest, sources) if by_namespace else None
     settled = settle(gang_annotations.request_of(ref, annotations, marked.examples(), chosen), topologies, own)
     if by_namespace and settled.topology is not None:
         chosen = settled.topology.name or None
     check_priorities(marked.live, ref, own)
     marked.check_sets(own)
-    rank = shape.rank if shape is not None else ""
+    rank = row.rank if row is not None else ""
     seats = marked.seats(lambda pod, role: Seat(pod, role, promised(pod, _rank_places(pod, rank), own)))
     in_order = seated(seats, marked.roles, own)
     findings.take(own.faults, own.advice)
@@ -179,12 +183,12 @@ def _advise_ungated(
     manifest: Manifest, annotations: Mapping[str, str], templates: Sequence[Template], findings: Findings
 ) -> None:
     """Report a workload without gated pods that asks for a gang too late or in a wrong way."""
-    ref, shape = ref_of(manifest), shape_of(manifest)
+    ref, row = ref_of(manifest), row_of(manifest)
     if not pod_templates.gang_by_annotation(manifest):
         return
-    if not templates and shape is not None and shape.user_defined_by and gang_annotations.opted_in(annotations):
-        problem = f"has no pod template at {' or '.join(shape.templates)}"
-        remedy = f"write one, or have the paths of WorkloadKind {shape.user_defined_by} corrected"
+    if not templates and row is not None and row.user_defined_by and gang_annotations.opted_in(annotations):
+        problem = f"has no pod template at {' or '.join(row.templates)}"
+        remedy = f"write one, or have the paths of WorkloadKind {row.user_defined_by} corrected"
         findings.fault(ref, "spec", problem, remedy)
         return
     if gang_annotations.opted_in(annotations):
@@ -201,7 +205,7 @@ def _advise_ungated(
         and not any(keys.GANG in each.labels for each in templates)
     ):
         at = f"metadata.labels[{keys.GANG}]"
-        findings.advise(ref, at, f"does not reach the pods: write it at spec.template.{at}")
+        findings.misplaced(ref, at, f"does not reach the pods: write it at spec.template.{at}")
     advise_misplaced(ref, annotations, templates, findings, WISHES if by_rules else KNOWN)
 
 
@@ -214,10 +218,15 @@ def advise_misplaced(
 ) -> None:
     """Warn of placement annotations, of the `known` ones, on templates, where they have no effect."""
     for each in templates if annotations.get(keys.GANG) != "false" else ():
-        for key in known if not each.labels.get(keys.GANG) else ():
-            if key in each.annotations:
-                at = each.annotation(key)
-                findings.advise(ref, at, f"asks for nothing there: write it on the {ref.kind} itself")
+        if not each.labels.get(keys.GANG):
+            _advise_on_template(ref, each, known, findings)
+
+
+def _advise_on_template(ref: ObjectRef, template: Template, known: Sequence[str], findings: Findings) -> None:
+    for key in known:
+        if key in template.annotations:
+            at = template.annotation(key)
+            findings.misplaced(ref, at, f"asks for nothing there: write it on the {ref.kind} itself")
 
 
 def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) -> None:
@@ -249,12 +258,12 @@ def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findi
         pod_templates.templates(manifest),
     )
     remedy = _instead(manifest, templates)
-    if not opted_out and refuse_kind(ref, WISHES, annotations, findings, remedy, shape=shape_of(manifest)):
+    if not opted_out and refuse_kind(ref, WISHES, annotations, findings, remedy, row=row_of(manifest)):
         return True
     for each in templates:
         for key in WISHES if not opted_out and not each.labels.get(keys.GANG) else ():
             if key in each.annotations:
-                findings.advise(ref, each.annotation(key), f"asks for nothing there: {remedy}")
+                findings.misplaced(ref, each.annotation(key), f"asks for nothing there: {remedy}")
     return False
 
 

@@ -32,9 +32,9 @@ from kube.objects import Pod
 from kube.topology import Topology
 
 _ANNOTATED = {
-    (each.group, each.kind): shape
+    (each.group, each.kind): row
     for each in (*WITH_RULES, *WATCHED)
-    if (shape := WORKLOADS[each.group, each.kind]).by_annotation
+    if (row := WORKLOADS[each.group, each.kind]).by_annotation
 }
 """Kinds whose annotations make gangs."""
 
@@ -84,8 +84,8 @@ class PhalanxDialect:
             if not gang_objects.is_mirror(manifest):
                 pods = labelled.pop(key_of(manifest), [])
                 _keep(gang_objects.read_gang(manifest, pods, sources, topologies, findings), gangs, findings)
-        for at, shape in {**_ANNOTATED, **workload_kinds.user_defined_rows(sources)}.items():
-            for manifest in makers.of_kind(*at, shape, sources, about):
+        for at, row in {**_ANNOTATED, **workload_kinds.user_defined_rows(sources)}.items():
+            for manifest in makers.of_kind(*at, row, sources, about):
                 read = partial(annotated_workloads.read_parts, made.pop(key_of(manifest), []))
                 for gang in _tried(read, manifest, sources, topologies, findings) or ():
                     _keep(gang if about in (None, gang.key) else None, gangs, findings)

@@ -15,7 +15,6 @@ from gangs.model import (
     GangKey,
     Manifest,
     Member,
-    Misplaced,
     MultipleRule,
     ObjectRef,
     PlacementRequest,
@@ -119,7 +118,7 @@ def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod],
     """Warn of annotations that are not read on the Gang or on its pods."""
     for key in _WISHES.keys() & annotations.keys():
         text = f"is ignored on a Gang: write spec.{_WISHES[key]}"
-        findings.take((), [Misplaced(ref, f"metadata.annotations[{key}]", text)])
+        findings.misplaced(ref, f"metadata.annotations[{key}]", text)
     if keys.PLACEHOLDERS in annotations:
         text = "is ignored on a Gang: no room is held for members of it that do not exist; write it on a workload"
         findings.advise(ref, f"metadata.annotations[{keys.PLACEHOLDERS}]", text)
@@ -136,7 +135,7 @@ def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
                     continue
                 if key in _WISHES:
                     text = f"is ignored on a pod: write spec.{_WISHES[key]} of its Gang"
-                    findings.take((), [Misplaced(pod_ref(pod), f"{at}[{key}]", text)])
+                    findings.misplaced(pod_ref(pod), f"{at}[{key}]", text)
                 else:
                     findings.advise(
                         pod_ref(pod), f"{at}[{key}]", f"is ignored: the known ones are {', '.join(_ON_PODS)}"

@@ -14,7 +14,7 @@ from gangs.runai import keys, owned_pods, wishes, workloads
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.annotations import other_workload, refuse_kind
-from gangs.workloads.kind_table import Made, shape_of
+from gangs.workloads.kind_table import Made, row_of
 from gangs.workloads.pod_templates import Template
 from kube.keys import GANG
 from kube.text import with_article
@@ -37,8 +37,8 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
         return
     made, templates, ref = pod_templates.made_by(manifest), pod_templates.templates(manifest), ref_of(manifest)
     if annotations.get(keys.SKIP) != "true" and not wishes.propagated_to_templates(manifest):
-        remedy, shape = _remedy(ref.kind, made, templates), shape_of(manifest)
-        refuse_kind(ref, keys.WISHES, annotations, findings, remedy, shape=shape)
+        remedy, row = _remedy(ref.kind, made, templates), row_of(manifest)
+        refuse_kind(ref, keys.WISHES, annotations, findings, remedy, row=row)
     asking = owned_pods.asking(manifest)
     if asking and made is not Made.IN_JOBS:
         _check_templates(manifest, asking, sources, findings)

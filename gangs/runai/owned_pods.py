@@ -23,7 +23,7 @@ from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.annotations import annotation
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of
-from gangs.workloads.kind_table import Made, row_of_child, shape_of
+from gangs.workloads.kind_table import Made, row_of, row_of_child
 from gangs.workloads.pod_templates import Template
 from kube.objects import Pod
 from kube.topology import Topology
@@ -51,10 +51,10 @@ def owner_of(pod: Pod) -> str | None:
 
 def counted(manifest: Manifest) -> bool:
     """Whether the number of a workload's pods is read, so that its pods need not state how many start together."""
-    shape = shape_of(manifest)
-    if shape is not None and shape.child is not None:
-        shape = row_of_child(shape.child)
-    return shape is not None and shape.made is Made.TOGETHER
+    row = row_of(manifest)
+    if row is not None and row.child is not None:
+        row = row_of_child(row.child)
+    return row is not None and row.made is Made.TOGETHER
 
 
 def asking(manifest: Manifest) -> list[Template]:

@@ -24,7 +24,7 @@ from gangs.topology.levels import settle
 from gangs.workloads import child_workloads, minimum_pods, pod_templates
 from gangs.workloads.annotations import advise_late, annotation, check_number, check_single_gang, most_pods
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
-from gangs.workloads.kind_table import has_rules, mark_of, shape_of
+from gangs.workloads.kind_table import has_rules, mark_of, row_of
 from gangs.workloads.later_pods import held_room
 from gangs.workloads.pod_templates import MAIN, Template
 from kube.keys import WORKLOAD
@@ -39,8 +39,8 @@ _INSTEAD_ON_A_JOB = "remove it, or write a Gang with slices for the Job's pods"
 
 def asks(manifest: Manifest) -> bool:
     """Whether a workload asks by annotations to be a gang as a whole. Raises `MalformedError`."""
-    shape = shape_of(manifest)
-    if shape is None or shape.user_defined_by:  # asked about for our own words alone (docs/decisions/0026)
+    row = row_of(manifest)
+    if row is None or row.user_defined_by:  # asked about for our own words alone (docs/decisions/0026)
         return False
     if has_rules(manifest) and _is_part(manifest):
         return False
@@ -75,14 +75,14 @@ def read_parts(
 
     :param pods: pods whose label names a workload of this kind and name.
     """
-    ref, shape = ref_of(manifest), shape_of(manifest)
+    ref, row = ref_of(manifest), row_of(manifest)
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
     if not gated:
         _advise_late(manifest, ref, findings)
         return []
     own = makers.pods_of(manifest, pods, sources)
     read = partial(_read, topologies=topologies, findings=findings)
-    if shape is None or not shape.part_by:
+    if row is None or not row.part_by:
         found = [read(LabelledWorkload(manifest, "", gated, own))]
     else:
         read(LabelledWorkload(manifest, "", gated))  # faults are reported even without pods

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, metadata_of, ref_of
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads.kind_table import WorkloadKind, has_rules, shape_of
+from gangs.workloads.kind_table import KindRow, has_rules, row_of
 from gangs.workloads.pod_templates import Template
 from kube.keys import GANG, MIN_MEMBER, PREFERRED, REQUIRED
 from kube.text import with_article
@@ -18,7 +18,10 @@ def annotation(key: str, at: str = "") -> str:
 
 
 def advise_late(ref: ObjectRef, findings: Findings) -> None:
-    """Say why a workload that asks to be a gang is none: its pods were never gated, as its templates have no mark."""
+    """Advise that the annotations that make a workload a gang came too late.
+
+    Admission wrote no gang label on the pod templates, so the workload's pods were never gated.
+    """
     text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
     findings.advise(ref, "metadata.annotations", text)
 
@@ -41,9 +44,9 @@ class Most:
 
 def most_pods(manifest: Manifest, total: int) -> Most:
     """Return the most pods of a workload that can start together: `total`, the pods of all its marked templates."""
-    kind, shape = ref_of(manifest).kind, shape_of(manifest)
-    if shape is not None and shape.rules is not None:
-        return Most(total, f"that the {kind} runs at a time", f"raise {shape.rules.size_fields}")
+    kind, row = ref_of(manifest).kind, row_of(manifest)
+    if row is not None and row.rules is not None:
+        return Most(total, f"that the {kind} runs at a time", f"raise {row.rules.size_fields}")
     return Most(total, f"that the {kind} runs", "raise the replicas")
 
 
@@ -62,7 +65,7 @@ def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] 
 
     Also None for a kind with rules in code: its gangs are read elsewhere.
     """
-    if has_rules(manifest) or shape_of(manifest) is None:
+    if has_rules(manifest) or row_of(manifest) is None:
         return None
     try:
         return metadata_of(manifest).annotations
@@ -78,20 +81,20 @@ def refuse_kind(
     findings: Findings,
     remedy: str = "",
     *,
-    shape: WorkloadKind | None = None,
+    row: KindRow | None = None,
 ) -> bool:
     """Refuse a workload that carries one of the `wishes` but whose kind cannot opt in; return whether it carries one.
 
-    :param shape: the row of its kind, None if unknown. With it, the message names the versions that can opt in, or,
+    :param row: the row of its kind, None if unknown. With it, the message names the versions that can opt in, or,
         for a user-defined kind, the annotations to write instead.
     """
     asked = next((key for key in wishes if key in annotations), None)
-    version, versions = ref.api_version.rpartition("/")[2], shape.versions if shape and shape.by_annotation else ()
+    version, versions = ref.api_version.rpartition("/")[2], row.versions if row and row.by_annotation else ()
     if asked is not None and versions and version not in versions:
         problem = f"is not read in version {version} of {ref.kind}"
         findings.fault(ref, annotation(asked), problem, f"write the version as {' or '.join(versions)}")
-    elif asked is not None and shape is not None and shape.user_defined_by:
-        problem = f"is not read on {with_article(ref.kind)}, which WorkloadKind {shape.user_defined_by} describes"
+    elif asked is not None and row is not None and row.user_defined_by:
+        problem = f"is not read on {with_article(ref.kind)}, which WorkloadKind {row.user_defined_by} describes"
         findings.fault(ref, annotation(asked), problem, f"write {REQUIRED}, {PREFERRED} or {MIN_MEMBER} instead")
     elif asked is not None:
         remedy = remedy or f"make a Gang object and label the pod template {GANG}: <its name>"

@@ -3,6 +3,10 @@
 The parent's placement request reaches the child in one of two ways. Some operators (KubeRay) copy the annotations of
 the parent. For other kinds, admission writes the annotations to the field from which the operator takes the child's
 annotations. For some kinds it also writes a queue's name to the child's labels.
+
+From there on, the child is a workload like any other: admission labels its pod templates, and the labels lead its pods
+to the gang (`gangs.labelled_workloads.makers`, `gangs.phalanx.annotated_workloads`). Before the child exists,
+`child_of` derives it from the parent for a review or a dry run; for a TrainJob, by `train_jobs.job_set_of`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ import msgspec
 
 from gangs.manifests import MalformedError, decode, ref_of
 from gangs.model import Manifest
-from gangs.workloads.kind_table import ANY, ROW, WorkloadKind
+from gangs.workloads.kind_table import ANY, ROW, KindRow
 from gangs.workloads.suspension import USUAL
 from kube.objects import Pod
 
@@ -27,7 +27,7 @@ _HERE, _TEMPLATE = "", "pod template"
 _Tree = dict[str, Union["_Tree", None]]
 
 
-def kept(manifest: Manifest, row: WorkloadKind) -> Manifest:
+def kept(manifest: Manifest, row: KindRow) -> Manifest:
     """Return the object with its row, reduced to the fields that Phalanx reads."""
     found = _cut(manifest, [_tree_of(row)], manifest)
     status = manifest.get("status")
@@ -42,7 +42,7 @@ def kept(manifest: Manifest, row: WorkloadKind) -> Manifest:
     return {**found, **typed, "metadata": _metadata(manifest.get("metadata")), ROW: row}
 
 
-def _tree_of(row: WorkloadKind) -> _Tree:
+def _tree_of(row: KindRow) -> _Tree:
     """Return the paths that are read, as a tree of their steps."""
     root: _Tree = {}
     for path, end in _paths(row):
@@ -54,7 +54,7 @@ def _tree_of(row: WorkloadKind) -> _Tree:
     return root
 
 
-def _paths(row: WorkloadKind) -> Iterator[tuple[str, str]]:
+def _paths(row: KindRow) -> Iterator[tuple[str, str]]:
     for each in row.fields:
         yield each.template, _TEMPLATE
         yield from ((path, _HERE) for path in (each.replicas, each.least, each.later_if) if path)

@@ -119,7 +119,7 @@ class ChildKind:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadKind:
+class KindRow:
     """One row of the table of kinds.
 
     `templates`: the paths of the pod templates, with `*` for every entry of a list or mapping.
@@ -151,7 +151,7 @@ class WorkloadKind:
     least_workers: str = ""
     """The field for the number of workers that must start together with all other pods; "": none."""
     minimum_of_roles: str = ""
-    """The field in which each role states its minimum (`gangs.workloads.pod_counts`); "": none."""
+    """The field in which each role states its minimum, for the reference of kinds; `pod_counts` reads it. "": none."""
     makers: tuple[str, ...] = ()
     """Kubernetes' own kinds that create pods for the workload, besides the pods that its operator creates itself."""
     named_by: str = ""
@@ -188,9 +188,9 @@ class WorkloadKind:
     """The name of the WorkloadKind that describes a user-defined kind; "": this table describes the kind."""
 
 
-def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, WorkloadKind]:
+def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, KindRow]:
     """Return kind and row for a kind of Kubeflow's training operator. `specs`: the field of its replica specs."""
-    return kind, WorkloadKind(
+    return kind, KindRow(
         f"{kind.lower()}s",
         Made.TOGETHER,
         (f"spec.{specs}.*.template",),
@@ -205,7 +205,7 @@ def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, Work
 
 _MINIMUM = "spec.runPolicy.schedulingPolicy.minAvailable"
 _SUSPEND, _RUN_POLICY = "spec.suspend", "spec.runPolicy.suspend"
-_MPI = WorkloadKind(
+_MPI = KindRow(
     "mpijobs",
     Made.UNREAD,
     ("spec.mpiReplicaSpecs.*.template",),
@@ -241,12 +241,12 @@ def _alone_in_a_domain(annotation: str, later: MadeLater) -> StartOrder:
     return StartOrder(annotation, later, at_once=f"remove the annotation {annotation}", annotation=True)
 
 
-def _ray(plural: str, cluster: str, suspended_at: str = "") -> WorkloadKind:
+def _ray(plural: str, cluster: str, suspended_at: str = "") -> KindRow:
     """Return the row of a KubeRay kind that creates a RayCluster with its own annotations.
 
     `cluster`: the path of the RayCluster's spec.
     """
-    return WorkloadKind(
+    return KindRow(
         plural,
         Made.UNREAD,
         tuple(f"{cluster}.{each}" for each in _CLUSTER),
@@ -255,15 +255,15 @@ def _ray(plural: str, cluster: str, suspended_at: str = "") -> WorkloadKind:
     )
 
 
-_SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
-    "": {"ReplicationController": WorkloadKind("replicationcontrollers", Made.ALONE)},
+_ROWS: Mapping[str, Mapping[str, KindRow]] = {
+    "": {"ReplicationController": KindRow("replicationcontrollers", Made.ALONE)},
     "apps": {
-        "Deployment": WorkloadKind(
+        "Deployment": KindRow(
             "deployments", Made.ALONE, versions=("v1",), queued=True, by_annotation=True, makers=("ReplicaSet",)
         ),
-        "ReplicaSet": WorkloadKind("replicasets", Made.ALONE, versions=("v1",), by_annotation=True),
-        "DaemonSet": WorkloadKind("daemonsets", Made.ALONE),
-        "StatefulSet": WorkloadKind(
+        "ReplicaSet": KindRow("replicasets", Made.ALONE, versions=("v1",), by_annotation=True),
+        "DaemonSet": KindRow("daemonsets", Made.ALONE),
+        "StatefulSet": KindRow(
             "statefulsets",
             Made.TOGETHER,
             versions=("v1",),
@@ -280,7 +280,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         ),
     },
     JOB_GROUP: {
-        JOB_KIND: WorkloadKind(
+        JOB_KIND: KindRow(
             "jobs",
             Made.TOGETHER,
             versions=("v1",),
@@ -294,7 +294,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             ending_conditions=("Complete", "SuccessCriteriaMet", "FailureTarget"),
             suspended_at=_SUSPEND,
         ),
-        "CronJob": WorkloadKind(
+        "CronJob": KindRow(
             "cronjobs",
             Made.IN_JOBS,
             ("spec.jobTemplate.spec.template",),
@@ -307,7 +307,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         ),
     },
     "batch.volcano.sh": {
-        JOB_KIND: WorkloadKind(
+        JOB_KIND: KindRow(
             "jobs",
             Made.ALONE,
             (_TASKS,),
@@ -324,7 +324,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         )
     },
     "jobset.x-k8s.io": {
-        "JobSet": WorkloadKind(
+        "JobSet": KindRow(
             "jobsets",
             Made.UNREAD,
             ("spec.replicatedJobs.*.template.spec.template",),
@@ -347,7 +347,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         ),
     },
     "leaderworkerset.x-k8s.io": {
-        "LeaderWorkerSet": WorkloadKind(
+        "LeaderWorkerSet": KindRow(
             "leaderworkersets",
             Made.UNREAD,
             ("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
@@ -379,7 +379,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         )
     ),
     "trainer.kubeflow.org": {
-        "TrainJob": WorkloadKind(
+        "TrainJob": KindRow(
             "trainjobs",
             Made.UNREAD,
             (),
@@ -394,7 +394,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         )
     },
     "ray.io": {
-        "RayCluster": WorkloadKind(
+        "RayCluster": KindRow(
             "rayclusters",
             Made.TOGETHER,
             tuple(f"spec.{each}" for each in _CLUSTER),
@@ -408,7 +408,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         "RayService": _ray("rayservices", "spec.rayClusterConfig"),
     },
     "sparkoperator.k8s.io": {
-        "SparkApplication": WorkloadKind(
+        "SparkApplication": KindRow(
             "sparkapplications",
             Made.UNREAD,
             ("spec.driver", "spec.executor"),
@@ -423,7 +423,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         )
     },
     "workload.codeflare.dev": {
-        "AppWrapper": WorkloadKind(
+        "AppWrapper": KindRow(
             "appwrappers",
             Made.UNREAD,
             (),
@@ -437,12 +437,12 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             suspended_at=_SUSPEND,
         )
     },
-    "serving.knative.dev": {"Service": WorkloadKind("services", Made.ALONE)},
+    "serving.knative.dev": {"Service": KindRow("services", Made.ALONE)},
 }
 """Rows by API group and kind. A row without templates is a kind that holds no pod templates of its own."""
 
-WORKLOADS: Mapping[tuple[str, str], WorkloadKind] = {
-    (group, kind): shape for group, kinds in _SHAPES.items() for kind, shape in kinds.items()
+WORKLOADS: Mapping[tuple[str, str], KindRow] = {
+    (group, kind): row for group, kinds in _ROWS.items() for kind, row in kinds.items()
 }
 """The rows of all kinds that create pods, by API group and kind."""
 
@@ -452,31 +452,31 @@ blanks, and objects from the API server hold only plain values.
 """
 
 
-def shape_of(manifest: Manifest) -> WorkloadKind | None:
+def row_of(manifest: Manifest) -> KindRow | None:
     """Return the row of the object's kind; None if the kind is no workload."""
     group, kind, _, _ = key_of(manifest)
     known = WORKLOADS.get((group, kind))
     if known is not None or ROW not in manifest:
         return known
     user_defined = manifest[ROW]
-    return user_defined if isinstance(user_defined, WorkloadKind) else None
+    return user_defined if isinstance(user_defined, KindRow) else None
 
 
 def child_kind_of(manifest: Manifest) -> ChildKind | None:
     """Return the kind of the child workload that is the gang in the object's place; None if there is no such child."""
-    shape = shape_of(manifest)
-    return None if shape is None else shape.child
+    row = row_of(manifest)
+    return None if row is None else row.child
 
 
-def row_of_child(child: ChildKind) -> WorkloadKind | None:
+def row_of_child(child: ChildKind) -> KindRow | None:
     """Return the row of a child's kind; None if the child may be of any kind."""
     return WORKLOADS.get((group_of(child.api_version), child.kind))
 
 
 def has_rules(manifest: Manifest) -> bool:
     """Whether rules in code decide the pods of the object's kind (`WorkloadKind.rules`)."""
-    shape = shape_of(manifest)
-    return shape is not None and shape.rules is not None
+    row = row_of(manifest)
+    return row is not None and row.rules is not None
 
 
 def mark_of(manifest: Manifest) -> str:
@@ -486,8 +486,8 @@ def mark_of(manifest: Manifest) -> str:
     group added.
     """
     group, kind, _, _ = key_of(manifest)
-    shape = shape_of(manifest)
-    return f"{kind}.{group}" if shape is not None and shape.fields else kind
+    row = row_of(manifest)
+    return f"{kind}.{group}" if row is not None and row.fields else kind
 
 
 def marked_in_full(mark: str) -> tuple[str, str] | None:
@@ -502,16 +502,16 @@ def says_in_full(mark: str) -> bool:
 
 
 WATCHED: tuple[ResourceKind, ...] = tuple(
-    ResourceKind(group, shape.versions, kind, shape.plural)
-    for (group, kind), shape in WORKLOADS.items()
-    if shape.versions and shape.rules is None
+    ResourceKind(group, row.versions, kind, row.plural)
+    for (group, kind), row in WORKLOADS.items()
+    if row.versions and row.rules is None
 )
 """Kinds that the controller watches, except those with rules in code."""
 
 WITH_RULES: tuple[ResourceKind, ...] = tuple(
-    ResourceKind(group, shape.versions, kind, shape.plural)
-    for (group, kind), shape in WORKLOADS.items()
-    if shape.rules is not None
+    ResourceKind(group, row.versions, kind, row.plural)
+    for (group, kind), row in WORKLOADS.items()
+    if row.rules is not None
 )
 """Kinds with rules in code, of which the controller watches every object."""
 
@@ -520,8 +520,8 @@ READ: tuple[ResourceKind, ...] = tuple(
 )
 """Watched kinds whose pods every system reads as one group."""
 
-BY_ANNOTATION: Mapping[str, tuple[str, WorkloadKind]] = {
-    kind: (group, shape) for (group, kind), shape in WORKLOADS.items() if shape.by_annotation and not shape.fields
+BY_ANNOTATION: Mapping[str, tuple[str, KindRow]] = {
+    kind: (group, row) for (group, kind), row in WORKLOADS.items() if row.by_annotation and not row.fields
 }
 """API group and row, by kind, of the kinds that Phalanx's own annotations make gangs and whose mark is the kind alone.
 """

@@ -6,7 +6,7 @@ from gangs.findings import Findings
 from gangs.manifests import ref_of
 from gangs.model import Manifest
 from gangs.workloads import pod_templates
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.pod_counts import number
 from gangs.workloads.pod_templates import WORKER, Template
 
@@ -16,15 +16,15 @@ def of_kind(manifest: Manifest, templates: Sequence[Template], findings: Finding
 
     A minimum above the number of pods is reported in `findings`. Raises `MalformedError`.
     """
-    shape, total = shape_of(manifest), sum(each.count for each in templates)
-    if shape is None:
+    row, total = row_of(manifest), sum(each.count for each in templates)
+    if row is None:
         return total
-    if (stated := _stated(manifest, shape.minimum, total, findings)) is not None:
+    if (stated := _stated(manifest, row.minimum, total, findings)) is not None:
         return stated
     if any(each.least is not None for each in templates):
         return sum(_least(each) for each in templates)
     workers = sum(each.count for each in templates if each.role == WORKER)
-    least = _stated(manifest, shape.least_workers, workers, findings)
+    least = _stated(manifest, row.least_workers, workers, findings)
     return total if least is None else total - workers + least
 
 

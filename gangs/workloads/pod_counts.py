@@ -13,7 +13,7 @@ from typing import Any
 
 from gangs.manifests import MalformedError, decode, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
-from gangs.workloads.kind_table import ANY, WorkloadKind, shape_of
+from gangs.workloads.kind_table import ANY, KindRow, row_of
 
 LAUNCHER = "launcher"
 """The pod set of an MPIJob's launcher."""
@@ -37,9 +37,9 @@ class Counted:
 
 def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
     """Return the number of pods that the workload creates from the template at this way. Raises `MalformedError`."""
-    shape = shape_of(manifest)
-    if shape is not None and shape.rules is not None:
-        return Counted(shape.rules.size(manifest))
+    row = row_of(manifest)
+    if row is not None and row.rules is not None:
+        return Counted(row.rules.size(manifest))
     parts = _along(manifest, way)
     at = field_of(way[:-1])
     match str(manifest.get("kind")):
@@ -56,23 +56,23 @@ def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
     return Counted(default if replicas is None else replicas)
 
 
-def by_fields(manifest: Manifest, shape: WorkloadKind, pattern: str, way: Sequence[str]) -> Counted:
+def by_fields(manifest: Manifest, row: KindRow, pattern: str, way: Sequence[str]) -> Counted:
     """Return the number of pods of a template, for a kind whose row names the counting fields.
 
     Raises `MalformedError`.
 
     :param pattern: the path of the template, with its `*`.
     """
-    fields = next(each for each in shape.fields if each.template == pattern)
+    fields = next(each for each in row.fields if each.template == pattern)
     replicas, least = (_written(manifest, path, way) for path in (fields.replicas, fields.least))
-    parts = _written(manifest, shape.parts, ())
+    parts = _written(manifest, row.parts, ())
     count = max(1, least or 0) if replicas is None else replicas
     if least is not None and least > count > 0:
         at = field_of(beside(manifest, fields.least, way)[0])
         problem = f"{least} is more than the {count} replicas"
         raise MalformedError(Fault(ref_of(manifest), at, problem, f"lower it to {count} or raise the replicas"))
     least, parts = None if least is None else min(least, count), 1 if parts is None else parts
-    return Counted(parts * count, count, least) if shape.part_by else Counted(count, least=least)
+    return Counted(parts * count, count, least) if row.part_by else Counted(count, least=least)
 
 
 def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:

@@ -11,7 +11,7 @@ from gangs.manifests import MalformedError, decode, group_of, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
 from gangs.workloads import spark
 from gangs.workloads.jobs import TemplateMeta, controller_of, job_owner
-from gangs.workloads.kind_table import ANY, WORKLOADS, Made, says_in_full, shape_of
+from gangs.workloads.kind_table import ANY, WORKLOADS, Made, row_of, says_in_full
 from gangs.workloads.pod_counts import LEADER_TEMPLATE, by_fields, counted, field_of, number
 from kube import keys
 from kube.objects import Pod
@@ -96,10 +96,10 @@ def gang_by_annotation(manifest: Manifest) -> bool:
     Kubernetes' own controllers copy annotations to objects that they create, such as a ReplicaSet. A copied annotation
     has no effect.
     """
-    shape = shape_of(manifest)
-    if shape is None or not shape.by_annotation:
+    row = row_of(manifest)
+    if row is None or not row.by_annotation:
         return False
-    return str(manifest.get("apiVersion", "")).rpartition("/")[2] in shape.versions and not copied(manifest)
+    return str(manifest.get("apiVersion", "")).rpartition("/")[2] in row.versions and not copied(manifest)
 
 
 def copied(manifest: Manifest) -> bool:
@@ -109,16 +109,16 @@ def copied(manifest: Manifest) -> bool:
 
 def first_gang(manifest: Manifest) -> str:
     """Return the name of the workload's gang; if each part of the workload is a gang, the name of the first one."""
-    shape, name = shape_of(manifest), ref_of(manifest).name
-    return f"{name}-0" if shape is not None and shape.part_by else name
+    row, name = row_of(manifest), ref_of(manifest).name
+    return f"{name}-0" if row is not None and row.part_by else name
 
 
 def made_by(manifest: Manifest) -> Made | None:
     """Return how the pods of a workload are grouped; None for any other object. Raises `MalformedError`."""
-    shape = shape_of(manifest)
-    if shape is not None and manifest.get("kind") == "JobSet" and _jobs(manifest) == 1:
+    row = row_of(manifest)
+    if row is not None and manifest.get("kind") == "JobSet" and _jobs(manifest) == 1:
         return Made.IN_JOBS
-    return None if shape is None else shape.made
+    return None if row is None else row.made
 
 
 def _jobs(manifest: Manifest) -> int:
@@ -155,12 +155,10 @@ def _owner(manifest: Manifest) -> Mapping[str, Any] | None:
 
 def carries(manifest: Manifest, keys: Container[str]) -> bool:
     """Whether a workload itself, or a pod template of it, has one of these keys as a label or annotation."""
-    shape = shape_of(manifest)
-    found = (
-        [written for path in shape.templates for *_, written in _walk(manifest, path.split("."), ())] if shape else []
-    )
+    row = row_of(manifest)
+    found = [written for path in row.templates for *_, written in _walk(manifest, path.split("."), ())] if row else []
     for each in (manifest, *found):
-        metadata = each if shape is not None and shape.bare and each is not manifest else each.get("metadata")
+        metadata = each if row is not None and row.bare and each is not manifest else each.get("metadata")
         fields = metadata if isinstance(metadata, Mapping) else {}
         if any(key in keys for part in ("labels", "annotations") for key in _texts(fields.get(part))):
             return True
@@ -172,8 +170,8 @@ def templates(manifest: Manifest) -> tuple[Template, ...]:
 
     Raises `MalformedError` if a number of pods is malformed, or if there are more than `MOST` templates.
     """
-    shape = shape_of(manifest)
-    paths = shape.templates if shape is not None else ()
+    row = row_of(manifest)
+    paths = row.templates if row is not None else ()
     found = list(islice(((path, *each) for path in paths for each in _walk(manifest, path.split("."), ())), MOST + 1))
     if len(found) > MOST:
         above = ".".join(takewhile(lambda step: step != ANY, found[-1][0].split(".")))
@@ -184,8 +182,8 @@ def templates(manifest: Manifest) -> tuple[Template, ...]:
 
 def of_a_part(manifest: Manifest) -> tuple[Template, ...]:
     """Return the pod templates of a workload; if each part is a gang, with the counts of one part."""
-    shape, every = shape_of(manifest), templates(manifest)
-    return tuple(replace(each, count=each.in_each) for each in every) if shape and shape.part_by else every
+    row, every = row_of(manifest), templates(manifest)
+    return tuple(replace(each, count=each.in_each) for each in every) if row and row.part_by else every
 
 
 def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
@@ -205,12 +203,12 @@ def _entries(part: Any, step: str) -> Iterable[tuple[Any, Any]]:
 
 
 def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: Any) -> Template:
-    shape = shape_of(manifest)
-    if bare := shape is not None and shape.bare:
+    row = row_of(manifest)
+    if bare := row is not None and row.bare:
         metadata, spec, counts = written, spark.pod_spec(manifest, way[-1]), spark.counted(manifest, way[-1])
     else:
         metadata, spec = written.get("metadata"), written.get("spec")
-        counts = by_fields(manifest, shape, pattern, way) if shape and shape.fields else counted(manifest, way)
+        counts = by_fields(manifest, row, pattern, way) if row and row.fields else counted(manifest, way)
     found = metadata if isinstance(metadata, Mapping) else {}
     labels, annotations = (_texts(found.get(part)) for part in ("labels", "annotations"))
     entry = way[-1] if bare else _entry(manifest, pattern, way)
@@ -233,9 +231,9 @@ def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: A
 
 def _entry(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
     """Return the name of a template's pod set: the name of its entry in a mapping or list of templates."""
-    shape = shape_of(manifest)
-    if shape is not None and shape.fields and ANY not in pattern:
-        return role_at(pattern) if len(shape.templates) > 1 else MAIN
+    row = row_of(manifest)
+    if row is not None and row.fields and ANY not in pattern:
+        return role_at(pattern) if len(row.templates) > 1 else MAIN
     if HEAD_GROUP in way:
         return HEAD
     if manifest.get("kind") == "LeaderWorkerSet":
@@ -268,9 +266,9 @@ def check_templates(manifest: Manifest) -> None:
 
     For a kind with counting fields, a pod set's name that is no valid label value is an error, too.
     """
-    shape = shape_of(manifest)
+    row = row_of(manifest)
     for each in templates(manifest):
-        if shape is not None and shape.fields and not LABEL_VALUE.fullmatch(each.role):
+        if row is not None and row.fields and not LABEL_VALUE.fullmatch(each.role):
             steps = each.pattern.split(".")
             entry = field_of(each.way[: steps.index(ANY) + 1]) if ANY in steps else each.path
             problem = f'"{each.role}" is the pod set of its pods, and a label with it would not be valid'
@@ -325,8 +323,8 @@ def maker_of(pod: Pod) -> Maker | None:
         return None
     if name := pod.metadata.labels.get(LEADER_WORKER_SET):
         return Maker("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", name, Made.UNREAD)
-    shape = WORKLOADS.get((group_of(owner.api_version), owner.kind))
-    return Maker(owner.api_version, owner.kind, owner.name, shape.made if shape else Made.ALONE)
+    row = WORKLOADS.get((group_of(owner.api_version), owner.kind))
+    return Maker(owner.api_version, owner.kind, owner.name, row.made if row else Made.ALONE)
 
 
 def shared_name(pod: Pod) -> str:
@@ -340,9 +338,9 @@ def shared_name(pod: Pod) -> str:
 def part_of(manifest: Manifest) -> str | None:
     """Return the workload of several Jobs that a Job belongs to, as `Kind name`; None for a Job on its own."""
     group, kind, name = maker_kind(manifest)
-    shape = WORKLOADS.get((group, kind))
+    row = WORKLOADS.get((group, kind))
     alone = texts_at(manifest, "metadata.labels").get(JOBS_OF_JOB_SET) == "1"
-    return None if alone or shape is None or shape.made is not Made.UNREAD else f"{kind} {name}"
+    return None if alone or row is None or row.made is not Made.UNREAD else f"{kind} {name}"
 
 
 def role_of(pod: Pod) -> str:
@@ -363,8 +361,8 @@ def ended(manifest: Manifest) -> bool:
     status = manifest.get("status")
     written = status.get("conditions") if isinstance(status, Mapping) else None
     conditions = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
-    shape = shape_of(manifest)
-    if shape is not None and any(_text(at_path(manifest, path)) in values for path, values in shape.ended_at):
+    row = row_of(manifest)
+    if row is not None and any(_text(at_path(manifest, path)) in values for path, values in row.ended_at):
         return True
     return any(each.get("type") in _ENDS and each.get("status") == "True" for each in conditions)
 

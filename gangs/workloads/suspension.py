@@ -5,7 +5,7 @@ of a JobSet, the JobSet of a TrainJob).
 """
 
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads.kind_table import WORKLOADS, child_kind_of, has_rules, shape_of
+from gangs.workloads.kind_table import WORKLOADS, child_kind_of, has_rules, row_of
 from gangs.workloads.pod_templates import at_path, maker_kind
 
 USUAL = ("spec.runPolicy.suspend", "spec.suspend")
@@ -14,14 +14,14 @@ USUAL = ("spec.runPolicy.suspend", "spec.suspend")
 
 def suspended_at(manifest: Manifest) -> str:
     """Return the field by which workloads of this kind are suspended for a queue; "" if the table of kinds has none."""
-    shape = shape_of(manifest)
-    return shape.suspended_at if shape is not None and not shape.user_defined_by else ""
+    row = row_of(manifest)
+    return row.suspended_at if row is not None and not row.user_defined_by else ""
 
 
 def suspended(manifest: Manifest) -> str:
     """Return the field that suspends the workload, so that it has no pods; "" if it is not suspended."""
-    shape = shape_of(manifest)
-    own = (shape.suspended_at,) if shape is not None and shape.suspended_at else ()
+    row = row_of(manifest)
+    own = (row.suspended_at,) if row is not None and row.suspended_at else ()
     return next((path for path in (*own, *USUAL) if at_path(manifest, path) is True), "")
 
 
@@ -37,10 +37,10 @@ def unmade_by(manifest: Manifest) -> str:
 def governed(manifest: Manifest) -> bool:
     """Whether the workload's parent suspends and resumes it. A CronJob does not do so with its Jobs."""
     group, kind, _ = maker_kind(manifest)
-    shape = WORKLOADS.get((group, kind))
-    if shape is None or not shape.suspended_at:
+    row = WORKLOADS.get((group, kind))
+    if row is None or not row.suspended_at:
         return False
-    return manifest.get("kind") in (*shape.makers, shape.child.kind if shape.child is not None else "")
+    return manifest.get("kind") in (*row.makers, row.child.kind if row.child is not None else "")
 
 
 def to_be_resumed(manifest: Manifest, ref: ObjectRef) -> tuple[str, ...]:

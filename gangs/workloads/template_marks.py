@@ -10,7 +10,7 @@ from typing import Any
 
 from gangs.manifests import key_of
 from gangs.model import Manifest
-from gangs.workloads.kind_table import WorkloadKind, marked_in_full, says_in_full, shape_of
+from gangs.workloads.kind_table import KindRow, marked_in_full, row_of, says_in_full
 from gangs.workloads.pod_templates import Template, templates
 from kube import keys
 
@@ -21,15 +21,15 @@ _MOST_FIELDS = 100_000
 """The most fields of an object that are searched for marks when its kind has no row. So many take 0.1 s."""
 
 
-def marks(shape: WorkloadKind | None, template: Template, labels: Mapping[str, str]) -> Marks:
+def marks(row: KindRow | None, template: Template, labels: Mapping[str, str]) -> Marks:
     """Return the labels and annotations that a template gets when it gets these labels.
 
     For a kind without rules in code, the marks also name the pod set, and the pod labels that name the workload and
     its part. With them, readers of a pod need not know the kind of its workload.
     """
-    if shape is None or not shape.fields or not says_in_full(labels.get(keys.WORKLOAD, "")):
+    if row is None or not row.fields or not says_in_full(labels.get(keys.WORKLOAD, "")):
         return {"labels": labels, "annotations": {}}
-    by = {keys.NAMED_BY: shape.named_by, keys.PART_BY: shape.part_by}
+    by = {keys.NAMED_BY: row.named_by, keys.PART_BY: row.part_by}
     own = {**labels, keys.POD_SET: template.role}
     return {"labels": own, "annotations": {key: value for key, value in by.items() if value}}
 
@@ -44,12 +44,12 @@ class _Node:
 
 def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
     """Return the workload with these labels, and the other marks (`marks`), on every pod template."""
-    shape, root = shape_of(manifest), _Node()
+    row, root = row_of(manifest), _Node()
     for each in templates(manifest):
         node = root
         for step in (*each.way, *each.metadata):
             node = node.below.setdefault(step, _Node())
-        node.marks = marks(shape, each, labels)
+        node.marks = marks(row, each, labels)
     marked: Manifest = _marked(manifest, root)
     return marked
 
@@ -68,9 +68,10 @@ def _marked(part: Any, node: _Node) -> Any:
 
 
 def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]]:
-    """Yield the marks in an object whose kind has no WorkloadKind (any more), and their ways in the new version.
+    """Yield the path of each template's metadata in the new version, and the marks of the template in the old version.
 
-    Entries of lists are matched by name if they have one. Marks of removed parts are dropped.
+    The marks are labels and annotations that admission wrote while a WorkloadKind described the object's kind. Entries
+    of lists are matched by name if they have one. Marks on parts that the new version lacks are dropped.
     """
     group, kind, _, _ = key_of(old)
     for way, metadata, _ in _pairs(old, new):

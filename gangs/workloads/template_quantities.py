@@ -7,7 +7,7 @@ accept negative quantities. Spark's CRD has fields of its own for quantities.
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Fault, Manifest
 from gangs.workloads import spark
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.pod_templates import Template
 from kube.objects import Pod
 from kube.quantities import amount
@@ -20,8 +20,8 @@ def check_quantities(manifest: Manifest, template: Template, pod: Pod) -> None:
         try:
             amount(resource, written)
         except ValueError as error:
-            shape = shape_of(manifest)
-            if shape is not None and shape.bare:
+            row = row_of(manifest)
+            if row is not None and row.bare:
                 at = spark.field_of(manifest, template.way[-1], path, resource)
             else:
                 at = f"{template.path}.{path}.{resource}"

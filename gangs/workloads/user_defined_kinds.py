@@ -16,7 +16,7 @@ from gangs.manifests import MalformedError, decode, key_of, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.resource_kinds import ResourceKind
 from gangs.workloads.kept_fields import kept
-from gangs.workloads.kind_table import ANY, ROW, WORKLOADS, Made, TemplateFields, WorkloadKind
+from gangs.workloads.kind_table import ANY, ROW, WORKLOADS, KindRow, Made, TemplateFields
 from gangs.workloads.pod_templates import role_at
 from kube import keys
 from kube.objects import Struct
@@ -76,20 +76,20 @@ class WorkloadKindSpec(Struct, frozen=True, forbid_unknown_fields=True):
     ended: tuple[EndSpec, ...] = ()
 
 
-def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], WorkloadKind]:
+def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], KindRow]:
     """Return the rows of these WorkloadKinds, by API group and kind.
 
     An invalid WorkloadKind has no row. If two describe the same kind, the older one counts.
     """
-    found: dict[tuple[str, str], WorkloadKind] = {}
+    found: dict[tuple[str, str], KindRow] = {}
     for each in sorted(manifests, key=age):
-        row = row_of(each)
-        if isinstance(row, WorkloadKind):
+        row = row_or_reasons(each)
+        if isinstance(row, KindRow):
             found.setdefault((each["spec"]["group"], each["spec"]["kind"]), row)
     return found
 
 
-def with_row(manifest: Manifest, rows: Mapping[tuple[str, str], WorkloadKind]) -> Manifest:
+def with_row(manifest: Manifest, rows: Mapping[tuple[str, str], KindRow]) -> Manifest:
     """Return the object, with its row added if it is of a user-defined kind."""
     row = rows.get(key_of(manifest)[:2])
     return manifest if row is None else {**manifest, ROW: row}
@@ -106,13 +106,13 @@ RESOURCE = ResourceKind(keys.GROUP, (keys.VERSION,), KIND, PLURAL, namespaced=Fa
 """The resource of WorkloadKind objects themselves."""
 
 
-def row_of(manifest: Manifest) -> WorkloadKind | tuple[tuple[str, str, str], ...]:
+def row_or_reasons(manifest: Manifest) -> KindRow | tuple[tuple[str, str, str], ...]:
     """Return a WorkloadKind's row; if it is invalid, field, problem and remedy of each fault."""
     return _row(ref_of(manifest).name, msgspec.json.encode(manifest.get("spec")))
 
 
 @lru_cache(maxsize=256)
-def _row(name: str, written: bytes) -> WorkloadKind | tuple[tuple[str, str, str], ...]:
+def _row(name: str, written: bytes) -> KindRow | tuple[tuple[str, str, str], ...]:
     """Compute the result of `row_of`. It is cached, because it is needed for every gang that is read."""
     ref = ObjectRef(keys.API_VERSION, KIND, "", name)
     try:
@@ -120,7 +120,7 @@ def _row(name: str, written: bytes) -> WorkloadKind | tuple[tuple[str, str, str]
     except MalformedError as error:
         return ((error.fault.field, error.fault.problem, error.fault.remedy),)
     wrong = tuple(dict.fromkeys((*_wrong_kind(name, spec), *_wrong_templates(spec), *_wrong_fields(spec))))
-    return wrong or WorkloadKind(
+    return wrong or KindRow(
         spec.resource,
         Made.ALONE,
         tuple(each.path for each in spec.pod_templates),

@@ -182,7 +182,11 @@ def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | 
 
 
 def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
-    """Whether the stock scheduler can bind the new members of all gangs in some order, if they depend on each other."""
+    """Return whether the stock scheduler can bind the new members of all gangs in some order.
+
+    If no member depends on another member by pod affinity, anti-affinity or topology spread, the result is True without
+    a check.
+    """
     framings = [variant.framing for variant in joint.way.values()]
     gangs = [variant.gang for variant in joint.way.values()]
     snapshot = joint.tier.start.snapshot

@@ -8,7 +8,7 @@ from gangs.dialects.table import all_kinds
 from gangs.manifests import MalformedError, group_of
 from gangs.model import Manifest
 from gangs.workloads.annotations import annotation
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.train_jobs import RUNTIMES
 from kube.keys import ASKING, GROUP
@@ -62,8 +62,8 @@ def _has_node(manifest: Manifest) -> bool:
 
 def _unknown_in_templates(manifest: Manifest) -> Iterator[Wrong]:
     """Unknown fields in the pod templates of another project's kind."""
-    shape = shape_of(manifest)
-    if shape is None or shape.bare or shape.user_defined_by or is_published(manifest["apiVersion"], manifest["kind"]):
+    row = row_of(manifest)
+    if row is None or row.bare or row.user_defined_by or is_published(manifest["apiVersion"], manifest["kind"]):
         return
     with suppress(MalformedError):  # the dialects report it
         for each in templates(manifest):
@@ -74,7 +74,7 @@ def asking_on(manifest: Manifest) -> Iterator[Wrong]:
     """Annotations that ask for a gang on an object that makes no pods."""
     group, kind = group_of(manifest["apiVersion"]), manifest["kind"]
     written = manifest["metadata"].get("annotations")
-    if (group, kind) in _ELSEWHERE or shape_of(manifest) is not None or not isinstance(written, Mapping):
+    if (group, kind) in _ELSEWHERE or row_of(manifest) is not None or not isinstance(written, Mapping):
         return
     for key in ASKING:
         if key in written:

@@ -20,7 +20,7 @@ from gangs.dialects.unknown_kinds import asking_in_vain
 from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest
 from gangs.sources import EVERYBODY, ObjectKey
-from gangs.workloads.kind_table import WORKLOADS, WorkloadKind, shape_of
+from gangs.workloads.kind_table import WORKLOADS, KindRow, row_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.user_defined_kinds import RESOURCE, rows_of, with_row
@@ -48,7 +48,7 @@ from solver.deadline import NO_DEADLINE, Deadline
 DEFAULT_NAMESPACE = "default"
 
 _GroupKind = tuple[str, str]
-_NONE: Mapping[_GroupKind, WorkloadKind] = {}
+_NONE: Mapping[_GroupKind, KindRow] = {}
 _TEACHING = (RESOURCE.group, RESOURCE.kind)
 
 TYPED: Mapping[_GroupKind, type[Struct]] = {
@@ -96,7 +96,7 @@ class Objects:
     mistakes: list[Mistake] = field(default_factory=list)
     doubtful: list[Mistake] = field(default_factory=list)
     generated: dict[tuple[str, str], int] = field(default_factory=dict)
-    described: dict[_GroupKind, WorkloadKind] = field(default_factory=dict)
+    described: dict[_GroupKind, KindRow] = field(default_factory=dict)
     """The kinds that WorkloadKinds describe, including the WorkloadKinds of the documents, by group and kind."""
 
     def nodes(self) -> list[Node]:
@@ -155,7 +155,7 @@ class Objects:
 def read_objects(
     documents: Iterable[Document],
     deadline: Deadline = NO_DEADLINE,
-    described: Mapping[_GroupKind, WorkloadKind] = _NONE,
+    described: Mapping[_GroupKind, KindRow] = _NONE,
 ) -> Objects:
     """Read the documents into objects by their kind. Raises `OutOfTimeError` if the deadline passes before the end.
 
@@ -334,7 +334,7 @@ def _wrong_in_template(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 def _examples(manifest: Manifest) -> Iterator[tuple[str, Pod]]:
     """Yield the field path of each template of a workload, with a pod of it. Raises `MalformedError`."""
-    if shape_of(manifest) is not None:
+    if row_of(manifest) is not None:
         yield from zip((each.path for each in templates(manifest)), example_pods(manifest), strict=True)
 
 

@@ -108,7 +108,7 @@ class ShapeTable:
 
     @property
     def spreads(self) -> dict[int, tuple[Spread, ...]]:
-        """Hard spread constraints by the position of the shape."""
+        """The hard topology spread constraints of each shape's pods, by the position of the shape in `shapes`."""
         return {position: each.spreads for position, each in enumerate(self.manners)}
 
     @property

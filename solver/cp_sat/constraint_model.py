@@ -130,7 +130,7 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
 
 
 def _multiples(model: Model) -> None:
-    """The number of members of a set, or of the gang, in each domain is a multiple."""
+    """Add the rules on multiples: the members of a set, or of the gang, in each domain are a multiple of `rule.of`."""
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.multiples:
             _add_multiples(model, position, rule.level, rule.of)

@@ -38,9 +38,11 @@ def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[li
 
 
 def _open_nodes(model: Model, search: Search) -> list[set[int]]:
-    """Return, by kind, the nodes whose number of members may differ among equally good solutions.
+    """Return, by member class, the nodes whose number of members may differ between equally good solutions.
 
-    Each round seeks a solution that differs in as many places as possible of those that have not differed so far.
+    A node that is neither empty nor full is always returned. For the other nodes, each round searches for an equally
+    good solution. The solution changes the number of members on as many of these nodes as possible. All nodes are
+    returned if fewer than `WORTHWHILE` members are pending, or if the last round still found a change.
     """
     first = search.solution
     taken: dict[tuple[int, int], int] = {}

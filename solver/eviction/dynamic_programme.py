@@ -288,7 +288,10 @@ class _DomainPlan:
 
 
 def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _DomainPlan | None:
-    """Return the best plan in a domain; None if there is none, or if a narrower domain has it."""
+    """Return the best plan in a domain; None if the members do not fit.
+
+    Also None if the best plan uses only one domain of the next narrower level: it is then the plan of that domain.
+    """
     domain = tables.domain(level, number)
     if domain is None or not holds(tables, domain, tables.members):
         return None

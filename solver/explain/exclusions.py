@@ -1,4 +1,7 @@
-"""Why nodes can hold no member of a gang, by counting. This module does not load CP-SAT."""
+"""Reasons why nodes can hold no member of a gang: eligibility, conflicts and missing capacity.
+
+The reasons follow from the problem without a search, so this module does not load CP-SAT.
+"""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -88,10 +88,11 @@ def _minimum(instance: Instance) -> tuple[Seat, ...]:
 
 
 def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
-    """Yield domains that may hold a block.
+    """Yield domains that may hold a block, the most promising domains first.
 
-    Without evictions the narrowest levels come first; with evictions, only the deciding level counts. Within a level,
-    the cheapest domains come first, then those with the least potential.
+    Without evictions, the levels from the narrowest one up to the gang's required level are tried in this order. With
+    evictions, only the required level is tried. If the gang has no required level, the whole cluster takes its place.
+    Within a level, domains with the least cost of evictions come first, then domains with the least usable capacity.
     """
     deciding = deciding_level(instance.problem)
     narrowest = deciding if instance.evicting else instance.tree.depth - 1

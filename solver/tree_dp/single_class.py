@@ -133,8 +133,11 @@ def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) ->
 
 
 def _score(tables: DomainTables, domain: Domain, members: int) -> DomainCost:
-    """Return the whole vector of goals: sums inside the domain, and between them the capacity of the domain and its
-    parents. These are the parts (a) and (b) of waste, which `around_split` leaves out of the tables.
+    """Return the values by which a plan with so many members in a domain is compared, in the order of the goals.
+
+    The domain's table has the values inside the domain. The usable capacity of the domain and of its parents is
+    inserted before the secondary values. This capacity decides the parts (a) and (b) of waste, which the tables leave
+    out (`around_split`).
     """
     instance, primary = tables.instance, tables.layout.primary
     words = tables.table(domain)[:, members].tolist()

@@ -24,7 +24,7 @@ LATER = "trainjob"
 def test_every_kind_that_takes_the_annotations_has_an_example() -> None:
     objects = [yaml.safe_load(path.read_text()) for path in FILES.values()]
     shown = {(group_of(each["apiVersion"]), each["kind"]) for each in objects}
-    assert shown == {at for at, shape in WORKLOADS.items() if shape.by_annotation or shape.child}
+    assert shown == {at for at, row in WORKLOADS.items() if row.by_annotation or row.child}
 
 
 def test_every_example_is_played_once_but_those_whose_operator_cannot_be_had() -> None:

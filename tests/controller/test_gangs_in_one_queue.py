@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from controller_scene import GANGS, PODS, TOPOLOGIES, Scene, gang, leading, member
 from local_api.store import Object
+from stepped_leader import stepped
+
+from controller.scheduling.rejections import PROVEN_RETRIES
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _MERGE = "application/merge-patch+json"
@@ -74,6 +77,33 @@ def test_after_a_restart_of_the_controller_the_quota_is_as_full_as_before(scene:
     scene.api.create(PODS, of_kueue("z"))
     with leading(scene):
         says(scene, "z", NO_QUOTA)
+
+
+@pytest.mark.parametrize("patch", [{"spec": {"queue": "other"}}, None])
+def test_quota_that_a_running_gang_gives_back_is_used_though_no_pod_and_no_node_has_changed(
+    scene: Scene, patch: Object | None
+) -> None:
+    """The running gang llm goes into another queue, or its Gang is deleted (None). Its pods run on."""
+    furnish(scene, 8)
+    furnish_queue(scene, "other", "other", 8)
+    scene.api.create(GANGS, gang(queue="q"))
+    scene.run("a", "n1", of="llm")
+    scene.run("b", "n2", of="llm")
+    with stepped(scene) as leader:
+        scene.api.create(PODS, of_kueue("z"))
+        for _ in range(4):
+            leader.step()
+            leader.think()
+        assert scene.status("z")["message"].startswith(NO_QUOTA)
+        if patch is not None:
+            scene.api.ask("PATCH", f"{GANGS}/llm", patch, _MERGE)
+        else:
+            scene.api.ask("DELETE", f"{GANGS}/llm")
+        leader.wait(2 * PROVEN_RETRIES.first)
+        for _ in range(3):
+            leader.step()
+            leader.think()
+        assert scene.nominated("z") == ["n3"]
 
 
 @pytest.mark.parametrize("seconds", [None, 2])

@@ -12,7 +12,7 @@ import yaml
 from written_blocks import with_block
 
 from gangs.manifests import group_of
-from gangs.workloads.kind_table import ANY, WORKLOADS, Made, WorkloadKind
+from gangs.workloads.kind_table import ANY, WORKLOADS, KindRow, Made
 from gangs.workloads.later_pods.pods_to_come import missing_pods
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.start_orders import StartOrder
@@ -60,37 +60,37 @@ def _kinds() -> Iterator[str]:
     )
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     yield _POD
-    yield from (_kind(group, kind, shape) for (group, kind), shape in WORKLOADS.items())
+    yield from (_kind(group, kind, row) for (group, kind), row in WORKLOADS.items())
 
 
-def _kind(group: str, kind: str, shape: WorkloadKind) -> str:
-    own = "one gang" if shape.by_annotation else "refused"
-    child = "" if shape.child is None else "only workload" if shape.child.is_whole_object else shape.child.kind
+def _kind(group: str, kind: str, row: KindRow) -> str:
+    own = "one gang" if row.by_annotation else "refused"
+    child = "" if row.child is None else "only workload" if row.child.is_whole_object else row.child.kind
     if child:
         own = f"handed down to its {child}"
-    versions = f" {'/'.join(shape.versions)}" if shape.versions else ""
-    others = _OTHERS[shape.made]
-    if shape.queued and shape.made is Made.UNREAD:
+    versions = f" {'/'.join(row.versions)}" if row.versions else ""
+    others = _OTHERS[row.made]
+    if row.queued and row.made is Made.UNREAD:
         others = "one gang where it names Kueue's queue itself; on its templates refused"
-    if child and shape.made is Made.UNREAD:
+    if child and row.made is Made.UNREAD:
         others = f"as its {child}, Kueue's queue named on itself"
-    minimum = _written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
-    cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, _written(shape.templates), minimum)
-    return f"| {' | '.join((*cells, _written((shape.suspended_at,))))} |"
+    minimum = _written((row.minimum, row.least_workers, row.minimum_of_roles))
+    cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, _written(row.templates), minimum)
+    return f"| {' | '.join((*cells, _written((row.suspended_at,))))} |"
 
 
 def _counts() -> Iterator[str]:
     yield "| kind | its pods are counted by | rank of a pod | one gang is | over by |"
     yield "| --- | --- | --- | --- | --- |"
     examples = _examples()
-    for (group, kind), shape in WORKLOADS.items():
-        if (group, kind) not in examples or shape.child:
+    for (group, kind), row in WORKLOADS.items():
+        if (group, kind) not in examples or row.child:
             continue
         found = examples[group, kind]
-        parts = f"each part that the label `{shape.part_by}` tells" if shape.part_by else "the whole"
-        over = ", ".join(f"`{field}`: {', '.join(values)}" for field, values in shape.ended_at) or "its conditions"
+        parts = f"each part that the label `{row.part_by}` tells" if row.part_by else "the whole"
+        over = ", ".join(f"`{field}`: {', '.join(values)}" for field, values in row.ended_at) or "its conditions"
         name = f"`{kind}`" if kind != "Job" else f"`{kind}` of `{group}`"
-        ranks = _written(sorted({each for manifest in found for each in _ranks(manifest, shape)}))
+        ranks = _written(sorted({each for manifest in found for each in _ranks(manifest, row)}))
         fields = _written(sorted({each for manifest in found for each in _counted_by(manifest)}))
         yield f"| {name} | {fields} | {ranks} | {parts} | {over} |"
 
@@ -98,11 +98,11 @@ def _counts() -> Iterator[str]:
 def _later() -> Iterator[str]:
     yield "| kind | where it says so | made later |"
     yield "| --- | --- | --- |"
-    for (group, kind), shape in WORKLOADS.items():
+    for (group, kind), row in WORKLOADS.items():
         name = kind if kind != "Job" else f"Job of `{group}`"
-        for order in shape.start_orders:
+        for order in row.start_orders:
             yield f"| {name} | {_said(order)} | {order.later.value} |"
-        for each in shape.fields:
+        for each in row.fields:
             if each.later or each.later_if:
                 where = f"`{each.later_if}`" if each.later_if else "always"
                 yield f"| {name} | {where} | the pods of {'that ' * bool(each.later_if)}`{each.template}` |"
@@ -160,10 +160,10 @@ def _counted_by(manifest: Manifest) -> Iterator[str]:
                 yield ".".join(ANY if isinstance(step, int) or step[:1].isupper() else step for step in way)
 
 
-def _ranks(manifest: Manifest, shape: WorkloadKind) -> set[str]:
+def _ranks(manifest: Manifest, row: KindRow) -> set[str]:
     """The labels by which its pods are numbered."""
     made = missing_pods(manifest, ())
-    return {key for pod in made for key, value in pod.metadata.labels.items() if value.isdigit()} - {shape.part_by}
+    return {key for pod in made for key, value in pod.metadata.labels.items() if value.isdigit()} - {row.part_by}
 
 
 if __name__ == "__main__":

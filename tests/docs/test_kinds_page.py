@@ -15,8 +15,8 @@ def test_every_kind_whose_pods_are_counted_is_there(block: str) -> None:
     lines = kinds.block(block)
     assert [
         kind
-        for (_, kind), shape in WORKLOADS.items()
-        if (shape.by_annotation or block == "kinds") and f"| `{kind}`" not in lines
+        for (_, kind), row in WORKLOADS.items()
+        if (row.by_annotation or block == "kinds") and f"| `{kind}`" not in lines
     ] == []
 
 
@@ -29,6 +29,6 @@ def test_what_counts_pods_is_found() -> None:
 
 def test_every_way_of_making_pods_later_is_there() -> None:
     lines = kinds.block("later").splitlines()[2:]
-    orders = [each.at for shape in WORKLOADS.values() for each in shape.start_orders]
+    orders = [each.at for row in WORKLOADS.values() for each in row.start_orders]
     assert [each for each in orders if not any(each in line for line in lines)] == []
     assert len(lines) == len(orders) + 2, "a SparkApplication and Volcano's Job say it at their templates"

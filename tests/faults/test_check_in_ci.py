@@ -102,6 +102,35 @@ def test_an_unknown_field_in_the_templates_of_another_projects_kind(tmp_path: Pa
     assert said.status == 2
 
 
+@pytest.mark.parametrize(
+    ("labels", "annotations", "at", "remedy"),
+    [
+        (
+            {},
+            {"phalanx.dev/required": "rack"},
+            "spec.template.metadata.annotations[phalanx.dev/required]",
+            "asks for nothing there: write it on the Job itself",
+        ),
+        (
+            {"phalanx.dev/gang": "llm"},
+            {},
+            "metadata.labels[phalanx.dev/gang]",
+            "does not reach the pods: write it at spec.template.metadata.labels[phalanx.dev/gang]",
+        ),
+    ],
+    ids=["annotation of the Job on its pods", "label of the pods on the Job"],
+)
+def test_our_own_key_in_the_wrong_place_is_an_error(
+    tmp_path: Path, labels: dict[str, str], annotations: dict[str, str], at: str, remedy: str
+) -> None:
+    wrong = job()
+    wrong["metadata"]["labels"] = labels
+    wrong["spec"]["template"]["metadata"] = {"annotations": annotations}
+    said = answer(tmp_path, wrong)
+    assert errors(said.said) == [f"Job default/train: {at}: {remedy}"]
+    assert said.status == 2
+
+
 @pytest.mark.parametrize("stored", [{"uid": "1"}, {}], ids=["stored by an API server", "written by hand"])
 def test_what_an_api_server_has_stored_may_be_of_a_newer_version(tmp_path: Path, stored: Manifest) -> None:
     manifest = node()

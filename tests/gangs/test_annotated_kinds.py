@@ -58,7 +58,7 @@ def put(manifest: Object, part: Any) -> Object:
 
 
 def test_every_kind_that_can_be_a_gang_has_its_row() -> None:
-    able = {at for at, shape in WORKLOADS.items() if shape.by_annotation}
+    able = {at for at, row in WORKLOADS.items() if row.by_annotation}
     rows = [*ROWS.values(), spark_application()]
     assert {(each.group, each.kind) for each in rows} == able - {("batch", "Job")}
 

@@ -162,7 +162,7 @@ def said(manifest: Object) -> tuple[list[str], list[str]]:
 
 
 def test_every_kind_that_hands_down_has_its_row() -> None:
-    assert set(KINDS) == {kind for (_, kind), shape in WORKLOADS.items() if shape.child}
+    assert set(KINDS) == {kind for (_, kind), row in WORKLOADS.items() if row.child}
 
 
 @every_kind

@@ -20,7 +20,7 @@ from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, GangKey
 from gangs.sources import Sources
 from gangs.workload_kinds import user_defined_rows
-from gangs.workloads.kind_table import ROW, shape_of
+from gangs.workloads.kind_table import ROW, row_of
 from gangs.workloads.pod_counts import beside
 from gangs.workloads.user_defined_kinds import with_row
 
@@ -156,7 +156,7 @@ def test_a_kind_that_nobody_has_described_is_told_so() -> None:
 
 
 def test_what_a_tenant_writes_in_the_place_of_a_row_is_none() -> None:
-    assert shape_of({**TRAINING_RUN.manifest(gang="true"), ROW: {"plural": "trainingruns"}}) is None
+    assert row_of({**TRAINING_RUN.manifest(gang="true"), ROW: {"plural": "trainingruns"}}) is None
 
 
 WRONG = {

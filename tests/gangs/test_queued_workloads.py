@@ -57,7 +57,7 @@ def written(manifest: Object) -> Iterator[Any]:
 
 def test_every_kind_that_is_queued_is_here() -> None:
     assert {*TOGETHER, "Deployment", "SparkApplication"} == {
-        kind for (_, kind), shape in WORKLOADS.items() if shape.queued and shape.rules is None
+        kind for (_, kind), row in WORKLOADS.items() if row.queued and row.rules is None
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from features import FEATURES
+from features import FEATURES, without_room_to_come
 from joint_brute_force import JOINT_GOALS, Whole, best_together
 from random_problems import random_joint
 from thorough import chunks
@@ -133,6 +133,12 @@ def _of_gangs(**rules: object) -> Callable[[Several], Several]:
     return blind
 
 
+def _without_room_to_come(joint: Several) -> Several:
+    """Terminating pods hold their capacity for ever."""
+    gangs = tuple(without_room_to_come(gang) for gang in joint.gangs)
+    return replace(joint, gangs=gangs, problem=without_room_to_come(joint.problem))
+
+
 BETWEEN: dict[str, Callable[[Several], Several]] = {
     "quotas": _without(quotas=()),
     "borrowing": _without_borrowing,
@@ -144,6 +150,7 @@ BETWEEN: dict[str, Callable[[Several], Several]] = {
     "spread of a gang": _of_gangs(spreads=()),
     "multiples of a gang": _of_gangs(multiples=()),
     "disruption budgets": _of_gangs(budgets=()),
+    "terminating pods": _without_room_to_come,
 }
 """The instance as a reference sees it that does not know a feature of several gangs."""
 

@@ -13,7 +13,7 @@ from gangs.dialects.table import DIALECTS, all_kinds
 from gangs.kueue.keys import WISHES as PLACES
 from gangs.phalanx.gang_annotations import WISHES
 from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
-from gangs.workloads.kind_table import WORKLOADS, WorkloadKind
+from gangs.workloads.kind_table import WORKLOADS, KindRow
 from gangs.workloads.train_jobs import RUNTIMES
 from kube import keys
 
@@ -70,10 +70,10 @@ def test_workloads_of_every_kind_that_can_be_a_gang_are_sent_to_have_their_templ
         for plural in rule["resources"]
     }
     assert sent == {
-        (group, version, shape.plural)
-        for (group, _), shape in WORKLOADS.items()
-        if shape.by_annotation and group != "batch"
-        for version in shape.versions
+        (group, version, row.plural)
+        for (group, _), row in WORKLOADS.items()
+        if row.by_annotation and group != "batch"
+        for version in row.versions
     }
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
 
@@ -98,7 +98,7 @@ def test_objects_of_other_kinds_are_sent_where_they_ask_to_be_gangs() -> None:
 
 def test_objects_that_are_sent_elsewhere_are_not_sent_as_those_of_other_kinds() -> None:
     elsewhere = quoted(condition(DESCRIBED, "is-not-in-the-table"))
-    known = {f"{shape.plural}.{group}" for (group, _), shape in WORKLOADS.items() if "." in group}
+    known = {f"{row.plural}.{group}" for (group, _), row in WORKLOADS.items() if "." in group}
     assert elsewhere == known
     of_dialects = {kind.group for kind in all_kinds() if kind.user_defined is None} | {keys.GROUP}
     groups = {each for each in of_dialects if "." in each and not each.endswith(".k8s.io")}
@@ -123,22 +123,22 @@ def test_kinds_in_which_annotations_are_written_down_are_sent_by_them_and_by_tho
         for plural in rule["resources"]
     }
     assert sent == {
-        (group, shape.plural)
-        for (group, _), shape in WORKLOADS.items()
-        if shape.child is not None and shape.child.annotations_at
+        (group, row.plural)
+        for (group, _), row in WORKLOADS.items()
+        if row.child is not None and row.child.annotations_at
     }
 
 
-def _in_a_queue(shape: WorkloadKind) -> bool:
+def _in_a_queue(row: KindRow) -> bool:
     """Whether the webhook for the queues of workloads receives the kind. Jobs have a webhook of their own."""
-    return (shape.queued and shape.rules is None) or bool(shape.suspended_at and shape.child)
+    return (row.queued and row.rules is None) or bool(row.suspended_at and row.child)
 
 
 def test_workloads_whose_queue_is_written_on_their_templates_are_sent_when_they_are_made_and_changed() -> None:
     rules = WEBHOOKS["queues-of-workloads.phalanx.dev"]["rules"]
     sent = {(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]}
-    by_queue = {at: shape for at, shape in WORKLOADS.items() if _in_a_queue(shape)}
-    assert sent == {(group, shape.plural) for (group, _), shape in by_queue.items()}
+    by_queue = {at: row for at, row in WORKLOADS.items() if _in_a_queue(row)}
+    assert sent == {(group, row.plural) for (group, _), row in by_queue.items()}
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
 
 
@@ -204,13 +204,13 @@ def test_a_workload_that_exists_is_sent_where_any_of_these_keys_has_changed() ->
 def test_every_kind_that_makes_pods_is_sent_early_and_comes_in_without_an_answer(webhook: str, operation: str) -> None:
     rules = WEBHOOKS[webhook]["rules"]
     sent = {(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]}
-    assert sent == {(group, shape.plural) for (group, _), shape in WORKLOADS.items()}
+    assert sent == {(group, row.plural) for (group, _), row in WORKLOADS.items()}
     assert all(rule["operations"] == [operation] for rule in rules)
     assert WEBHOOKS[webhook]["failurePolicy"] == "Ignore"
 
 
 @pytest.mark.parametrize("webhook", EARLY)
-@pytest.mark.parametrize("path", sorted({path for shape in WORKLOADS.values() for path in shape.templates}))
+@pytest.mark.parametrize("path", sorted({path for row in WORKLOADS.values() for path in row.templates}))
 def test_every_template_is_looked_at(webhook: str, path: str) -> None:
     expression = condition(webhook, "carries-a-key")
     assert f"object.?{'.?'.join(path.split('.*', maxsplit=1)[0].split('.'))}" in expression
@@ -219,7 +219,7 @@ def test_every_template_is_looked_at(webhook: str, path: str) -> None:
 @pytest.mark.parametrize("webhook", EARLY)
 def test_what_a_workload_says_of_the_object_that_is_made_of_it_counts(webhook: str) -> None:
     expression = condition(webhook, "carries-a-key")
-    children = [shape.child for shape in WORKLOADS.values() if shape.child is not None]
+    children = [row.child for row in WORKLOADS.values() if row.child is not None]
     for child in (each for each in children if each.annotations_at and "*" not in each.annotations_at):
         place = ".?".join(child.annotations_at.split(".")[:-1])
         assert f"?object.?{place}," in expression, place

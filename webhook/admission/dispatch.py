@@ -27,15 +27,13 @@ from webhook.picture import Picture
 
 CREATE = "CREATE"
 UPDATE = "UPDATE"
-_ANNOTATED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.by_annotation}
+_ANNOTATED = {(group, row.plural) for (group, _), row in WORKLOADS.items() if row.by_annotation}
 """Groups and plurals of the kinds whose annotations make gangs. `mutate` answers Jobs before it reads this set."""
 _PROPAGATING = {
-    (group, shape.plural)
-    for (group, _), shape in WORKLOADS.items()
-    if shape.child is not None and shape.child.annotations_at
+    (group, row.plural) for (group, _), row in WORKLOADS.items() if row.child is not None and row.child.annotations_at
 }
 """Groups and plurals of the kinds whose annotations the webhook propagates to their child workload."""
-_SUSPENDED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.suspended_at}
+_SUSPENDED = {(group, row.plural) for (group, _), row in WORKLOADS.items() if row.suspended_at}
 """Groups and plurals of the kinds that can be suspended for a queue."""
 
 

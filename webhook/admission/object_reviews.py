@@ -12,7 +12,7 @@ from gangs.incremental.dependencies import OBJECT, ReadInput, ReadSet
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
 from gangs.sources import Sources
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.template_marks import Marks, kept, marks
 from kube.keys import WORKLOAD
@@ -67,7 +67,7 @@ def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Dec
         had = templates(old)
         if not frozenset[str]().union(*(each.labels for each in had)).isdisjoint(template_labels(manifest, sources)):
             _label(manifest, sources, patch, {each.entry: each.role for each in had if WORKLOAD in each.labels})
-        for way, said in kept(old, manifest) if shape_of(manifest) is None else ():
+        for way, said in kept(old, manifest) if row_of(manifest) is None else ():
             _write(patch, way, said)
     except MalformedError as error:
         return Refused(str(error.fault))
@@ -110,10 +110,10 @@ def _label(
     manifest: Manifest, sources: Sources, patch: PatchBuilder, roles: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Label the pod templates. `roles`: the pod sets of templates that had labels before, by entry; they keep them."""
-    labels, shape = template_labels(manifest, sources), shape_of(manifest)
+    labels, row = template_labels(manifest, sources), row_of(manifest)
     for each in templates(manifest) if labels else ():
         own = replace(each, role=roles.get(each.entry, each.role))
-        _write(patch, (*each.way, *each.metadata), marks(shape, own, labels))
+        _write(patch, (*each.way, *each.metadata), marks(row, own, labels))
 
 
 def _write(patch: PatchBuilder, way: Sequence[str], said: Marks) -> None:
@@ -147,8 +147,8 @@ def checked(
         sources = again
         faults, advice, new = _reviewed(manifest, old, sources)
     advice += typos_of(manifest, sources, (*faults, *advice))
-    shape = shape_of(manifest)
-    if old is not None and shape is not None and shape.fixed_template:
+    row = row_of(manifest)
+    if old is not None and row is not None and row.fixed_template:
         advice = [replace(each, text=_made_anew(each.text)) for each in advice]
         faults = [replace(each, remedy=_made_anew(each.remedy)) for each in faults]
         new = [replace(each, remedy=_made_anew(each.remedy)) for each in new]

@@ -19,7 +19,7 @@ from gangs.dialects.templates import queued
 from gangs.manifests import MalformedError, group_of, ref_of
 from gangs.model import Advice, Manifest, ObjectRef
 from gangs.sources import Sources
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.pod_templates import at_path
 from gangs.workloads.suspension import suspended_at
 from kube.keys import CREATED_SUSPENDED
@@ -125,11 +125,11 @@ def _managers(old: Manifest) -> Iterator[Mapping[str, Any]]:
 
 def _owns(entry: Mapping[str, Any], workload: Manifest) -> bool:
     """Whether a managedFields entry covers the whole manifest: the pods' description and the suspension field."""
-    fields, shape = entry.get("fieldsV1") or {}, shape_of(workload)
+    fields, row = entry.get("fieldsV1") or {}, row_of(workload)
     spec = fields.get("f:spec")
-    if shape is None or not isinstance(spec, Mapping) or at_path(fields, _owned(shape.suspended_at)) is None:
+    if row is None or not isinstance(spec, Mapping) or at_path(fields, _owned(row.suspended_at)) is None:
         return False
-    pods = {_owned(path).split(".")[1] for path in shape.templates}
+    pods = {_owned(path).split(".")[1] for path in row.templates}
     # If another object describes the pods, any further field of the spec is enough.
     return not pods.isdisjoint(spec) if pods else len(spec) > 1
 

@@ -14,7 +14,7 @@ from gangs.dialects.topologies import known_topologies
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Fault, Gang, Manifest
 from gangs.sources import Sources
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods.held_room import by_setting
 from kube.keys import GROUP
 from kube.objects import Pod
@@ -35,7 +35,7 @@ def waits(manifest: Manifest, picture: Picture) -> tuple[str, ...] | None:
 
     Empty if the object describes no gang. None if only `forecast` can answer, as for every workload that creates pods.
     """
-    if shape_of(manifest) is not None:
+    if row_of(manifest) is not None:
         return None
     sources = picture.sources_about(manifest)
     gang = described(manifest, sources.having(manifest))

@@ -11,7 +11,7 @@ from gangs.findings import Findings
 from gangs.manifests import metadata_of, ref_of
 from gangs.model import Gang, Later, Manifest, ObjectRef, Unwanted
 from gangs.workloads.jobs import INDEX_KEY
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods import start_order
 from gangs.workloads.pod_templates import POD_INDEX, WORKER_INDEX
 from kube.keys import PLACEHOLDERS
@@ -47,8 +47,8 @@ def later_of(manifest: Manifest) -> Later | None:
 def _at_once(manifest: Manifest) -> Iterator[str]:
     """Yield the changes that make the workload create all pods at once; none if its kind has no such setting."""
     yield from (order.at_once for order, _ in start_order.orders_of(manifest))
-    shape = shape_of(manifest)
-    for each in shape.fields if shape is not None and not shape.user_defined_by else ():
+    row = row_of(manifest)
+    for each in row.fields if row is not None and not row.user_defined_by else ():
         if each.later_if:
             yield f"leave out {each.later_if.rpartition('.')[2]}"
 

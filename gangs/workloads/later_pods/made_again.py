@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gangs.manifests import MalformedError, metadata_of
 from gangs.model import Manifest, Member
 from gangs.workloads.jobs import INDEX_KEY, controller_of
-from gangs.workloads.kind_table import shape_of
+from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods.held_room import wanted
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.later_pods.start_order import spec_to_come
@@ -34,8 +34,8 @@ def goes_on(manifest: Manifest, part: str = "") -> bool:
 
 def _is_ending(manifest: Manifest) -> bool:
     """Whether a condition of the workload's kind says that the workload recreates no pod."""
-    shape, conditions = shape_of(manifest), at_path(manifest, "status.conditions")
-    types = shape.ending_conditions if shape is not None else ()
+    row, conditions = row_of(manifest), at_path(manifest, "status.conditions")
+    types = row.ending_conditions if row is not None else ()
     true = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
     return any(condition.get("type") in types and condition.get("status") == "True" for condition in true)
 

@@ -8,7 +8,7 @@ from gangs.manifests import MalformedError, decode, metadata_of, ref_of
 from gangs.membership import live
 from gangs.model import Fault, Manifest, ObjectRef
 from gangs.workloads.jobs import INDEX_KEY, MOST_PODS, controller_of
-from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.kind_table import KindRow, row_of
 from gangs.workloads.pod_counts import LAUNCHER
 from gangs.workloads.pod_templates import (
     GROUP_INDEX,
@@ -37,9 +37,9 @@ _DIGITS = 20
 
 def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
     """Return one pod for each pod template, as the workload creates it, without an index. Raises `MalformedError`."""
-    shape, declared = shape_of(manifest), templates(manifest)
-    if shape is not None and shape.rules is not None:
-        return tuple(shape.rules.example(manifest) for _ in declared)
+    row, declared = row_of(manifest), templates(manifest)
+    if row is not None and row.rules is not None:
+        return tuple(row.rules.example(manifest) for _ in declared)
     return tuple(_example(manifest, each) for each in declared)
 
 
@@ -58,9 +58,9 @@ def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "")
 
     Pods of some kinds carry no label with their role.
     """
-    ref, shape = ref_of(manifest), shape_of(manifest)
-    if shape is not None and shape.rules is not None:
-        return [(MAIN, pod) for pod in shape.rules.missing(manifest, existing)]
+    ref, row = ref_of(manifest), row_of(manifest)
+    if row is not None and row.rules is not None:
+        return [(MAIN, pod) for pod in row.rules.missing(manifest, existing)]
     if ended(manifest) or suspended(manifest):
         return []
     declared = templates(manifest)
@@ -71,7 +71,7 @@ def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "")
     for template in declared:
         example = _example(manifest, template)
         first = sum(_in_turn(pod, ref) for pod in there)
-        pods = (_numbered(example, template, number, shape) for number in _numbers(template, part)[first:])
+        pods = (_numbered(example, template, number, row) for number in _numbers(template, part)[first:])
         found += [(template.role, pod) for pod in pods if pod.metadata.name not in taken]
     return found
 
@@ -111,7 +111,7 @@ def _example(manifest: Manifest, template: Template) -> Pod:
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     pod = decode({"spec": {**template.spec}}, Pod, ref, template.path)
     owner = OwnerReference(api_version=ref.api_version, kind=ref.kind, name=ref.name, uid=metadata.uid, controller=True)
-    own = _labels(ref, template, shape_of(manifest))
+    own = _labels(ref, template, row_of(manifest))
     made = ObjectMeta(
         name=ref.name,
         namespace=ref.namespace,
@@ -122,10 +122,10 @@ def _example(manifest: Manifest, template: Template) -> Pod:
     return msgspec.structs.replace(pod, metadata=made)
 
 
-def _labels(ref: ObjectRef, template: Template, shape: WorkloadKind | None) -> dict[str, str]:
+def _labels(ref: ObjectRef, template: Template, row: KindRow | None) -> dict[str, str]:
     """Return the pod labels by which the operator names the workload or the role."""
-    if shape is not None and shape.fields:
-        return {shape.named_by: ref.name} if shape.named_by else {}
+    if row is not None and row.fields:
+        return {row.named_by: ref.name} if row.named_by else {}
     match ref.kind:
         case "LeaderWorkerSet":
             return {LEADER_WORKER_SET: ref.name}
@@ -136,17 +136,17 @@ def _labels(ref: ObjectRef, template: Template, shape: WorkloadKind | None) -> d
     return {REPLICA_TYPE: template.role} if template.role != MAIN else {}
 
 
-def _numbered(example: Pod, template: Template, number: int, shape: WorkloadKind | None) -> Pod:
+def _numbered(example: Pod, template: Template, number: int, row: KindRow | None) -> Pod:
     meta = example.metadata
     stem, index = meta.name.rstrip("-"), dict[str, str]()  # of a generated name the dash is there
     stem = stem if template.role == MAIN else f"{stem}-{template.role}"
     name = f"{stem}-{number}"
-    if shape is not None and shape.bare:
+    if row is not None and row.bare:
         name = f"{meta.name.rstrip('-')}-{DRIVER}"
         name = name if template.role == DRIVER else f"{meta.name.rstrip('-')}-exec-{number + 1}"
         return msgspec.structs.replace(example, metadata=msgspec.structs.replace(meta, name=name))
-    if shape is not None and shape.fields:
-        name, index = _by_fields(meta.name.rstrip("-"), template, number, shape)
+    if row is not None and row.fields:
+        name, index = _by_fields(meta.name.rstrip("-"), template, number, row)
         made = msgspec.structs.replace(meta, name=name, labels={**meta.labels, **index})
         return msgspec.structs.replace(example, metadata=made)
     match meta.owner_references[0].kind:
@@ -167,13 +167,13 @@ def _numbered(example: Pod, template: Template, number: int, shape: WorkloadKind
     return msgspec.structs.replace(example, metadata=made)
 
 
-def _by_fields(stem: str, template: Template, number: int, shape: WorkloadKind) -> tuple[str, dict[str, str]]:
+def _by_fields(stem: str, template: Template, number: int, row: KindRow) -> tuple[str, dict[str, str]]:
     """Return a pod's name and the labels with its part and rank, for a kind without rules in code."""
-    part, within = divmod(number, template.in_each) if shape.part_by else (0, number)
+    part, within = divmod(number, template.in_each) if row.part_by else (0, number)
     role = "" if template.role == MAIN else f"-{template.role}"
-    labels = {shape.part_by: str(part)} if shape.part_by else {}
-    labels |= {shape.rank: str(within)} if shape.rank else {}
-    return f"{stem}{f'-{part}' if shape.part_by else ''}{role}-{within}", labels
+    labels = {row.part_by: str(part)} if row.part_by else {}
+    labels |= {row.rank: str(within)} if row.rank else {}
+    return f"{stem}{f'-{part}' if row.part_by else ''}{role}-{within}", labels
 
 
 def _in_group(stem: str, template: Template, number: int) -> tuple[str, dict[str, str]]:

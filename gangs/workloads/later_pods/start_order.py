@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gangs.manifests import metadata_of, ref_of
 from gangs.model import Manifest
 from gangs.workloads import pod_templates
-from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.kind_table import KindRow, row_of
 from gangs.workloads.later_pods.pods_to_come import check_number, missing_pods
 from gangs.workloads.pod_counts import LAUNCHER, beside
 from gangs.workloads.pod_templates import MAIN, WORKER
@@ -34,13 +34,13 @@ _MOST_ROLES = 1_024
 
 def later_roles(manifest: Manifest) -> frozenset[str]:
     """Return the roles with pods that the workload creates only when others run, are ready or have ended."""
-    if (shape := shape_of(manifest)) is not None and shape.fields:
-        return frozenset(_later_by_fields(manifest, shape))
+    if (row := row_of(manifest)) is not None and row.fields:
+        return frozenset(_later_by_fields(manifest, row))
     return frozenset(role for _, roles in orders_of(manifest) for role in roles)
 
 
-def _later_by_fields(manifest: Manifest, shape: WorkloadKind) -> Iterator[str]:
-    fields = {each.template: each for each in shape.fields}
+def _later_by_fields(manifest: Manifest, row: KindRow) -> Iterator[str]:
+    fields = {each.template: each for each in row.fields}
     for each in pod_templates.templates(manifest):
         own = fields[each.pattern]
         if own.later or (own.later_if and beside(manifest, own.later_if, each.way)[1]):
@@ -52,8 +52,8 @@ def orders_of(manifest: Manifest) -> Iterator[tuple[StartOrder, Sequence[str]]]:
 
     Kinds with counting fields state the order in these fields and have no start orders.
     """
-    shape = shape_of(manifest)
-    for each in shape.start_orders if shape is not None else ():
+    row = row_of(manifest)
+    for each in row.start_orders if row is not None else ():
         if roles := _roles(manifest, each):
             yield each, roles
 
@@ -119,10 +119,10 @@ def check_order(manifest: Manifest, part: str = "", there: int = 0) -> None:
     :param part: the number of the group that is the gang; "" for the whole workload, or for any group of it.
     :param there: the number of the gang's pods that exist.
     """
-    later, shape = later_roles(manifest), shape_of(manifest)
+    later, row = later_roles(manifest), row_of(manifest)
     declared = [each for each in pod_templates.templates(manifest) if each.role in later]
     if declared:
-        group = part or ("0" if shape is not None and shape.part_by else "")
+        group = part or ("0" if row is not None and row.part_by else "")
         check_number(ref_of(manifest), declared, group, MOST_TO_COME + there)
 
 
@@ -142,8 +142,8 @@ def to_come(
     a pod's pod set. `part`: the number of the group that is the gang; "" for the whole workload. Raises
     `MalformedError`.
     """
-    later, known, shape = later_roles(manifest), (*there, *ended), shape_of(manifest)
-    by_the_first = shape is not None and any(each.later for each in shape.fields)  # an ended driver creates none
+    later, known, row = later_roles(manifest), (*there, *ended), row_of(manifest)
+    by_the_first = row is not None and any(each.later for each in row.fields)  # an ended driver creates none
     if not later or not (there if by_the_first else known):
         return ()
     declared = [each for each in _declared(manifest, role, part) if each[0] in later]

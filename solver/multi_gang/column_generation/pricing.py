@@ -225,7 +225,11 @@ def _merged(table: Counts, step: _Round) -> Counts:
 
 
 def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int, int]:
-    """Return how the members of merged tables are divided between the pair."""
+    """Return the members by position before a merge: those of a merged table are divided between its two tables.
+
+    The division has the least cost. `before`: the costs before the merge, members x positions. `counts`: the members by
+    position after the merge. A table without a partner keeps its members.
+    """
     parted: dict[int, int] = {}
     for position, count in counts.items():
         left, right = int(step.left[position]), int(step.right[position])
