@@ -10,7 +10,10 @@ from timing.clock import rfc3339
 
 _DEFAULT_GRACE = 30
 _ENDED = ("Succeeded", "Failed")
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+_UNCOUNTED = "The disruption budget {} is still being processed by the server."
 _BUDGET_WAIT = 10
+"""Seconds after which the eviction of a pod may be tried again whose budget has not been counted yet."""
 _GATED = {
     "type": "PodScheduled",
     "status": "False",
@@ -149,21 +152,23 @@ def _charge(store: Store, at: Address, pod: Object, *, dry_run: bool) -> None:
     """Take the pod from its budget."""
     labels = pod["metadata"].get("labels") or {}
     found = [each for each in store.all(Address(BUDGETS, at.namespace)) if _covers(each, labels)]
-    if found and (len(found) > 1 or not _ready(pod)):
-        raise NotImplementedError("a pod of several budgets, or one that is not ready")
+    if len(found) > 1:
+        raise NotImplementedError("a pod of several budgets")
     for budget in found:
         name, status = budget["metadata"]["name"], budget.get("status") or {}
+        if not _ready(pod) and status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0:
+            return  # unhealthyPodEvictionPolicy IfHealthyBudget, the default
         if status.get("observedGeneration", 0) < budget["metadata"]["generation"]:
-            raise NotImplementedError("a budget that nobody has counted")
+            causes = [{"reason": "DisruptionBudget", "message": _UNCOUNTED.format(name)}]
+            raise RefusedError(429, "TooManyRequests", _REFUSED, causes=causes, retryAfterSeconds=_BUDGET_WAIT)
         if status["disruptionsAllowed"] <= 0:
             healthy, wanted = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
             why = f"needs {wanted} healthy pods and has {healthy} currently"
             why = (
                 f"The disruption budget {name} {why if healthy <= wanted else 'does not allow evicting pods currently'}"
             )
-            message = "Cannot evict pod as it would violate the pod's disruption budget."
             causes = [{"reason": "DisruptionBudget", "message": why}]
-            raise RefusedError(429, "TooManyRequests", message, causes=causes)
+            raise RefusedError(429, "TooManyRequests", _REFUSED, causes=causes)
         left = _left(store, budget, at.name)
         if not dry_run:
             spent = Address(BUDGETS, at.namespace, name)

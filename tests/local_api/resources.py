@@ -1,14 +1,16 @@
 """The resources that the local API server serves."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """A kind of object. `status`: it has that subresource. `counted`: its generation counts changes of what is asked,
-    which is the spec, or, of a kind that has no status of its own, everything but the metadata.
+    """A kind of object, one of `RESOURCES`: two are equal if they are the same object.
+
+    `status`: it has that subresource. `counted`: its generation counts changes of what is asked, which is the spec, or,
+    of a kind that has no status of its own, everything but the metadata.
     """
 
     group: str
@@ -84,7 +86,8 @@ class Address:
     part: str = ""
 
 
-def address(path: str, served: Iterable[Resource] = RESOURCES) -> Address | None:
+@lru_cache(maxsize=10_000)
+def address(path: str, served: tuple[Resource, ...] = RESOURCES) -> Address | None:
     """Return the address that the path names; None if the path or its resource is not served."""
     found = _PATH.fullmatch(path)
     if found is None:

@@ -8,7 +8,9 @@ A seed decides every latency, fault, crash and user action (`choices`), so that 
 - `network`, `transport`: the API server as a controller reaches it, with faults.
 - `watches`: delivery of watch events, late, repeated or after a relist.
 - `candidate`: one controller process with its Lease, caches and `Controller`.
-- `models`: scheduler, kubelets, workload controllers, users.
+- `webhook`: one webhook process, which admits pods by its own caches.
+- `models`: scheduler, kubelets, workload and disruption controllers.
+- `users`: what users and accidents do.
 - `invariants`: what must hold after every step, and at the end.
 - `schedule`, `minimise`: one run of a seed; its shortest failing version.
 """

@@ -8,6 +8,7 @@ import argparse
 import secrets
 import sys
 import time
+from collections import Counter
 
 from simulation.known import unknown
 from simulation.minimise import minimised
@@ -44,9 +45,11 @@ def _replay(seed: int) -> int:
 
 def _search(schedules: int, first: int | None, *, stop: bool) -> int:
     began, failed, known = time.process_time(), 0, 0
+    counts: Counter[str] = Counter()
     start = secrets.randbits(40) if first is None else first
     for seed in range(start, start + schedules):
         result = run(seed)
+        counts.update(result.counts)
         news = unknown(result.violations)
         known += bool(result.violations) and not news
         if news:
@@ -57,6 +60,8 @@ def _search(schedules: int, first: int | None, *, stop: bool) -> int:
     seconds, done = time.process_time() - began, seed - start + 1
     rate = 3600 * done / seconds
     say(f"{done} schedules from seed {start}: {failed} broke an invariant, {known} a known one")
+    for what, count in sorted(counts.items()):
+        say(f"{count / done:6.2f} {what} in each schedule")
     say(f"{seconds:.0f} s of processor time, {rate:.0f} schedules an hour")
     return bool(failed)
 

@@ -6,20 +6,26 @@ The invariants read the API server's store and the requests of the controllers, 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from local_api.resources import GANGS, PODS
 from local_api.store import Event, Object
 
+from simulation.models.budgets import budgets_over, covered
+from simulation.models.kubelets import READY_SECONDS
 from simulation.models.scheduler import NODES
+from simulation.models.stateful_sets import STATEFUL_SETS, is_ordered
+from simulation.models.workloads import SYNC_SECONDS
 from simulation.network import Sent
 from simulation.objects import (
     allocatable,
+    capacity_of,
     gang_of,
     gates_of,
     is_finished,
+    is_ready,
     is_selected,
     is_terminating,
     is_tolerated,
@@ -28,6 +34,8 @@ from simulation.objects import (
     nominated,
     priority_of,
     requests_of,
+    thousandths,
+    unpinned,
     used,
 )
 
@@ -36,8 +44,12 @@ if TYPE_CHECKING:
 
 PARTLY_SECONDS = 6.0
 """(a) The lease of 4 s, and 2 s (docs/decisions/0015)."""
-PARTLY_BEHIND_VICTIMS_SECONDS = 62.0
-"""(a) The same for a gang whose plan has victims: a minute more for them to go (docs/decisions/0015)."""
+VICTIMS_SECONDS = 56.0
+"""(a) How much longer that may last if the plan has victims: a minute in place of the lease (docs/decisions/0015)."""
+LEADER_FIRST_SECONDS = PARTLY_SECONDS + max(READY_SECONDS) + max(SYNC_SECONDS)
+"""(a) The same for a gang whose workload creates each pod when all before it are ready (docs/decisions/0022), from one
+binding to the next. Between them a kubelet and the workload's controller act, at their slowest.
+"""
 SETTLED_SECONDS = 30.0
 """(g) Within this after the last disturbance a gang that fits is bound."""
 GRACE_SECONDS = 30.0
@@ -63,6 +75,8 @@ class GangState:
 
     members: dict[str, Object] = field(default_factory=dict)
     partly_since: float | None = None
+    bound: int = 0
+    """How many members have been bound so far."""
     whole_since: float | None = None
     ever_whole: bool = False
     seen_whole: bool = False
@@ -99,6 +113,10 @@ class Invariants:
         self._pods: dict[str, Object] = {}
         """All pods that exist, by namespace and name."""
         self._evictions: list[Eviction] = []
+        self._is_quota_lost = False
+        """Whether the Gang of running pods was deleted: they are charged to no queue meanwhile."""
+        self._departures: list[tuple[float, Object]] = []
+        """Ready pods that others than the Eviction API have taken away, with the time."""
 
     def disturbed(self, until: float | None = None) -> None:
         """Note a fault or a user action: bounds on time count from its end."""
@@ -116,11 +134,16 @@ class Invariants:
         if event.resource == GANGS:
             state = self.gangs[name_of(event.object)]
             lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
-            state.status_lost |= lost and any(map(_runs, state.members.values()))
+            running = any(map(_runs, state.members.values()))
+            state.status_lost |= lost and running
+            self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
         if event.resource != PODS:
             return
         pod, name = event.object, name_of(event.object)
         before = self._pods.get(name)
+        leaves = event.kind == "DELETED" or not _is_healthy(pod)
+        if before is not None and _is_healthy(before) and leaves and not _is_evicted(pod):
+            self._departures.append((self._world.engine.now, before))
         if event.kind == "DELETED":
             self._pods.pop(name, None)
         else:
@@ -130,6 +153,7 @@ class Invariants:
             self._bound(pod, gang)
         if gang:
             state = self.gangs[gang]
+            state.bound += bool(node_of(pod)) and (before is None or not node_of(before))
             if event.kind == "DELETED":
                 state.members.pop(pod["metadata"]["uid"], None)
             else:
@@ -140,6 +164,8 @@ class Invariants:
         name, node = pod["metadata"]["name"], node_of(pod)
         if gang and pod["metadata"]["uid"] not in self._released:
             self.violated("e", f"pod {name} of gang {gang} is bound, though no controller released it")
+        if gang and (queue := self.queue_of(gang)):
+            self._charged(queue)
         found = self._world.api.store.objects.get((NODES, "", node))
         if found is None:
             return
@@ -150,9 +176,37 @@ class Invariants:
             names = ", ".join(sorted(each["metadata"]["name"] for each in there))
             self.violated("b", f"node {node} is over-committed by {names}")
 
+    def _charged(self, queue: str) -> None:
+        """(b) The members that run use no more than the quota of their queue."""
+        asked, quota = self._usage(queue, _runs), self.quota_of(queue)
+        self._world.counts["bindings that a queue charged"] += 1
+        if asked > quota and not self._is_quota_lost:
+            self.violated("b", f"queue {queue} is charged {asked / 1000:g} cpu, and has a quota of {quota / 1000:g}")
+
+    def _usage(self, queue: str, counts: Callable[[Object], bool], *, besides: str = "") -> int:
+        """Return the thousandths of a cpu of the queue's pods for which `counts` is true, `besides` those of a gang."""
+        queued = {gang for gang in self.gangs if gang != besides and self.queue_of(gang) == queue}
+        return used(each for each in self._pods.values() if gang_of(each) in queued and counts(each))["cpu"]
+
+    def queue_of(self, gang: str) -> str:
+        """Return the queue of a gang; "" if it has none."""
+        return str((self._gang(gang).get("spec") or {}).get("queue") or "")
+
+    def quota_of(self, queue: str) -> int:
+        """Return the quota of a queue in thousandths of a cpu."""
+        found = next(
+            each
+            for (resource, _, name), each in self._world.api.store.objects.items()
+            if resource.plural == "clusterqueues" and name == queue
+        )
+        (group,) = found["spec"]["resourceGroups"]
+        (flavor,) = group["flavors"]
+        (quota,) = flavor["resources"]
+        return thousandths(quota["nominalQuota"])
+
     def _reserved(self, pod: Object, process: str, *, is_released: bool) -> None:
         """(r) A controller gives no capacity to two gangs: neither reserves what it has released, nor the reverse."""
-        node, gang = nominated(pod), gang_of(pod)
+        node, gang = nominated(pod), capacity_of(pod)
         found = self._world.api.store.objects.get((NODES, "", node))
         if found is None or not gang:
             return
@@ -167,7 +221,7 @@ class Invariants:
 
     def _holds(self, other: Object, pod: Object, process: str, *, is_released: bool) -> bool:
         """Whether this controller has given the pod's node to another gang's pod, of no lower priority if reserved."""
-        if gang_of(other) in ("", gang_of(pod)) or is_terminating(other) or is_finished(other):
+        if capacity_of(other) in ("", capacity_of(pod)) or is_terminating(other) or is_finished(other):
             return False
         if self._released.get(other["metadata"]["uid"]) == process:
             return nominated(pod) in (node_of(other), nominated(other))
@@ -182,12 +236,16 @@ class Invariants:
             names = ", ".join(f"{each['metadata']['name']} on {node_of(each)}" for each in running)
             self.violated("b", f"gang {gang} requires one rack, but runs in several: {names}")
         if not running:
+            if state.partly_since is not None and self.is_leader_first(gang):
+                self._world.counts["leader-first starts that ended before they were whole"] += 1
             state.ever_whole, state.partly_since, state.whole_since = False, None, None
             state.seen_whole, state.status_lost = False, False
             return
         if len(running) >= minimum > 0:
             if state.whole_since is None:
                 state.whole_since = now
+            if not state.ever_whole and self.is_leader_first(gang):
+                self._world.counts["leader-first starts that became whole"] += 1
             state.ever_whole, state.partly_since, state.last_whole = True, None, now
             return
         state.whole_since = None
@@ -197,12 +255,19 @@ class Invariants:
 
     def _watch_partly(self, gang: str, state: GangState, since: float) -> None:
         """(a) Look when the bound is over."""
-        plan = self._status(gang)
-        bound = PARTLY_BEHIND_VICTIMS_SECONDS if plan.get("victims") else PARTLY_SECONDS
+        plan, ordered, bindings = self._status(gang), self.is_leader_first(gang), state.bound
+        bound = LEADER_FIRST_SECONDS if ordered else PARTLY_SECONDS
+        if plan.get("victims"):
+            bound += VICTIMS_SECONDS
         due = max(since, self.last_disturbance) + bound + _SLACK
 
         def look() -> None:
             if state.partly_since != since:
+                return
+            if ordered and state.bound > bindings:
+                self._world.counts["leader-first starts that outlasted one binding's bound"] += 1
+                state.partly_since = self._world.engine.now
+                self._watch_partly(gang, state, state.partly_since)
                 return
             if max(since, self.last_disturbance) + bound > self._world.engine.now:
                 self._watch_partly(gang, state, since)
@@ -228,6 +293,8 @@ class Invariants:
     def sent(self, sent: Sent) -> None:
         """Check a request of a controller."""
         request = sent.request
+        if sent.code == 429 and request.path.endswith("/eviction"):
+            self._world.counts["evictions that a budget or a fault refused"] += 1
         if sent.code >= 300 or "dryRun" in request.query:
             return
         self._fenced(sent)
@@ -271,6 +338,7 @@ class Invariants:
         pod = self._pods.get(name)  # as it was before: the store's change is seen after the request
         if pod is None or is_terminating(pod):
             return
+        self._budgeted(pod, sent)
         uid, own = pod["metadata"]["uid"], gang_of(pod)
         state = self.gangs[own] if own else None
         for gang in self._planned_evictions(uid):
@@ -286,6 +354,23 @@ class Invariants:
         elif state.seen_whole and state.last_whole < sent.begun - _RACE_SECONDS and node_of(pod):
             text = f"{sent.process} evicts {name} of gang {own}, which was whole, for no higher priority"
             self.violated("d", text + state.lost)
+
+    def _budgeted(self, pod: Object, sent: Sent) -> None:
+        """(b) No eviction leaves fewer pods available than a budget demands.
+
+        A departure that no eviction caused counts once the disruption controller has had the time to see it.
+        """
+        if not _is_healthy(pod):
+            return
+        since = sent.time - max(SYNC_SECONDS) - _SLACK
+        recent = [gone for time, gone in self._departures if time > since]
+        for found in budgets_over(pod, self._world.api):
+            healthy = sum(map(_is_healthy, covered(found, self._pods.values()))) + len(list(covered(found, recent)))
+            wanted = int(found["spec"]["minAvailable"])
+            self._world.counts["evictions that a budget counted"] += 1
+            if healthy <= wanted:
+                text = f"{sent.process} evicts {pod['metadata']['name']}, one of {healthy} healthy pods under budget"
+                self.violated("b", f"{text} {found['metadata']['name']}, which needs {wanted}")
 
     def _planned_evictions(self, uid: str) -> Iterator[str]:
         """The gangs whose plan has the pod as a victim."""
@@ -315,17 +400,27 @@ class Invariants:
         for gang, state in sorted(self.gangs.items()):
             members = [each for each in state.members.values() if not is_terminating(each) and not is_finished(each)]
             minimum = self.minimum(gang)
+            if members and self.is_leader_first(gang):
+                members += members[:1] * (minimum - len(members))
             if any(node_of(each) for each in state.members.values()) or not 0 < minimum <= len(members):
+                continue
+            if (queue := self.queue_of(gang)) and not self._is_within_quota(queue, gang, members[:minimum]):
+                self._world.counts["gangs that wait for quota at the end"] += 1
                 continue
             where = self._first_fit(gang, members[:minimum])
             if where:
                 said = self._status(gang).get("message", "")
                 self.violated("g", f"gang {gang} fits {where}, but has not started: {said}")
 
+    def _is_within_quota(self, queue: str, gang: str, members: list[Object]) -> bool:
+        """Return whether the members fit beside all pods of the queue that run or hold capacity."""
+        charged = self._usage(queue, _is_charged, besides=gang)
+        return charged + used(members)["cpu"] <= self.quota_of(queue)
+
     def _first_fit(self, gang: str, members: list[Object]) -> str:
         """Where the members fit, placed one after another; "" if they do not, or if that is not simple."""
         nodes = [each for (resource, *_), each in self._world.api.store.objects.items() if resource == NODES]
-        others = [each for each in self._pods.values() if not is_finished(each) and gang_of(each) != gang]
+        others = [each for each in self._pods.values() if not is_finished(each) and capacity_of(each) != gang]
         racks = sorted({each["metadata"]["labels"].get(RACK, "") for each in nodes})
         for rack in racks if self.is_level_required(gang) else [""]:
             free = {}
@@ -339,7 +434,7 @@ class Invariants:
         return ""
 
     def _all_placed(self, members: list[Object], nodes: list[Object], free: dict[str, object]) -> bool:
-        for member in members:
+        for member in map(unpinned, members):
             asked = requests_of(member)
             for node in nodes:
                 left = free.get(node["metadata"]["name"])
@@ -362,7 +457,9 @@ class Invariants:
                 self.violated("h", f"pod {name} is nominated to {nominated(pod)}, but its gang has no plan")
             if name.startswith(f"{SYSTEM}/placeholder-"):
                 held = pod["metadata"]["annotations"]["phalanx.dev/held-for-gang"].partition("/")[2]
-                if not self.gangs[held].members and self._world.status_of(held.split("/")[1]) == {}:
+                members = self.gangs[held].members.values()
+                is_whole = len(members) >= self.minimum(held) > 0 and all(map(_runs, members))
+                if is_whole or (not members and self._world.status_of(held.split("/")[1]) == {}):
                     self.violated("h", f"{name} is left over from gang {held}")
 
     def _evictions_used(self) -> None:
@@ -380,6 +477,11 @@ class Invariants:
         spec = self._gang(gang).get("spec") or {}
         return int(spec.get("minMember") or 0)
 
+    def is_leader_first(self, gang: str) -> bool:
+        """Return whether the gang's workload creates a pod only when all before it are ready."""
+        found = self._world.api.store.objects.get((STATEFUL_SETS, *gang.split("/", 1)))
+        return found is not None and is_ordered(found)
+
     def is_level_required(self, gang: str) -> bool:
         """Whether all members must be in one rack."""
         return (self._gang(gang).get("spec") or {}).get("required") == "rack"
@@ -394,6 +496,22 @@ class Invariants:
         """The rack of a node; "" if the node is gone."""
         found = self._world.api.store.objects.get((NODES, "", node))
         return (found or {"metadata": {}})["metadata"].get("labels", {}).get(RACK, "")
+
+
+def _is_charged(pod: Object) -> bool:
+    """Return whether a queue is charged for the pod: it runs, is released, or has capacity reserved."""
+    return bool(node_of(pod) or nominated(pod)) or not gates_of(pod)
+
+
+def _is_healthy(pod: Object) -> bool:
+    """Return whether a budget counts the pod as available."""
+    return is_ready(pod) and not is_terminating(pod) and not is_finished(pod)
+
+
+def _is_evicted(pod: Object) -> bool:
+    """Return whether the Eviction API has taken the pod."""
+    conditions = pod["status"].get("conditions") or ()
+    return any(each["type"] == "DisruptionTarget" for each in conditions)
 
 
 def _runs(pod: Object) -> bool:

@@ -102,6 +102,30 @@ MUTATIONS = (
         "        refusal = ''\n        if not refusal and",
     ),
     Mutation(
+        "a placeholder counts against its own gang",
+        "cluster/capturing.py",
+        "    pod = as_held(pod)\n",
+        "    pod = as_held(pod) and pod\n",
+    ),
+    Mutation(
+        "a plan evicts one pod more than a disruption budget allows",
+        "planning/framing/disruption_budgets.py",
+        "        return max(0, counted)\n",
+        "        return max(0, counted) + 1\n",
+    ),
+    Mutation(
+        "a gang is planned although others use the quota of its queue",
+        "planning/quota/queueing.py",
+        "        if need[name] > left[name]:\n",
+        "        if need[name] > left[name] and not usage.by_gang:\n",
+    ),
+    Mutation(
+        "a gang stays pinned to where no member runs any more",
+        "planning/pins.py",
+        "    return tuple(member.pod for member in gang.members if pinned_domain(member.pod))\n",
+        "    return ()\n",
+    ),
+    Mutation(
         "a victim is evicted without the version that was seen",
         _EXECUTING,
         "partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)",

@@ -8,6 +8,8 @@ from local_api.store import Object
 
 GATE = "phalanx.dev/gang"
 GANG_LABEL = "phalanx.dev/gang"
+PINNED = "phalanx.dev/pinned-domain"
+"""The annotation of a pod that the webhook has pinned to the domain of its siblings."""
 _MILLI = 1000
 
 
@@ -42,6 +44,12 @@ def is_terminating(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
+def is_ready(pod: Object) -> bool:
+    """Return whether the pod's condition Ready is true."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
 def is_finished(pod: Object) -> bool:
     """Whether its containers have ended for good: it uses nothing of its node."""
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
@@ -55,6 +63,12 @@ def gang_of(pod: Object) -> str:
     if labels.get("phalanx.dev/workload"):
         name = next((each["name"] for each in meta.get("ownerReferences") or () if each.get("controller")), "")
     return f"{pod['metadata'].get('namespace', '')}/{name}" if name else ""
+
+
+def capacity_of(pod: Object) -> str:
+    """Return the gang that the pod's requests belong to: its own, or of a placeholder the one it holds capacity for."""
+    held_for = (pod["metadata"].get("annotations") or {}).get("phalanx.dev/held-for-gang", "")
+    return held_for.partition("/")[2] or gang_of(pod)
 
 
 def requests_of(pod: Object) -> Counter[str]:
@@ -110,6 +124,13 @@ def _matches(term: Mapping[str, Any], name: str, labels: Mapping[str, str]) -> b
         if values.get(expression["key"]) not in expression["values"]:
             return False
     return True
+
+
+def unpinned(pod: Object) -> Object:
+    """Return the pod without the webhook's pin to the domain of its siblings. Users' pods here have no other pin."""
+    if PINNED not in (pod["metadata"].get("annotations") or {}):
+        return pod
+    return {**pod, "spec": {key: each for key, each in pod["spec"].items() if key not in ("affinity", "nodeSelector")}}
 
 
 def is_tolerated(pod: Object, node: Object) -> bool:

@@ -2,15 +2,16 @@
 
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.network import NO_FAULTS, Faults
 from simulation.real_time import no_real_time
 from simulation.solving import solving_inline
-from simulation.users import Users
-from simulation.world import World
+from simulation.users import PROTECTED, Users
+from simulation.world import QUEUE, World
 
 ACTIONS = 12
 ACTION_SECONDS = (2.0, 0.1, 0.5, 5.0)
@@ -24,6 +25,8 @@ PROFILES = (
     Faults(freeze=10),
     Faults(conflict=10, internal=10, answer_lost=10, unreachable=10, crash_before=5, crash_after=5, freeze=5),
 )
+QUOTAS = (0, 8, 16)
+"""The cpus of the quota; 0: there is no queue."""
 _LATE = ((1, 0, 0, 0, 0), (70, 10, 15, 5, 0), (60, 10, 20, 8, 2))
 """How late watch events are, by how bad that is: weights of `watches.DELAYS`."""
 NODES = (
@@ -36,12 +39,16 @@ NODES = (
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a schedule. `taken`: the questions that were not answered by the harmless option."""
+    """The outcome of a schedule.
+
+    `taken`: the questions that were not answered by the harmless option. `counts`: `World.counts`.
+    """
 
     seed: int
     violations: tuple[str, ...]
     trace: tuple[str, ...]
     taken: frozenset[str]
+    counts: Mapping[str, int]
 
 
 @contextmanager
@@ -64,19 +71,30 @@ def run(seed: int, allowed: frozenset[str] | None = None) -> Result:
     world = World(seed, allowed)
     with world.watching_for_failures():
         _play(world)
-    return Result(seed, tuple(world.invariants.violations), tuple(world.trace), frozenset(world.choices.taken))
+    return Result(
+        seed, tuple(world.invariants.violations), tuple(world.trace), frozenset(world.choices.taken), world.counts
+    )
 
 
 def _play(world: World) -> None:
     choices, users = world.choices, Users(world)
     faults = PROFILES[choices.pick("faults", (3, 3, 3, 2, 2))]
     late = _LATE[choices.pick("late", (3, 3, 2))]
-    _make_slow(world, slow=bool(choices.pick("slow", (1, 1))))
+    slow = bool(choices.pick("slow", (1, 1)))
+    _make_slow(world, slow=slow)
     world.furnish(NODES[choices.number("nodes", len(NODES))])
     world.hub.delay_weights = late
     world.hub.mishap_weights = (1, 0, 0) if late[3] == 0 else (970, 20, 10)
+    protecting = choices.pick("budget", (1, 1))
     for count in range(choices.number("low", 3)):
-        world.pod(f"low{count}", priority="low")
+        world.pod(f"low{count}", priority="low", labels=PROTECTED if protecting else None)
+    if quota := QUOTAS[choices.pick("quota", (3, 1, 1))]:
+        world.queue(quota)
+        users.queue = QUEUE
+    if protecting:
+        world.ask("POST", BUDGETS_PATH, budget("keep", PROTECTED, 1))
+    if choices.pick("webhook", (1, 1)):
+        world.start_webhook().review_weights = (80, 10, 8, 2) if slow else (1, 0, 0, 0)
     world.run(1.0)
     world.start("c1", "c2") if choices.pick("controllers", (2, 1)) == 0 else world.start("c1")
     world.run(0.5)
@@ -99,7 +117,7 @@ def _make_slow(world: World, *, slow: bool) -> None:
         world.scheduler.bind_weights = 90, 8, 2
         world.kubelets.end_weights = 50, 20, 20, 10
         world.kubelets.ready_weights = 80, 15, 5
-        world.jobs.weights = 80, 15, 5
+        world.jobs.weights = world.stateful_sets.weights = world.budgets.weights = 80, 15, 5
 
 
 def _heal(world: World) -> None:
@@ -115,4 +133,6 @@ def _make_quick(world: World) -> None:
     world.plan_weights, world.restart_weights = (1, 0, 0), (1, 0, 0, 0)
     world.scheduler.cycle_weights, world.scheduler.bind_weights = (1, 0, 0, 0), (1, 0, 0)
     world.kubelets.end_weights, world.kubelets.ready_weights = (1, 0, 0, 0), (1, 0, 0)
-    world.jobs.weights = 1, 0, 0
+    if world.webhook is not None:
+        world.webhook.review_weights = 1, 0, 0, 0
+    world.jobs.weights = world.stateful_sets.weights = world.budgets.weights = 1, 0, 0

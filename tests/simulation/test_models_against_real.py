@@ -1,4 +1,4 @@
-"""The models of scheduler and kubelets do what the real components do: the same cases, the same outcome.
+"""The models do what the real components do: scheduler, kubelets, StatefulSet and disruption controllers.
 
 n1 and n2 give 4 cpu each. A case is a list of pods in the order of their creation. Its outcome says of each pod where
 it is bound, what its PodScheduled condition says, and whether it still exists.
@@ -13,8 +13,10 @@ from node_manifests import node_manifest
 from waiting import wait_for
 
 from controlplane.control_plane import ControlPlane
+from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.models.kubelets import STUCK
-from simulation.objects import GATE
+from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
+from simulation.objects import GATE, is_ready
 from simulation.world import CLASSES, MERGE, PODS_PATH, World
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long]
@@ -80,11 +82,15 @@ class Simulated:
 
     def __init__(self) -> None:
         self.world = World(0, frozenset())
+        self.world.stateful_sets.create = self._create  # the control plane has no webhook of ours
         self.world.furnish(_NODES)
 
-    def ask(self, method: str, path: str, body: Any = None, content_type: str = MERGE) -> None:
-        """Send a request as a user."""
-        self.world.ask(method, path, body, content_type)
+    def ask(self, method: str, path: str, body: Any = None, content_type: str = MERGE) -> Any:
+        """Send a request as a user. Return the answer; None if it is refused."""
+        return self.world.ask(method, path, body, content_type)
+
+    def _create(self, pod: dict[str, Any], _refused: Callable[[], None]) -> None:
+        self.world.api.ask("POST", PODS_PATH, pod)
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Advance the simulated time until `holds` returns True, at most 60 s."""
@@ -108,9 +114,10 @@ class Real:
         version = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
         plane.apply({**version, "metadata": {"name": name}, "value": value} for name, value in CLASSES.items())
 
-    def ask(self, method: str, path: str, body: Any = None, content_type: str = MERGE) -> None:
-        """Send a request as a user."""
-        self.plane.request(method, path, body, content_type=content_type)
+    def ask(self, method: str, path: str, body: Any = None, content_type: str = MERGE) -> Any:
+        """Send a request as a user. Return the answer; None if it is refused."""
+        answer = self.plane.request(method, path, body, content_type=content_type)
+        return None if (answer["kind"], answer.get("status")) == ("Status", "Failure") else answer
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait until something holds."""
@@ -174,3 +181,87 @@ def test_a_deleted_pod_ends_but_for_its_finalizer(cluster: ControlPlane) -> None
         assert set(outcome(there.pods())) == {"a"}
         there.ask("PATCH", f"{PODS_PATH}/a", {"metadata": {"finalizers": None}})
         there.until(lambda there=there: outcome(there.pods()) == {})
+
+
+def ready(there: Simulated | Real) -> set[str]:
+    """The pods that are ready, by name."""
+    return {pod["metadata"]["name"] for pod in there.pods() if is_ready(pod)}
+
+
+def names(there: Simulated | Real) -> set[str]:
+    """The pods that there are, by name."""
+    return {pod["metadata"]["name"] for pod in there.pods()} - {"last"}
+
+
+def placed_nowhere(policy: str) -> dict[str, Any]:
+    """A StatefulSet of two whose pods no node takes."""
+    manifest = stateful_set("s", 2, policy=policy, cpu=1)
+    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"phalanx.dev/probe": "never"}
+    return manifest
+
+
+@pytest.mark.parametrize(("policy", "first"), [(ORDERED, {"s-0"}), (PARALLEL, {"s-0", "s-1"})])
+def test_a_stateful_set_creates_its_pods_in_order_or_at_once(
+    policy: str, first: set[str], cluster: ControlPlane
+) -> None:
+    for there in (Simulated(), Real(cluster)):
+        there.ask("POST", STATEFUL_SETS_PATH, placed_nowhere(policy), "application/json")
+        there.until(lambda there=there: names(there) == first)
+        there.settle()
+        assert names(there) == first
+
+
+@pytest.mark.parametrize("policy", [ORDERED, PARALLEL])
+def test_a_stateful_set_recreates_a_pod_under_its_name_once_it_is_gone(policy: str, cluster: ControlPlane) -> None:
+    for there in (Simulated(), Real(cluster)):
+        there.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 3, policy=policy, cpu=1), "application/json")
+        there.until(lambda there=there: ready(there) == {"s-0", "s-1", "s-2"})
+        old = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in there.pods()}
+        there.ask("PATCH", f"{PODS_PATH}/s-0", {"metadata": {"finalizers": [STUCK]}})
+        there.ask("DELETE", f"{PODS_PATH}/s-0", _NOW, "application/json")
+        there.settle()
+        assert {pod["metadata"]["uid"] for pod in there.pods()} == set(old.values())
+        there.ask("PATCH", f"{PODS_PATH}/s-0", {"metadata": {"finalizers": None}})
+        there.until(
+            lambda there=there, old=old: (
+                old["s-0"] not in {pod["metadata"]["uid"] for pod in there.pods()}
+                and ready(there) == {"s-0", "s-1", "s-2"}
+            )
+        )
+        there.ask("PATCH", f"{STATEFUL_SETS_PATH}/s", {"spec": {"replicas": 1}})
+        there.until(lambda there=there: names(there) == {"s-0"})
+
+
+_COUNTS = ("expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed")
+
+
+def test_a_budget_is_counted_and_forbids_the_second_of_two_evictions(cluster: ControlPlane) -> None:
+    for there in (Simulated(), Real(cluster)):
+
+        def counts(there: Simulated | Real = there) -> list[int] | None:
+            status = (there.ask("GET", f"{BUDGETS_PATH}/keep") or {}).get("status") or {}
+            return [status[key] for key in _COUNTS] if status.get("observedGeneration") else None
+
+        for name, node in (("a", "n1"), ("b", "n2")):
+            manifest = Asked(name, spec=on(node)).manifest
+            manifest["metadata"]["labels"] = {"budget": "keep"}
+            there.ask("POST", PODS_PATH, manifest, "application/json")
+        there.until(lambda there=there: ready(there) == {"a", "b"})
+        whole = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", **budget("keep", {"budget": "keep"}, 1)}
+        there.ask("POST", BUDGETS_PATH, whole, "application/json")
+        there.until(lambda counts=counts: counts() == [2, 2, 1, 1])
+        assert evict(there, "a")
+        assert not evict(there, "b")
+        there.until(lambda there=there: names(there) == {"b"})
+        there.until(lambda counts=counts: counts() == [1, 1, 1, 0])
+        assert not evict(there, "b")
+        there.ask("PATCH", f"{BUDGETS_PATH}/keep", {"spec": {"minAvailable": 0}})
+        there.until(lambda counts=counts: counts() == [1, 1, 0, 1])
+        assert evict(there, "b")
+
+
+def evict(there: Simulated | Real, name: str) -> bool:
+    """Evict a pod that ends at once. Return whether the API server accepts that."""
+    version = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "default"}}
+    body = {**version, "deleteOptions": {"gracePeriodSeconds": 1}}
+    return there.ask("POST", f"{PODS_PATH}/{name}/eviction", body, "application/json") is not None

@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 
 import pytest
+from node_manifests import node_manifest
 
-from simulation.directed import Director, directed, is_bound, is_nominated
+from simulation.directed import TWO_RACKS, Director, directed, is_bound, is_nominated
+from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.models.jobs import JOBS_PATH, job
 from simulation.models.kubelets import STUCK
+from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
+from simulation.objects import gang_of, node_of
 from simulation.schedule import simulating
-from simulation.world import GANGS_PATH, PODS_PATH, World
+from simulation.world import GANGS_PATH, NODES_PATH, PODS_PATH, QUEUE, RACK, World
 
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
@@ -172,6 +176,132 @@ def test_a_job_goes_from_created_to_bound_and_its_lost_pod_is_replaced() -> None
     world.invariants.at_end()
     assert broken(world) == []
     assert director.bound("j") == []
+
+
+@pytest.mark.parametrize("policy", [ORDERED, PARALLEL])
+def test_a_stateful_set_goes_from_created_to_bound_and_its_lost_pod_is_replaced(policy: str) -> None:
+    world = directed()
+    director = Director(world)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, policy=policy))
+    assert world.run_until(lambda: len(director.bound("s")) == 2, 10.0), "\n".join(world.trace)
+    assert any("placeholder-" in line for line in world.trace) == (policy == ORDERED)
+    world.run(2.0)
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{PODS_PATH}/s-0")
+    world.run(5.0)
+    assert director.bound("s") == ["s-0", "s-1"]
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{STATEFUL_SETS_PATH}/s")
+    world.run(45.0)
+    world.invariants.at_end()
+    assert broken(world) == []
+    assert director.bound("s") == []
+
+
+def test_a_leader_that_runs_alone_is_withdrawn_if_a_higher_priority_takes_the_capacity_of_the_others() -> None:
+    world = directed()
+    director = Director(world)
+    world.kubelets.ready_weights = 0, 0, 1
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, priority="low"))
+    assert world.run_until(lambda: director.bound("s"), 5.0), "\n".join(world.trace)
+    assert world.invariants.is_leader_first("default/s")
+    world.pod("rival", priority="high")
+    world.pod("other", priority="high", nodeName="n3")
+    world.invariants.disturbed()
+    world.run(30.0)
+    assert director.bound("s") == [], "\n".join(world.trace)
+    assert broken(world) == []
+
+
+@pytest.mark.parametrize("available", [0, 1])
+def test_a_gang_takes_the_pods_of_a_budget_only_as_far_as_the_budget_allows(available: int) -> None:
+    """The gang needs both nodes of r1, and a budget covers the pods there."""
+    world = directed()
+    director = Director(world)
+    world.pod("rival", nodeName="n3", priority="high")
+    for node in ("n1", "n2"):
+        world.pod(f"low-{node}", nodeName=node, priority="low", labels={"budget": "keep"})
+    world.ask("POST", BUDGETS_PATH, budget("keep", {"budget": "keep"}, available))
+    world.run(5.0)
+    two_members(world, "g", "middle")
+    world.run(60.0)
+    assert len(director.bound("g")) == (0 if available else 2), "\n".join(world.trace)
+    assert all(world.get(f"low-{node}") for node in ("n1", "n2")) == bool(available)
+    assert world.invariants.violations == []
+
+
+def test_a_gang_waits_for_the_quota_that_another_gang_of_its_queue_uses() -> None:
+    world = World(0, frozenset())
+    world.furnish({"n1": ("r1", 4), "n2": ("r1", 4), "n3": ("r2", 4), "n4": ("r2", 4)})
+    world.queue(12)
+    world.start("c1", "c2")
+    world.run(1.0)
+    director = Director(world)
+    for name in ("first", "second"):
+        world.gang(name, 2, queue=QUEUE)
+        for index in range(2):
+            world.pod(f"{name}-{index}", name)
+        world.run(5.0)
+    assert (len(director.bound("first")), len(director.bound("second"))) == (2, 0), "\n".join(world.trace)
+    world.run(40.0)
+    world.invariants.at_end()
+    assert world.counts["gangs that wait for quota at the end"] == 1
+    world.invariants.disturbed()
+    for index in range(2):
+        world.ask("DELETE", f"{PODS_PATH}/first-{index}")
+    assert world.run_until(lambda: len(director.bound("second")) == 2, 20.0), "\n".join(world.trace)
+    assert broken(world) == []
+
+
+def with_webhook() -> World:
+    """The world of `directed`, and a webhook that admits pods."""
+    world = World(0, frozenset())
+    world.furnish(TWO_RACKS)
+    world.start_webhook()
+    world.start("c1", "c2")
+    world.run(1.0)
+    return world
+
+
+def test_the_webhook_pins_a_recreated_pod_to_where_its_siblings_run() -> None:
+    world = with_webhook()
+    director = Director(world)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, policy=PARALLEL))
+    assert world.run_until(lambda: len(director.bound("s")) == 2, 10.0), "\n".join(world.trace)
+    world.run(2.0)
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{PODS_PATH}/s-0")
+    world.run(5.0)
+    assert director.bound("s") == ["s-0", "s-1"], "\n".join(world.trace)
+    assert world.counts["pods that the webhook pinned beside siblings"] == 1
+    assert broken(world) == []
+
+
+def test_a_gang_that_a_stale_webhook_pinned_starts_where_it_fits() -> None:
+    """The webhook still sees the sibling that is gone, and pins the new pod to r1, which another pod fills."""
+    world = with_webhook()
+    world.api.create(NODES_PATH, {"spec": {}, **node_manifest("n4", {RACK: "r2"}, 4)})
+    director = Director(world)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, policy=PARALLEL))
+    assert world.run_until(lambda: len(director.bound("s")) == 2, 10.0), "\n".join(world.trace)
+    world.run(2.0)
+    racks = {"n1": "r1", "n2": "r1", "n3": "r2", "n4": "r2"}
+    (rack,) = {racks[node_of(pod)] for pod in world.pods() if gang_of(pod) == "default/s"}
+    assert world.webhook is not None
+    world.webhook.process.frozen = True
+    world.invariants.disturbed()
+    for index in range(2):
+        world.ask("DELETE", f"{PODS_PATH}/s-{index}", _NOW)
+    for node in (name for name, where in racks.items() if where == rack):
+        world.pod(f"rival-{node}", priority="high", nodeName=node)
+    world.run(5.0)
+    assert world.counts["pods that the webhook pinned beside siblings"], "\n".join(world.trace)
+    world.invariants.disturbed()
+    world.webhook.process.thaw()
+    world.run(40.0)
+    world.invariants.at_end()
+    assert len(director.bound("s")) == 2, "\n".join(world.trace)
+    assert broken(world) == []
 
 
 def test_a_bound_member_is_reported_when_the_scheduler_dawdles() -> None:

@@ -3,15 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from local_api.resources import Resource
 from local_api.store import Object
 
+from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.models.jobs import JOBS, JOBS_PATH, job
 from simulation.models.kubelets import STUCK, path_of
 from simulation.models.scheduler import NODES
+from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS, STATEFUL_SETS_PATH, stateful_set
 from simulation.objects import gang_of, is_terminating, name_of, node_of
 from simulation.world import GANGS_PATH, NODES_PATH, World
 
 _DELETE_NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+PROTECTED = {"budget": "keep"}
+"""The label of pods that a PodDisruptionBudget covers in the schedules that have one."""
 PRIORITIES = ("", "low", "middle", "high")
 STEP_SECONDS = (0.0, 1.5, -1.5, 30.0, -30.0)
 """By how much an administrator moves a machine's clock."""
@@ -23,6 +28,8 @@ class Users:
 
     world: World
     made: int = 0
+    queue: str = ""
+    """The queue that some gangs are created in; "" if there is none."""
 
     def act(self, number: int) -> None:
         """Do one thing, or nothing."""
@@ -45,6 +52,9 @@ class Users:
             (5, self.restart_scheduler),
             (8, self.kill_leader),
             (6, self.freeze_leader),
+            (14, self.stateful_set),
+            (3, self.delete_stateful_set),
+            (6, self.edit_budget),
         )
         site = f"user{number}"
         chosen = self.world.choices.pick(site, [weight for weight, _ in actions])
@@ -61,8 +71,10 @@ class Users:
         name, size = f"g{self.made}", 2 + world.choices.number(f"{site}/size", 3)
         priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
         cpu = 4 if world.choices.pick(f"{site}/cpu", (3, 1)) == 0 else 2
-        spec = {} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}
+        spec: Object = {} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}
         extra = world.choices.pick(f"{site}/extra", (5, 1))
+        if self.queue and world.choices.pick(f"{site}/queued", (1, 3)):
+            spec["queue"] = self.queue
         world.gang(name, size, **spec)
         for index in range(size + extra):
             world.pod(f"{name}-{index}", name, cpu=cpu, priority=priority)
@@ -76,9 +88,29 @@ class Users:
 
     def delete_job(self, site: str) -> None:
         """Delete a Job."""
-        jobs = sorted(name for (resource, _, name) in self.world.api.store.objects if resource == JOBS)
-        if jobs:
-            self.world.ask("DELETE", f"{JOBS_PATH}/{jobs[self.world.choices.number(f'{site}/which', len(jobs))]}")
+        self._delete_workload(site, JOBS, JOBS_PATH)
+
+    def stateful_set(self, site: str) -> None:
+        """Create a StatefulSet that is a gang, which starts its first pod alone or all pods at once."""
+        world, self.made = self.world, self.made + 1
+        size = 2 + world.choices.pick(f"{site}/size", (4, 1))
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        policy = (ORDERED, PARALLEL)[world.choices.pick(f"{site}/policy", (3, 1))]
+        manifest = stateful_set(f"s{self.made}", size, policy=policy, priority=priority)
+        world.ask("POST", STATEFUL_SETS_PATH, manifest)
+
+    def delete_stateful_set(self, site: str) -> None:
+        """Delete a StatefulSet."""
+        self._delete_workload(site, STATEFUL_SETS, STATEFUL_SETS_PATH)
+
+    def _delete_workload(self, site: str, kind: Resource, path: str) -> None:
+        names = sorted(name for (resource, _, name) in self.world.api.store.objects if resource == kind)
+        if names:
+            self.world.ask("DELETE", f"{path}/{names[self.world.choices.number(f'{site}/which', len(names))]}")
+
+    def _is_workload(self, name: str) -> bool:
+        """Return whether a workload of this name has the gang of the same name."""
+        return any((kind, "default", name) in self.world.api.store.objects for kind in (JOBS, STATEFUL_SETS))
 
     def recreate(self, site: str) -> None:
         """Create the missing members of a gang, as a user does who sees that they are gone."""
@@ -88,7 +120,7 @@ class Users:
         name = gangs[self.world.choices.number(f"{site}/which", len(gangs))]
         state = self.world.invariants.gangs[f"default/{name}"]
         priorities = [each["spec"].get("priorityClassName", "") for each in state.members.values()]
-        if (JOBS, "default", name) in self.world.api.store.objects:
+        if self._is_workload(name):
             return
         minimum = self.world.invariants.minimum(f"default/{name}")
         for index in range(max(0, minimum - len(state.members))):
@@ -111,11 +143,11 @@ class Users:
             self.world.ask("PUT", f"{GANGS_PATH}/{gang['metadata']['name']}/status", gang, "application/json")
 
     def delete_gang(self, site: str) -> None:
-        """Delete a Gang. A Gang of a user is created again; the controller creates the mirror of a Job again."""
+        """Delete a Gang. A Gang of a user is created again; the controller creates the mirror of a workload again."""
         if gang := self._gang(site):
             name, spec = gang["metadata"]["name"], gang["spec"]
             self.world.ask("DELETE", f"{GANGS_PATH}/{name}")
-            if (JOBS, "default", name) in self.world.api.store.objects:
+            if self._is_workload(name):
                 return
             again = {"metadata": {"name": name}, "spec": spec}
             seconds = self.world.choices.one_of(f"{site}/after", (0.0, 0.5, 5.0))
@@ -134,7 +166,10 @@ class Users:
         self.made += 1
         priority = PRIORITIES[self.world.choices.number(f"{site}/priority", len(PRIORITIES))]
         self.world.pod(
-            f"r{self.made}", cpu=4 if self.world.choices.pick(f"{site}/cpu", (1, 1)) else 2, priority=priority
+            f"r{self.made}",
+            cpu=4 if self.world.choices.pick(f"{site}/cpu", (1, 1)) else 2,
+            priority=priority,
+            labels=PROTECTED if self.world.choices.pick(f"{site}/protected", (1, 1)) else None,
         )
 
     def delete_rival(self, site: str) -> None:
@@ -145,6 +180,12 @@ class Users:
         if rivals:
             rival = sorted(rivals, key=name_of)[self.world.choices.number(f"{site}/which", len(rivals))]
             self.world.ask("DELETE", path_of(rival))
+
+    def edit_budget(self, site: str) -> None:
+        """Change how many pods must stay available, or create the budget."""
+        available = self.world.choices.number(f"{site}/available", 3)
+        if self.world.ask("PATCH", f"{BUDGETS_PATH}/keep", {"spec": {"minAvailable": available}}) is None:
+            self.world.ask("POST", BUDGETS_PATH, budget("keep", PROTECTED, available))
 
     def lose_node(self, site: str) -> None:
         """Delete a node; it registers again later."""

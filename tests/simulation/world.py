@@ -1,6 +1,7 @@
 """The simulated cluster: API server, models and controllers, in one logical time."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from random import Random
@@ -14,19 +15,26 @@ from node_manifests import node_manifest
 from simulation.candidate import Candidate
 from simulation.choices import Choices
 from simulation.clock import LogicalClock, MachineClock
-from simulation.engine import Engine
+from simulation.engine import Action, Engine
 from simulation.invariants import Invariants
+from simulation.models.budgets import DisruptionController
 from simulation.models.jobs import JobController
 from simulation.models.kubelets import Kubelets
 from simulation.models.scheduler import Scheduler
+from simulation.models.stateful_sets import StatefulSetController
+from simulation.models.workloads import gated
 from simulation.network import RESTART_SECONDS, Network, Process
-from simulation.objects import GANG_LABEL, GATE
+from simulation.objects import GANG_LABEL, PINNED
 from simulation.watches import WatchHub
+from simulation.webhook import Webhook
 
 RACK = "example.com/rack"
 NAMESPACE = "default"
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SYSTEM_PODS_PATH = "/api/v1/namespaces/phalanx-system/pods"
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+QUEUE = "q"
+"""The LocalQueue of the schedules that have one."""
 GANGS_PATH = f"/apis/phalanx.dev/v1alpha1/namespaces/{NAMESPACE}/gangs"
 NODES_PATH = "/api/v1/nodes"
 CLASSES: Mapping[str, int] = {"phalanx-probe": -1, "low": 1, "middle": 100, "high": 1000}
@@ -41,12 +49,18 @@ class World:
         self.clock = LogicalClock()
         self.engine = Engine(self.clock)
         self.trace: list[str] = []
+        self.counts: Counter[str] = Counter()
+        """How often a model or an invariant met what it is there for, by description."""
         self.api = LocalApi(store=Store(clock=self.clock, random=Random(seed)))  # noqa: S311 - a seed is to be replayed
         self.hub = WatchHub(self.api, self.engine, self.choices)
         self.network = Network(self.api, self.engine, self.choices, self.note)
         self.kubelets = Kubelets(self.api, self.engine, self.choices)
         self.jobs = JobController(self.api, self.engine, self.choices)
+        self.stateful_sets = StatefulSetController(self.api, self.engine, self.choices)
+        self.budgets = DisruptionController(self.api, self.engine, self.choices)
         self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices)
+        self.webhook: Webhook | None = None
+        """The process that admits new pods; None: each member is gated, and nothing else."""
         self.invariants = Invariants(self)
         self.candidates: dict[str, Candidate] = {}
         self.machines: dict[str, MachineClock] = {}
@@ -86,6 +100,8 @@ class World:
             self._seen += 1
             self.kubelets.see(event)
             self.jobs.see(event)
+            self.stateful_sets.see(event)
+            self.budgets.see(event)
             self.invariants.see(event)
             self._note_event(event)
             self.on_event(event)
@@ -126,6 +142,40 @@ class World:
             self.api.create(NODES_PATH, {"spec": {}, **node_manifest(name, {RACK: rack}, cpu)})
         self.scheduler.start()
         self.settle()
+
+    def queue(self, cpu: int) -> None:
+        """Create the queue `QUEUE`, whose ClusterQueue has a quota of so many cpu on any node."""
+        self.api.create(f"{KUEUE}/resourceflavors", {"metadata": {"name": "any"}, "spec": {}})
+        flavor = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+        groups = [{"coveredResources": ["cpu"], "flavors": [flavor]}]
+        pool = {"namespaceSelector": {}, "resourceGroups": groups}
+        self.api.create(f"{KUEUE}/clusterqueues", {"metadata": {"name": QUEUE}, "spec": pool})
+        local = {"metadata": {"name": QUEUE}, "spec": {"clusterQueue": QUEUE}}
+        self.api.create(f"{KUEUE}/namespaces/{NAMESPACE}/localqueues", local)
+        self.settle()
+
+    def start_webhook(self) -> Webhook:
+        """Let a webhook admit new pods from now on. Return it."""
+        clock = self.machines.setdefault("w1", MachineClock(self.clock))
+        self.webhook = Webhook("w1", self.engine, self.network, self.hub, self.choices, clock)
+        self.webhook.start()
+        for controller in (self.jobs, self.stateful_sets):
+            controller.create = self.create
+        return self.webhook
+
+    def create(self, pod: Object, refused: Action) -> None:
+        """Create a pod through the webhook. If it refuses the pod, act a second later."""
+        assert self.webhook is not None
+        priority = CLASSES.get(pod["spec"].get("priorityClassName", ""), 0)  # the plugin Priority runs before webhooks
+        admitted = self.webhook.admitted({**pod, "spec": {**pod["spec"], "priority": priority}})
+        self.counts["pods that the webhook admitted" if admitted else "pods that the webhook refused"] += 1
+        if admitted is None:
+            self.engine.after(1.0, refused)
+            return
+        if PINNED in (admitted["metadata"].get("annotations") or {}):
+            self.counts["pods that the webhook pinned beside siblings"] += 1
+        self.engine.run_until(self.engine.now + self.webhook.review_seconds())
+        self.ask("POST", PODS_PATH, admitted)
 
     def start(self, *names: str) -> None:
         """Start controllers."""
@@ -191,17 +241,33 @@ class World:
             whole = {"minMember": members, "required": "rack", "topology": "dc", **spec}
             self.ask("POST", GANGS_PATH, {"metadata": {"name": name}, "spec": whole})
 
-    def pod(self, name: str, of: str = "", *, cpu: int = 4, priority: str = "", **spec: Any) -> None:
-        """A user's pod, as the webhook admits it: gated if it is a member of a gang."""
-        gates = {"schedulingGates": [{"name": GATE}]} if of else {}
+    def pod(
+        self,
+        name: str,
+        of: str = "",
+        *,
+        cpu: int = 4,
+        priority: str = "",
+        labels: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> None:
+        """A user's pod, as the webhook admits it: gated if it is a member of a gang. `labels`: of a pod of no gang."""
         container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
-        labels = {GANG_LABEL: of, "phalanx.dev/dialect": "phalanx"} if of else {"app": name}
+        labels = {GANG_LABEL: of} if of else {"app": name, **(labels or {})}
         named = {"priorityClassName": priority} if priority else {}
         manifest = {
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
-            "spec": {"containers": [container], **gates, **named, **spec},
+            "spec": {"containers": [container], **named, **spec},
         }
-        self.ask("POST", PODS_PATH, manifest)
+        if self.webhook is not None:
+            self._apply(manifest)
+        else:
+            self.ask("POST", PODS_PATH, gated(manifest) if of else manifest)
+
+    def _apply(self, manifest: Object, tries: int = 3) -> None:
+        """Create a user's pod. The user tries again if the webhook refuses it, so many times in all."""
+        if tries:
+            self.create(manifest, lambda: self._apply(manifest, tries - 1))
 
     def get(self, name: str) -> Object | None:
         """A pod in the user's namespace, as it is."""

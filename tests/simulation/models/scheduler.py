@@ -14,6 +14,7 @@ from local_api.server import LocalApi
 from local_api.store import Event, Object, RefusedError
 
 from simulation.choices import Choices
+from simulation.models.budgets import budgets_over
 from simulation.network import Process
 from simulation.objects import (
     allocatable,
@@ -184,20 +185,23 @@ class Scheduler:
                 yield uid, other
 
     def _preempt(self, pod: Object) -> str:
-        """Evict the fewest pods of lower priority for this one; the node, "" if that does not help."""
+        """Evict pods of lower priority for this one, against the fewest budgets, then the fewest pods.
+
+        Return the node; "" if that does not help.
+        """
         if pod["spec"].get("preemptionPolicy") == "Never":
             return ""
-        found: list[tuple[int, str, list[str]]] = []
+        found: list[tuple[int, int, str, list[str]]] = []
         for name in sorted(self._nodes):
             lower = [uid for uid, other in self._pods.items() if self._is_lower(other, pod, name)]
             if any(is_terminating(self._pods[uid]) for uid in lower) and nominated(pod) == name:
                 return ""  # its victims are on their way out
             if lower and self._fits(pod, name, lower):
                 victims = self._fewest(pod, name, lower)
-                found.append((len(victims), name, victims))
+                found.append((len(self._against_budgets(victims)), len(victims), name, victims))
         if not found:
             return ""
-        _, node, victims = min(found)
+        *_, node, victims = min(found)
         for uid in victims:
             self._evict(self._pods[uid])
         for other in list(self._pods.values()):
@@ -210,13 +214,28 @@ class Scheduler:
         return node_of(other) == name and not is_finished(other) and priority_of(other) < priority_of(pod)
 
     def _fewest(self, pod: Object, name: str, lower: list[str]) -> list[str]:
-        """The victims that remain when each pod is spared that can be, the most important first."""
-        victims = list(lower)
-        for uid in sorted(lower, key=lambda uid: -priority_of(self._pods[uid])):
+        """The victims that remain when each pod is spared that can be: those that budgets protect first, then the most
+        important (framework/plugins/defaultpreemption `SelectVictimsOnNode`).
+        """
+        victims, against = list(lower), self._against_budgets(lower)
+        for uid in sorted(lower, key=lambda uid: (uid not in against, -priority_of(self._pods[uid]))):
             fewer = [each for each in victims if each != uid]
             if self._fits(pod, name, fewer):
                 victims = fewer
         return victims
+
+    def _against_budgets(self, victims: list[str]) -> set[str]:
+        """The pods whose eviction a budget does not allow, after that of the pods before them."""
+        allowed: dict[str, int] = {}
+        found = set()
+        for uid in victims:
+            for budget in budgets_over(self._pods[uid], self.api):
+                name, status = budget["metadata"]["name"], budget["status"]
+                if self._pods[uid]["metadata"]["name"] not in status.get("disruptedPods", {}):
+                    allowed[name] = allowed.get(name, status["disruptionsAllowed"]) - 1
+                    if allowed[name] < 0:
+                        found.add(uid)
+        return found
 
     def _evict(self, pod: Object) -> None:
         meta = pod["metadata"]
