@@ -62,8 +62,6 @@ class LoopState:
     due: Due = field(default_factory=lambda: Due(at=0.0, unfinished=False))
     """When the next reconcile is due."""
     invalid: list[GangKey] = field(default_factory=list)
-    fresh: bool = True
-    """Whether no reconcile has run yet, so that gangs which disappeared earlier are not known."""
     handover: Handover = field(default_factory=Handover)
 
 
@@ -168,7 +166,7 @@ class Controller:
 
         :param journal: records the changes of the cache from now on.
         """
-        self._planning_queue.forget_others(())
+        self._planning_queue.clear()
         return LoopState(
             ClusterViewReader(self._cache, journal),
             ReconcileStates(self._writer, self._error_backoff, placeholders=self._placeholders, clock=self._clock),
@@ -210,11 +208,8 @@ class Controller:
         self._reports.coexistence.tell(cluster_view)
         open_states = known.gang_states.update(cluster_view)
         cluster_view = replace(cluster_view, made_again=known.gang_states.made_again)
-        if known.fresh:
-            self._planning_queue.forget_others(known.gang_states.keys())
         gone = known.gang_states.gone()
         self._planning_queue.forget(gone)
-        known.fresh = False
         cluster_view, gang_states = self._decide(open_states, cluster_view)
         gang_states = postpone_displaced(gang_states, cluster_view.snapshot)
         gang_states = known.handover.postpone(gang_states, self._planning_queue.unanswered)
@@ -254,7 +249,7 @@ class Controller:
             for each in self._observers:
                 each.stand(changed, invalid, gone)
         telling = (reports.invalid_gangs, reports.status_sync, reports.strays, reports.described)
-        going_on = self._planning_queue.pausing() or known.gang_states.unfinished
+        going_on = self._planning_queue.pausing or known.gang_states.unfinished
         known.due.unfinished = going_on or any(each.unfinished for each in telling)
         status_due = float("inf") if known.due.unfinished else reports.status_sync.due
         known.due.at = min(self._planning_queue.due, status_due, self._departure_due())
@@ -277,7 +272,7 @@ class Controller:
         Return the cluster view in which the victims of plans in force are leaving, and the states with their decisions.
         A state stays the same object if nothing is due for its gang.
         """
-        over = {each.gang.key: self._expired(each, cluster_view) for each in gang_states if self._is_over(each)}
+        over = {each.gang.key: self._expired(each) for each in gang_states if self._is_over(each)}
         gang_states = [over.get(each.gang.key, each) for each in gang_states] if over else gang_states
         gang_states = with_steps(gang_states, self._quota_shortages.find(gang_states, cluster_view.snapshot))
         cluster_view, gang_states = drop_unlawful(cluster_view, gang_states)
@@ -308,14 +303,14 @@ class Controller:
             return False
         return expired(gang_state.gang, gang_state.status, self._clock.wall())
 
-    def _expired(self, gang_state: ReconcileState, cluster_view: ClusterView) -> ReconcileState:
+    def _expired(self, gang_state: ReconcileState) -> ReconcileState:
         """End the schedule timeout of a gang: its capacity is freed, and it goes to the end of its priority's queue."""
         message = (
             f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its room is given back for others"
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
         return replace(
-            _begun(gang_state, self._planning_queue.hold_off(gang_state.gang, message, cluster_view)),
+            _begun(gang_state, self._planning_queue.hold_off(gang_state.gang, message)),
             step=NeedPlan("", gang_state.held, cause),
             fallen=gang_state.record,
             record=None,

@@ -229,7 +229,7 @@ class PlanExecutor:
                 self._reporter.gangs_evicted(gang_state, gone, cluster_view)
             refusal, written = self._refusal(victims, sent), tried + sent
         effects = Effects.of(written)
-        return effects.then(self._give_up(gang_state, refusal, cluster_view)) if refusal else effects
+        return effects.then(self._give_up(gang_state, refusal)) if refusal else effects
 
     def _await_budgets(self, victims: Sequence[PlannedVictim], cluster_view: ClusterView) -> None:
         """Read back the disruption budgets, so that no reconcile begins before it sees the cost of these evictions."""
@@ -256,14 +256,14 @@ class PlanExecutor:
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
-    def _give_up(self, gang_state: ReconcileState, refusal: str, cluster_view: ClusterView) -> Effects:
+    def _give_up(self, gang_state: ReconcileState, refusal: str) -> Effects:
         """Drop a plan whose victims may not be evicted. The gang is replanned when the budgets may have changed."""
         written = self._writer.all(
             partial(self._writer.clear, pod) for pod in gang_state.held if not is_placeholder(pod)
         )
         written += free(self._writer, gang_state.placeholders.values())
         step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
-        decision = self._planning_queue.hold_off(gang_state.gang, refusal, cluster_view)
+        decision = self._planning_queue.hold_off(gang_state.gang, refusal)
         effects = Effects.of(written).then(Effects(plan=Plan(step, None, decision)))
         self._reporter.invalidated(gang_state.after(effects), step)
         return effects

@@ -73,7 +73,7 @@ class CapacityBound:
 
     def may_hold(self, demand: MinimumDemand) -> bool:
         """Return whether the gang may have a place. False proves that it has none."""
-        if not demand.needs:
+        if not demand.demand_class.needs:
             return True
         topology = demand.topology(self._topologies) if self._topologies else None
         within = topology if isinstance(topology, Topology) else None

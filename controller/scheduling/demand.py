@@ -1,21 +1,26 @@
-"""The minimum demand of a gang, for the comparison with the capacity bound of a cluster."""
+"""The minimum demand of a gang for the capacity bound, and whether two gangs ask for the same."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakValueDictionary
+
+import msgspec
 
 from cluster.node_state import Amounts
 from controller.scheduling.eligibility_cache import EligibilityClass, eligibility_classes_of
 from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node
-from gangs.model import Fault, Gang, Member
-from kube.objects import Pod
+from gangs.model import Fault, Gang, GangKey, Member, ObjectRef
+from kube.keys import PINNED_DOMAIN, PINNED_IN
+from kube.objects import Pod, PodSpec
 from kube.requests import pod_requests
 from kube.topology import Topology
 
 Requests = tuple[tuple[str, int], ...]
 """Amounts by resource."""
+_UNTIED_VOLUMES = frozenset(("projected", "configMap", "secret", "emptyDir", "downwardAPI"))
+"""Kinds of volumes that do not tie a pod to a node. The names of such volumes may differ from pod to pod."""
 
 
 def request_of(gang: Gang) -> object:
@@ -38,7 +43,7 @@ class Need:
     eligibility_classes: tuple[EligibilityClass, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DemandClass:
     """The needs that gangs have in common, with all inputs of the capacity bound.
 
@@ -48,9 +53,6 @@ class DemandClass:
     priority: int
     amounts: Requests
     needs: Sequence[Need]
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
 
 
 _CLASSES: WeakValueDictionary[tuple[int, Requests, Sequence[Need]], DemandClass] = WeakValueDictionary()
@@ -66,7 +68,9 @@ class MinimumDemand:
     @cached_property
     def demand_class(self) -> DemandClass:
         """The gang's needs, in one object that all gangs with equal needs share."""
-        content = self.priority, tuple(sorted(self.amounts.items())), self.needs
+        gang, needed = self.gang, self._needed
+        amounts = tuple(sorted((name, needed * value) for name, value in self._of_member.items()))
+        content = gang.priority, amounts, tuple(self._needs()) if amounts else ()
         shared = _CLASSES.get(content)
         if shared is None:
             shared = _CLASSES[content] = DemandClass(*content)
@@ -83,50 +87,25 @@ class MinimumDemand:
         found: Topology | Fault | None = before[1]
         return found
 
-    @cached_property
-    def members(self) -> int:
-        """The number of members, which measures the cost of planning the gang."""
-        return len(self.gang.members)
-
-    @cached_property
-    def priority(self) -> int:
-        """The gang's priority. It is not exact while a member's priority class is not resolved yet."""
-        return self.gang.priority
-
-    @cached_property
-    def amounts(self) -> Amounts:
-        """The least amounts that the whole gang needs, by resource. Empty if no lower bound is known (`_of_member`)."""
-        return {name: self._needed * value for name, value in self._of_member.items() if value}
-
-    @cached_property
-    def needs(self) -> Sequence[Need]:
-        """The needs of the whole gang and of each pod set. Empty if `amounts` is empty."""
+    def _needs(self) -> Iterator[Need]:
+        """Yield the needs of the whole gang and of each pod set."""
         gang = self.gang
-        if not self.amounts:
-            return ()
-        needs = [self._need(self._needed, gang.members, gang.required)]
-        if not gang.succeeded and len(gang.pod_sets) > 1:
-            for each in gang.pod_sets:
-                members = [member for member in gang.members if member.pod_set == each.name]
-                if each.min_count and members:
-                    needs.append(self._need(each.min_count, members, each.required or gang.required))
-        return tuple(needs)
+        yield _need(self._needed, gang.members, gang.required)
+        if gang.succeeded or len(gang.pod_sets) <= 1:
+            return
+        for pod_set in gang.pod_sets:
+            members = [member for member in gang.members if member.pod_set == pod_set.name]
+            if pod_set.min_count and members:
+                yield _need(pod_set.min_count, members, pod_set.required or gang.required)
 
-    @staticmethod
-    def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:
-        requests = _least(member.pod for member in members)
-        return Need(
-            pods, tuple(sorted(requests.items())), level, eligibility_classes_of(member.pod for member in members)
-        )
-
-    @cached_property
+    @property
     def _needed(self) -> int:
         gang = self.gang
         if gang.succeeded:
             return gang.still_needed
-        return max(gang.still_needed, sum(each.min_count for each in gang.pod_sets))
+        return max(gang.still_needed, sum(pod_set.min_count for pod_set in gang.pod_sets))
 
-    @cached_property
+    @property
     def _of_member(self) -> Amounts:
         """The least amounts that one member requests, by resource. Empty if there is no usable lower bound.
 
@@ -144,6 +123,11 @@ class MinimumDemand:
             return {}
 
 
+def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:
+    requests = _least(member.pod for member in members)
+    return Need(pods, tuple(sorted(requests.items())), level, eligibility_classes_of(member.pod for member in members))
+
+
 def _least(pods: Iterable[Pod]) -> Amounts:
     """Return the smallest request of these pods for each resource, without zeros."""
     least: dict[str, int] | None = None
@@ -154,3 +138,43 @@ def _least(pods: Iterable[Pod]) -> Amounts:
         elif least != asked:
             least = {name: min(value, asked.get(name, 0)) for name, value in least.items()}
     return {name: value for name, value in (least or {}).items() if value}
+
+
+def asks_for_the_same(one: Gang, other: Gang, *, labels_count: bool) -> bool:
+    """Return whether two gangs have equal rules, and equal pods except for names.
+
+    :param labels_count: whether the labels of the pods must be equal, too. They decide where the pods may run if pods
+        in the cluster have anti-affinity.
+    """
+    return (
+        len(one.members) == len(other.members)
+        and _without_names(one) == _without_names(other)
+        and all(
+            _is_same_member(member, counterpart, labels_count=labels_count)
+            for member, counterpart in zip(one.members, other.members, strict=True)
+        )
+    )
+
+
+def _without_names(gang: Gang) -> Gang:
+    """Return the gang without its members, names, UID and age, for comparison with the request of another gang."""
+    source = replace(gang.source, name="", uid="")
+    key = GangKey(gang.key.dialect, gang.key.namespace, "")
+    groups = tuple(ObjectRef("", "", "", "") for _ in gang.groups)
+    return replace(gang, key=key, source=source, groups=groups, members=(), created="", part="")
+
+
+def _is_same_member(one: Member, other: Member, *, labels_count: bool) -> bool:
+    of, to = one.pod.metadata, other.pod.metadata
+    return (
+        (one.pod_set, one.index) == (other.pod_set, other.index)
+        and (not labels_count or of.labels == to.labels)
+        and all(of.annotations.get(pin) == to.annotations.get(pin) for pin in (PINNED_DOMAIN, PINNED_IN))
+        and _without_untied_volumes(one.pod) == _without_untied_volumes(other.pod)
+    )
+
+
+def _without_untied_volumes(pod: Pod) -> PodSpec:
+    """Return the pod's spec without the volumes that do not tie the pod to a node."""
+    volumes = tuple(volume for volume in pod.spec.volumes if _UNTIED_VOLUMES.isdisjoint(volume))
+    return pod.spec if len(volumes) == len(pod.spec.volumes) else msgspec.structs.replace(pod.spec, volumes=volumes)

@@ -3,19 +3,22 @@
 kube-scheduler's counterpart is the queue of unschedulable pods.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Collection, Iterable
 
 from controller.scheduling.planning_requests import PlanningRequest
+from controller.scheduling.queued_gang import QueuedGang
 from controller.scheduling.shares import Shares
 from gangs.model import GangKey
 from timing.duty_cycle import DutyCycle
 
 BATCH = 2_148
-"""The most total cost (`cost` of `next_ones`) of the gangs in one planning request of the slow lane.
+"""The most total cost of the gangs in one planning request of the slow lane.
 
 It admits one gang of the maximum size, or some twenty small gangs. In the fast lane a request holds one gang only,
 because a gang that may fit can arrive at any time.
 """
+_FIXED_COST = 100
+"""The fixed planning cost of a gang, in members: planning a gang costs this plus the number of its members."""
 OVERDUE_SECONDS = 5.0
 """If the lanes are never idle, infeasible gangs are planned in the slow lane after waiting this long beyond their due
 time.
@@ -40,39 +43,26 @@ class InfeasibleQueue:
         """The time at which the next request is due. None until the due time is first read."""
         self._anew = 0.0
         """The time from which a gang that already has a result may be replanned."""
-        self._seen: dict[GangKey, object] = {}
-        self._planned: dict[GangKey, float] = {}
 
-    def is_new(self, key: GangKey, request: object) -> bool:
-        """Return whether the queue has not seen this gang with this request object before, and remember the request."""
-        known, self._seen[key] = self._seen.get(key), request
-        return known is not request
-
-    def forget(self, key: GangKey) -> None:
-        """Forget a gang that no longer exists."""
-        self._seen.pop(key, None)
-        self._planned.pop(key, None)
-
-    def planned(self, keys: Iterable[GangKey], at: float) -> None:
-        """Record when these gangs were planned, in any lane. Other gangs of their namespaces come first from now on."""
-        self._planned |= dict.fromkeys(keys, at)
-
-    def ready(self, keys: Collection[GangKey], answered: Container[GangKey], at: float) -> Collection[GangKey]:
+    def ready(self, gangs: Collection[QueuedGang], at: float) -> Collection[QueuedGang]:
         """Return the gangs that may be planned in an idle lane at the time `at`.
 
-        None is ready before the last request is answered and the pause after it is over.
-
-        :param answered: gangs that already have a result. Their pause is longer.
+        None is ready before the last request is answered and the pause after it is over. The pause of gangs that
+        already have a result is longer.
         """
         if self._planning_request is not None or at < self._next(at):
             return ()
-        return keys if at >= self._anew else [key for key in keys if key not in answered]
+        return gangs if at >= self._anew else [queued for queued in gangs if queued.rejection is None]
 
-    def next_due(self, keys: Iterable[GangKey], answered: Container[GangKey], at: float) -> float:
-        """Return the time at which the next of these gangs is due; infinity while a request is being planned."""
-        if self._planning_request is not None:
+    def next_due(self, gangs: Collection[QueuedGang], at: float) -> float:
+        """Return the time at which the next of these gangs is due.
+
+        Infinity if there are none, or while a request is being planned.
+        """
+        if self._planning_request is not None or not gangs:
             return float("inf")
-        return self._next(at) if any(key not in answered for key in keys) else max(self._next(at), self._anew)
+        has_new = any(queued.rejection is None for queued in gangs)
+        return self._next(at) if has_new else max(self._next(at), self._anew)
 
     def overdue(self, at: float) -> bool:
         """Return whether the gangs may be planned although no lane was idle when they were due."""
@@ -83,28 +73,28 @@ class InfeasibleQueue:
             self._again = at
         return self._again
 
-    def next_ones(
-        self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], *, in_fast_lane: bool
-    ) -> list[GangKey]:
+    def next_ones(self, gangs: Iterable[QueuedGang], *, in_fast_lane: bool) -> list[GangKey]:
         """Return the gangs to plan next, by round-robin share of the namespaces.
 
         Within a namespace, gangs that were never planned come first, then the gang that was planned longest ago.
 
         :param in_fast_lane: return one gang only. Otherwise return gangs up to a total cost of `BATCH`.
         """
-        return self._shares.next_ones(sorted(keys, key=self._last_planned), cost, 1 if in_fast_lane else BATCH)
+        by_key = {queued.key: queued for queued in sorted(gangs, key=lambda queued: queued.planned_at)}
+        return self._shares.next_ones(
+            by_key, lambda key: _FIXED_COST + len(by_key[key].gang.members), 1 if in_fast_lane else BATCH
+        )
 
-    def _last_planned(self, key: GangKey) -> float:
-        return self._planned.get(key, float("-inf"))
-
-    def sent(self, planning_request: PlanningRequest, at: float, *, renewing: bool) -> None:
+    def sent(self, planning_request: PlanningRequest, gangs: Collection[QueuedGang], at: float) -> None:
         """Record that this request is being planned. A gang that changes before the answer has used its turn, too."""
-        self._planning_request, self._since, self._renewing = planning_request, at, renewing
-        self.planned((gang.key for gang in planning_request.gangs), at)
+        self._planning_request, self._since = planning_request, at
+        self._renewing = any(queued.rejection is not None for queued in gangs)
+        for queued in gangs:
+            queued.planned_at = at
 
-    def holds(self, planning_request: PlanningRequest) -> bool:
+    def holds(self, planning_request: PlanningRequest | None) -> bool:
         """Return whether this is the request of the infeasible queue that is being planned."""
-        return planning_request is self._planning_request
+        return planning_request is not None and planning_request is self._planning_request
 
     def ended(self, planning_request: PlanningRequest, at: float) -> None:
         """Start the pause after a request of the infeasible queue. A request of another queue is ignored."""

@@ -3,6 +3,7 @@
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.release.verifying import lost_room
+from controller.scheduling.cluster_changes import basis_of
 from controller.scheduling.planning_requests import PlanningRequest
 from controller.scheduling.promised_evictions import EVICTED
 from gangs.model import Gang
@@ -44,9 +45,8 @@ class PlanRevalidation:
         :param gang: the present state of the gang. Its request is the one that was planned.
         :param planning_request: the planning request of the plan. Plans of one request were made beside each other.
         """
-        if self._accepted_requests <= {planning_request} and inputs_of(planning_request.cluster_view) == inputs_of(
-            self._cluster_view
-        ):
+        before, after = basis_of(planning_request.cluster_view), basis_of(self._cluster_view)
+        if self._accepted_requests <= {planning_request} and before.version == after.version:
             return ""
         gang = settled(gang, decision.flavors)
         return (
@@ -106,13 +106,6 @@ class PlanRevalidation:
             for decision in self.accepted:
                 self._usage = charged(decision, self._usage)
         return self._usage
-
-
-def inputs_of(cluster_view: ClusterView) -> object:
-    """Return the inputs of planning besides the request. They are equal as long as none of them has changed."""
-    again = tuple((key, gang.made_again) for key, gang in cluster_view.made_again.items())
-    snapshot = cluster_view.snapshot
-    return snapshot.version, snapshot.leaving, tuple(cluster_view.topologies), cluster_view.terms, again
 
 
 def _labels(snapshot: Snapshot, names: set[str]) -> dict[str, object]:

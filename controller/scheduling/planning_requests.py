@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from controller.cluster_view import ClusterView
-from controller.scheduling.monotonicity_check import Basis, is_monotone
+from controller.scheduling.cluster_changes import Basis, basis_of
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.after_plan import after_all
@@ -49,8 +49,8 @@ class PlanningResult:
     `final`: more time would not help. `seconds`: the planning time of all gangs of this priority together.
     `tied`: members that can be recreated at no cost and are pinned to the domain of siblings that are gone. The gang
     has a proven rejection, and would have a plan without these pins. Otherwise `tied` is empty.
-    `failed`: planning the gang failed with an internal error. `basis`: the cluster of a rejection that holds as long as
-    the cluster only becomes fuller; None for any other result.
+    `failed`: planning the gang failed with an internal error, or its plan could not be carried out.
+    `basis`: the inputs of planning, with the plans that the request found before; None if `failed`.
     """
 
     decision: Decision
@@ -91,15 +91,14 @@ def _in_turn(request: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]
     for tier in _planned(request.gangs, request):
         seconds = clock.monotonic() - started
         beside = after_all([each for each in tier if each.outcome is Outcome.PLACED], beside)
-        basis = Basis(beside, request.cluster_view.topologies)
+        basis = basis_of(request.cluster_view)._replace(snapshot=beside)
         for decision in tier:
-            tied = _tied(decision, request)
             yield PlanningResult(
                 decision,
                 final=_is_final(decision, tier, seconds, request),
                 seconds=seconds,
-                tied=tied,
-                basis=basis if is_monotone(decision) and not tied else None,
+                tied=_tied(decision, request),
+                basis=basis,
             )
         started = clock.monotonic()
 

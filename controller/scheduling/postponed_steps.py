@@ -26,7 +26,7 @@ from timing.clock import SYSTEM_CLOCK, Clock
 
 HANDOVER_SECONDS = 3.0
 """The most seconds for which a new leader postpones releases. The fast lane answers a gang within this time
-(`cached_rejections.FAST_LANE_SECONDS`).
+(`rejections.FAST_LANE_SECONDS`).
 """
 
 

@@ -14,8 +14,8 @@ from manual_clock import ManualClock
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
 from controller.cluster_view import ClusterView
-from controller.scheduling import cached_rejections
 from controller.scheduling import planning_requests as solving
+from controller.scheduling import rejections
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading
@@ -78,7 +78,7 @@ def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock:
     queue, wide = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
     first = answer(queue, wide, picture(pod("gone", bound="n3")))
     assert answer(queue, wide, picture(version="2")) is first
-    clock.now += cached_rejections.PROVEN_RETRIES.first
+    clock.now += rejections.PROVEN_RETRIES.first
     assert answer(queue, wide, picture(version="2")) is not first
 
 
@@ -92,16 +92,16 @@ def test_a_changed_request_is_planned_at_once(clock: ManualClock) -> None:
 
 def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: ManualClock) -> None:
     queue, small = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("small", *pair("s"))
-    queue.hold_off(small, "a budget said no", picture())
+    queue.hold_off(small, "a budget said no")
     assert answer(queue, small, picture()).message == "a budget said no"
-    clock.now += cached_rejections.HOLD_SECONDS
+    clock.now += rejections.HOLD_SECONDS
     assert answer(queue, small, picture()).outcome is Outcome.PLACED
 
 
 def test_gangs_that_are_gone_are_forgotten(clock: ManualClock) -> None:
     queue, wide = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
     first = answer(queue, wide, picture())
-    queue.forget_others([])
+    queue.forget([wide.key])
     clock.now += 1
     assert answer(queue, wide, picture()) is not first
 
@@ -159,7 +159,7 @@ def test_nobody_is_held_back_by_a_no_that_is_not_proven(monkeypatch: pytest.Monk
     members = [tied_to("r2", "t"), pod("u")]
     asked, seen = named("tied", *members), picture(*members)
     queue = PlanningQueue(Limits(), Metrics(), inline())
-    assert not queue.held_back(queue.hold_off(asked, "a budget said no", seen))
+    assert not queue.held_back(queue.hold_off(asked, "a budget said no"))
 
     def unproven(gangs: Sequence[Gang], *_: object, **__: object) -> Iterable[Sequence[Decision]]:
         """No plan was found in time."""

@@ -10,7 +10,7 @@ from controller_scene import GANGS, PODS, TOPOLOGIES, Scene, gang, leading, memb
 from local_api.store import Object
 from stepped_leader import stepped
 
-from controller.scheduling.cached_rejections import PROVEN_RETRIES
+from controller.scheduling.rejections import PROVEN_RETRIES
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _MERGE = "application/merge-patch+json"

@@ -12,8 +12,8 @@ import pytest
 from planning_bench import FULL, Bench, Slow, members, named, picture, slowed
 from protocol_scenes import RACK, pod
 
-from controller.scheduling import cached_rejections
 from controller.scheduling import planning_queue as deciding
+from controller.scheduling import rejections
 from gangs.quota_model import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
 from kube.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from planning.decision import Decision, Outcome
@@ -125,7 +125,7 @@ def test_a_proven_no_stands_while_the_cluster_only_becomes_fuller(
     bench.round(wide, on=picture(*before))
     bench.fast.run()
     bench.round(wide, on=picture(*before))
-    bench.clock.now += cached_rejections.PROVEN_RETRIES.longest
+    bench.clock.now += rejections.PROVEN_RETRIES.longest
     bench.round(wide, on=picture(*after, version="2"))
     assert bench.fast.idle != again, what
 
@@ -142,7 +142,7 @@ def test_a_no_that_more_pods_may_turn_is_asked_again(bench: Bench, sensitive: st
     bench.round(wide)
     bench.fast.run()
     bench.round(wide)
-    bench.clock.now += cached_rejections.UNPROVEN_RETRIES.longest
+    bench.clock.now += rejections.UNPROVEN_RETRIES.longest
     bench.round(wide, on=picture(MORE, version="2"))
     assert not bench.fast.idle or bench.last[wide.key].outcome is Outcome.WAITING
 
@@ -156,7 +156,7 @@ def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
     bench.round(pair, late)
     bench.fast.run()
     assert bench.round(pair, late) == {"pair": Outcome.PLACED, "late": Outcome.UNPLACEABLE}
-    bench.clock.now += cached_rejections.PROVEN_RETRIES.longest
+    bench.clock.now += rejections.PROVEN_RETRIES.longest
     carried_out = [pod(f"p-{index}", bound=f"n{index + 1}", priority=20) for index in range(2)]
     bench.round(late, on=picture(*carried_out, MORE, version="2"))
     assert bench.fast.idle
@@ -169,7 +169,7 @@ def test_a_no_that_stands_is_given_anew_after_a_while(bench: Bench) -> None:
     bench.round(wide)
     bench.fast.run()
     bench.round(wide)
-    bench.clock.now += 2 * cached_rejections.FRESH_SECONDS
+    bench.clock.now += 2 * rejections.FRESH_SECONDS
     bench.round(wide, on=picture(MORE, version="2"))
     assert not bench.fast.idle
 
@@ -187,12 +187,9 @@ def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_ch
         bench.slow.run()
         bench.clock.now += 1
     pauses = [int(after - before) for before, after in pairwise(asked)]
-    assert pauses[0] >= 4 * cached_rejections.FAST_LANE_SECONDS
+    assert pauses[0] >= 4 * rejections.FAST_LANE_SECONDS
     assert pauses == sorted(pauses)
-    assert (
-        pauses[-1]
-        <= cached_rejections.UNPROVEN_RETRIES.longest + FULL.seconds + cached_rejections.FAST_LANE_SECONDS + 2
-    )
+    assert pauses[-1] <= rejections.UNPROVEN_RETRIES.longest + FULL.seconds + rejections.FAST_LANE_SECONDS + 2
 
 
 def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> None:
@@ -201,14 +198,14 @@ def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> Non
     slow("hog", 1000.0)
     bench.round(hog)
     bench.fast.run()
-    assert bench.clock.now == 100 + cached_rejections.FAST_LANE_SECONDS
+    assert bench.clock.now == 100 + rejections.FAST_LANE_SECONDS
     bench.round(hog, pair)
     assert not bench.slow.idle
     bench.fast.run()
     assert bench.round(hog, pair) == {"hog": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
     bench.slow.run()
     bench.round(hog)
-    assert bench.clock.now == 100 + cached_rejections.FAST_LANE_SECONDS + FULL.seconds
+    assert bench.clock.now == 100 + rejections.FAST_LANE_SECONDS + FULL.seconds
 
 
 def test_more_time_is_given_once_and_brings_the_better_plan(bench: Bench, slow: Slow) -> None:
@@ -271,7 +268,7 @@ def test_nobody_is_overtaken_twice_in_a_row(bench: Bench, slow: Slow) -> None:
     assert bench.round(hard, on=taken) == {"hard": None}
     assert bench.stale() == 1
     bench.fast.run()
-    assert bench.clock.now == 100 + cached_rejections.FAST_LANE_SECONDS + 20 + 20, "with all its time, in the fast lane"
+    assert bench.clock.now == 100 + rejections.FAST_LANE_SECONDS + 20 + 20, "with all its time, in the fast lane"
 
 
 @pytest.mark.parametrize(
@@ -324,7 +321,7 @@ def test_a_gang_that_is_gone_or_held_off_keeps_no_room(bench: Bench) -> None:
     first, second = named("first", *members("f", 2)), named("second", *members("s", 2))
     bench.round(first)
     bench.fast.run()
-    bench.queue.hold_off(first, "its time is over", picture())
+    bench.queue.hold_off(first, "its time is over")
     bench.round(second)
     bench.fast.run()
     assert bench.round(second) == {"second": Outcome.PLACED}
@@ -356,6 +353,6 @@ def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
     bench.fast.works.clear()
     assert bench.round(pair) == {"pair": Outcome.UNPLACEABLE}
     assert bench.fast.idle
-    bench.clock.now += cached_rejections.HOLD_SECONDS
+    bench.clock.now += rejections.HOLD_SECONDS
     bench.round(pair)
     assert not bench.fast.idle

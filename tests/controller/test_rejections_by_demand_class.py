@@ -11,7 +11,7 @@ import pytest
 from planning_bench import Bench, members, named, picture
 from protocol_scenes import pod
 
-from controller.scheduling import rejections_by_demand_class
+from controller.scheduling import rejections
 from gangs.model import Gang, GangKey
 from kube.keys import PINNED_IN
 from kube.objects import Affinity, PodAffinity, PodAffinityTerm, Toleration
@@ -114,7 +114,7 @@ def test_labels_count_where_somebody_keeps_others_off(bench: Bench) -> None:
 
 
 def test_what_is_compared_in_one_round_is_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejections_by_demand_class, "MOST_MEMBERS", 9)
+    monkeypatch.setattr(rejections, "MOST_MEMBERS", 9)
     crowd = [of_three(f"g{number}") for number in range(9)]
     bench.round(*crowd)
     bench.fast.run()

@@ -10,10 +10,10 @@ from planning_bench import FULL, Bench, members, named, picture
 from protocol_scenes import pod
 
 from controller.scheduling import planning_queue
-from controller.scheduling.cached_rejections import HOLD_SECONDS
 from controller.scheduling.capacity_bound import CapacityBound
 from controller.scheduling.demand import MinimumDemand
 from controller.scheduling.planning_queue import PlanningQueue
+from controller.scheduling.rejections import HOLD_SECONDS
 from controller.scheduling.single_slot_executor import Lanes
 from kube.objects import Container, ResourceRequirements
 from planning.decision import Outcome
@@ -48,7 +48,7 @@ def test_rounds_do_not_chase_each_other_while_the_lane_is_busy(bench: Bench) -> 
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
     assert bench.queue.due > bench.clock.now
-    assert bench.queue.pausing(), "it is looked again in half a second"
+    assert bench.queue.pausing, "it is looked again in half a second"
 
 
 def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
@@ -66,7 +66,7 @@ def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked() -> None:
     assert told["young"] is Outcome.PLACED
     assert told["old"] is Outcome.UNPLACEABLE, "as before: it has not been asked"
     assert lane.idle
-    assert bench.queue.pausing()
+    assert bench.queue.pausing
 
 
 def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.M
     pair = named("pair", *members("p", 2))
     for _ in range(3):
         assert bench.round(pair)["pair"] is Outcome.UNPLACEABLE
-        assert bench.queue.pausing()
+        assert bench.queue.pausing
         bench.clock.now += HOLD_SECONDS
 
 

@@ -41,7 +41,8 @@ def enormous(number: int, namespace: str = "greedy", count: int = 1_200) -> list
 
 def asked(bench: Bench) -> set[str]:
     """The gangs that are being planned."""
-    return {key.name for key in bench.queue._pending}  # noqa: SLF001 -- pending requests are private
+    gangs = bench.queue._gangs.values()  # noqa: SLF001 -- pending requests are private
+    return {queued.key.name for queued in gangs if queued.pending is not None}
 
 
 def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Bench) -> None:
@@ -171,7 +172,8 @@ def test_who_is_overdue_for_being_told_why_it_fits_nowhere_goes_before_the_patie
         told += [name for name in ("crowd-0", "crowd-1") if outcomes[name] is Outcome.UNPLACEABLE]
         bench.slow.run()
     assert {"crowd-0", "crowd-1"} <= set(told)
-    assert bench.queue._slow  # noqa: SLF001 -- who waits for the lane is not told
+    gangs = bench.queue._gangs.values()  # noqa: SLF001 -- who waits for the lane is not told
+    assert any(queued.needs_more_time for queued in gangs)
 
 
 def test_what_waits_for_pods_is_told_so_whether_it_would_fit_or_not(bench: Bench) -> None:
@@ -357,12 +359,12 @@ def test_a_gang_that_is_read_again_and_asks_for_the_same_is_not_compared_in_ever
     """
     (crowd,) = enormous(1, count=2_048)
     bench.round(crowd)
-    known = bench.queue._requests[crowd.key]  # noqa: SLF001 -- what is remembered is not told
+    queued = bench.queue._gangs[crowd.key]  # noqa: SLF001 -- what is remembered is not told
+    request, demand = queued.request, queued.demand
     first, *others = crowd.members
     said = msgspec.structs.replace(first.pod, status=PodStatus(phase="Pending", nominated_node_name=""))
     again = replace(crowd, members=(replace(first, pod=said), *others))
     bench.round(again)
-    gang, request, demand = bench.queue._requests[crowd.key]  # noqa: SLF001
-    assert gang is again
-    assert request is known[1]
-    assert demand is known[2]
+    assert queued.gang is again
+    assert queued.request is request
+    assert queued.demand is demand

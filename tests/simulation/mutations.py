@@ -211,8 +211,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a rejection holds although the cluster has changed",
-        "controller/scheduling/cached_rejections.py",
-        "        if self.lasting and self.inputs == inputs:",
-        "        if self.lasting:",
+        "controller/scheduling/rejections.py",
+        "        if changes.are_none(self.basis):",
+        "        if self.basis is not None:",
     ),
 )

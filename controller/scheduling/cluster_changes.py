@@ -1,16 +1,17 @@
-"""Whether a proven rejection still holds without replanning: it does if the cluster has only gained pods.
+"""How the cluster has changed since a gang was rejected, and which changes can cure the rejection.
 
-A gang that fits nowhere also fits nowhere beside more pods. The exceptions are checked, and then the gang is replanned.
-Capacity may be free now or soon, and nodes may be new or changed. New pods may satisfy the gang's affinity or change
-its topology spread. Quota may be free, and pods of lower priority may be evictable now.
+kube-scheduler's counterpart are queueing hints: a plugin that rejects a pod names the events that can make the pod
+schedulable. Here the whole rejection is cured or not, because one planning checks all rules.
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from cluster.eligibility.host_ports import host_ports
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
+from controller.cluster_view import ClusterView
 from gangs.model import Gang
 from kube.objects import Pod
 from kube.topology import Topology
@@ -18,18 +19,50 @@ from planning.decision import Decision, Outcome
 from solver.plan import Proof
 
 
+class Cure(Enum):
+    """The events after which a rejected gang may have a plan."""
+
+    TIME = "Time"
+    """The end of its pause. Its planning failed, or its plan could not be carried out."""
+    ANY_CHANGE = "AnyChange"
+    """Any change of the inputs of its planning."""
+    MORE_THAN_NEW_PODS = "MoreThanNewPods"
+    """Any change except further pods: a gang that fits nowhere also fits nowhere beside further pods.
+
+    Examples: capacity is free now or soon, nodes or topologies are new, pods of lower priority are evictable now.
+    """
+
+
 class Basis(NamedTuple):
-    """The inputs of a rejection: the cluster with the plans that were found before it, and the topologies."""
+    """The inputs of planning a gang, besides its request: the topologies, and the cluster with earlier plans.
+
+    `version`: a value that is equal as long as no input has changed. Plans that were found meanwhile do not change it.
+    """
 
     snapshot: Snapshot
     topologies: Sequence[Topology]
+    version: object = ""
 
 
-def is_monotone(decision: Decision) -> bool:
-    """Return whether the decision is a proven rejection that more pods cannot change, unless they are evicted."""
+def basis_of(cluster_view: ClusterView) -> Basis:
+    """Return the inputs of planning on this cluster view."""
+    snapshot, topologies = cluster_view.snapshot, cluster_view.topologies
+    again = tuple((key, gang.made_again) for key, gang in cluster_view.made_again.items())
+    version = snapshot.version, snapshot.leaving, tuple(topologies), cluster_view.terms, again
+    return Basis(snapshot, topologies, version)
+
+
+def cure_of(decision: Decision) -> Cure:
+    """Return the change that can cure a rejection.
+
+    Further pods may satisfy a gang's pod affinity or change its topology spread. They may also change the quota of its
+    queue. They cure no other proven rejection.
+    """
     gang = decision.gang
     proven = decision.outcome is Outcome.UNPLACEABLE and decision.proof == Proof.INFEASIBLE.value
-    return proven and gang is not None and not gang.queue and not any(_seeks_others(m.pod) for m in gang.members)
+    if not proven or gang is None or gang.queue or any(_seeks_others(member.pod) for member in gang.members):
+        return Cure.ANY_CHANGE
+    return Cure.MORE_THAN_NEW_PODS
 
 
 def _seeks_others(pod: Pod) -> bool:
@@ -37,21 +70,20 @@ def _seeks_others(pod: Pod) -> bool:
     return bool(affinity is not None and affinity.pod_affinity) or bool(pod.spec.topology_spread_constraints)
 
 
-class MonotonicityCheck:
-    """Checks whether the present snapshot differs from earlier ones only by more pods. Each comparison is made once.
+class ClusterChanges:
+    """Compares the present cluster with earlier ones. Each comparison is made once."""
 
-    Feasibility is monotone in the pods of the cluster: a gang that has no plan has none beside further pods either.
-
-    :param snapshot: the present state of the cluster.
-    """
-
-    def __init__(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> None:
-        self.basis = Basis(snapshot, topologies)
+    def __init__(self, basis: Basis) -> None:
+        self.basis = basis
         self._compared: dict[int, tuple[Basis, bool]] = {}
 
-    def still_holds(self, decision: Decision, before: Basis) -> bool:
-        """Return whether a rejection from the basis `before`, which passed `is_monotone`, still holds."""
-        return decision.gang is not None and not self._might_evict(decision.gang) and self._is_fuller_than(before)
+    def are_none(self, before: Basis) -> bool:
+        """Return whether no input has changed since `before`."""
+        return before.version == self.basis.version
+
+    def are_only_new_pods(self, before: Basis, gang: Gang) -> bool:
+        """Return whether further pods are the only change since `before`, and the gang may evict none of them."""
+        return not self._might_evict(gang) and self._is_fuller_than(before)
 
     def _might_evict(self, gang: Gang) -> bool:
         lowest = self.basis.snapshot.lowest_evictable

@@ -1,0 +1,76 @@
+"""One gang of the planning queue, with all that the queue remembers of it from reconcile to reconcile."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.scheduling.demand import MinimumDemand, request_of
+from controller.scheduling.planning_requests import PlanningRequest
+from controller.scheduling.rejections import CachedRejection
+from gangs.model import Gang, GangKey
+from planning.decision import Decision, Outcome
+
+
+class FoundPlan(NamedTuple):
+    """A plan that no reconcile has accepted yet, and the planning request that found it."""
+
+    decision: Decision
+    planning_request: PlanningRequest
+
+
+@dataclass(slots=True)
+class QueuedGang:
+    """A gang that needs a plan, or needed one before.
+
+    `request` and `demand` are derived from the gang, and kept while the request is equal. Most gangs do not change
+    between reconciles. kube-scheduler's counterpart is `QueuedPodInfo`.
+    """
+
+    key: GangKey
+    gang: Gang
+    request: object
+    demand: MinimumDemand
+    pending: PlanningRequest | None = None
+    """The planning request that a lane is answering for the gang."""
+    plans: tuple[FoundPlan, ...] = ()
+    """Plans that no reconcile has accepted yet: the best one first, then one that was found before it."""
+    plan_due: float = float("-inf")
+    """The time from which the best plan is accepted, even if the search for a better one goes on."""
+    rejection: CachedRejection | None = None
+    """The last rejection, until there is a plan."""
+    needs_more_time: bool = False
+    """Whether the gang had too little time in the fast lane, and waits for the slow lane."""
+    overtaken: bool = False
+    """Whether the plan from the slow lane was stale. Once, the fast lane gives the gang the full time limit."""
+    planned_at: float = float("-inf")
+    """The last time at which the gang was planned, or sent to a lane as infeasible."""
+    unanswered_since: float | None = None
+    """The time at which the gang was first seen without an answer; None if it has an answer or needs none."""
+    checked_for_missing: bool = False
+    """Whether it has been checked if this request waits for a member or an object that is missing."""
+
+    @classmethod
+    def of(cls, gang: Gang) -> "QueuedGang":
+        """Return a gang that the queue has not seen before."""
+        return cls(gang.key, gang, request_of(gang), MinimumDemand(gang))
+
+    def update(self, gang: Gang) -> None:
+        """Take over the gang as it was read last. If its request has changed, its results are dropped."""
+        if self.gang is gang:
+            return
+        self.gang, request = gang, request_of(gang)
+        if request != self.request:  # compared by value once; after that, the same object is found by identity
+            self.request, self.demand, self.checked_for_missing = request, MinimumDemand(gang), False
+            self.drop_results()
+            if self.rejection is not None:
+                self.rejection.outdate()
+
+    @property
+    def last_rejection(self) -> Decision | None:
+        """The last rejection, which is reported until replanning has an answer; None if there is none."""
+        if self.rejection is None or self.rejection.decision.outcome is not Outcome.UNPLACEABLE:
+            return None
+        return self.rejection.decision
+
+    def drop_results(self) -> None:
+        """Drop the gang's plans, ignore the answer of its pending request, and do not wait for the slow lane."""
+        self.plans, self.pending, self.needs_more_time = (), None, False

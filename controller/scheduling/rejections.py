@@ -1,0 +1,192 @@
+"""Cached rejections: how long one holds, when its gang is planned again, and which other gangs share it.
+
+A rejected gang is planned again after an event that can cure its rejection, and after its back-off. kube-scheduler does
+the same with an unschedulable pod:
+
+- The rejection holds until the cluster changes in a way that can cure it (`cluster_changes`).
+- After such a change the gang backs off. The back-off grows with each rejection in a row.
+- After the back-off the gang is active again, so it is planned.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+from cluster.snapshot import Snapshot
+from controller.scheduling.cluster_changes import Basis, ClusterChanges, Cure, cure_of
+from controller.scheduling.demand import DemandClass, MinimumDemand, asks_for_the_same
+from controller.scheduling.planning_requests import PlanningResult
+from gangs.model import Gang, GangKey
+from kube.objects import Pod
+from planning.decision import Decision
+from solver.plan import Proof
+from timing.backoff import Backoff
+from timing.duty_cycle import DutyCycle
+
+FAST_LANE_SECONDS = 3.0
+"""The most seconds in the fast lane for one gang, or for the competing gangs of one priority."""
+PROVEN_RETRIES = Backoff(first=0.1, longest=2.0)
+"""The back-off, in seconds, of a gang with a proven rejection whose inputs keep changing."""
+HOLD_SECONDS = 2.0
+"""Seconds before a gang is replanned after its planning failed, or after its plan could not be carried out.
+
+A plan cannot be carried out if, for example, a disruption budget refuses an eviction.
+"""
+UNPROVEN_RETRIES = Backoff(first=5.0, longest=60.0)
+"""The back-off, in seconds, after an unproven rejection. The pause is at least four times as long as planning took."""
+FRESH_SECONDS = 60.0
+"""About how long a rejection holds while the cluster only fills up. Then the gang is replanned for new figures."""
+_REST = DutyCycle(rest=4, longest=UNPROVEN_RETRIES.longest)
+MOST_MEMBERS = 20_000
+"""The most members that are compared in one reconcile. It bounds the comparison to a tenth of a second."""
+_MOST_REJECTIONS = 8
+"""The most cached rejections, of gangs that need the same amounts, with which one gang is compared."""
+
+
+@dataclass(slots=True)
+class CachedRejection:
+    """A rejection with the inputs of its planning.
+
+    `cure`: the events that can cure it. `basis`: None if a change that can cure it has been found, or if only time can.
+    `again`: the end of the back-off, in monotonic seconds. `fresh_until`: the time until which the rejection holds
+    beside further pods. `final`: more time would not have helped. `tied`: members that may be recreated to free the
+    gang from its tie to a domain.
+    """
+
+    decision: Decision
+    cure: Cure
+    basis: Basis | None
+    pause: float
+    again: float
+    fresh_until: float = 0.0
+    final: bool = True
+    tied: tuple[Pod, ...] = ()
+
+    def holds(self, changes: ClusterChanges, at: float) -> bool:
+        """Return whether no change since the basis can cure the rejection."""
+        if self.basis is None:
+            return False
+        if changes.are_none(self.basis):
+            return True
+        # The present cluster becomes the basis: the next call compares only the changes since this one. A cured
+        # rejection loses its basis to free memory, because each basis holds a snapshot of the whole cluster.
+        self.basis = changes.basis if self._is_uncured(self.basis, changes, at) else None
+        return self.basis is not None
+
+    def _is_uncured(self, basis: Basis, changes: ClusterChanges, at: float) -> bool:
+        gang = self.decision.gang
+        if self.cure is not Cure.MORE_THAN_NEW_PODS or at >= self.fresh_until or gang is None:
+            return False
+        return changes.are_only_new_pods(basis, gang)
+
+    def outdate(self) -> None:
+        """Cure the rejection without a pause, because the gang's request has changed."""
+        self.basis, self.again = None, float("-inf")
+
+    def shared_with(self, gang: Gang, at: float) -> "CachedRejection":
+        """Return a copy of the rejection for another gang that asks for the same."""
+        decision = replace(self.decision, gang=gang, key=gang.key)
+        return replace(self, decision=decision, fresh_until=at + _fresh_seconds(gang.key))
+
+
+def rejection_of(result: PlanningResult, before: CachedRejection | None, at: float) -> CachedRejection:
+    """Return the rejection of a gang for which a planning result has no plan.
+
+    :param before: the gang's last rejection, after which the pause grows.
+    :param at: the present time, in monotonic seconds.
+    """
+    pause = _next_pause(result, before)
+    return CachedRejection(
+        result.decision,
+        Cure.TIME if result.failed else Cure.ANY_CHANGE if result.tied else cure_of(result.decision),
+        result.basis,
+        pause,
+        at + pause,
+        fresh_until=at + _fresh_seconds(result.decision.key),
+        final=result.final,
+        tied=result.tied,
+    )
+
+
+def _fresh_seconds(key: GangKey) -> float:
+    """Return for how many seconds a gang's rejection holds. The hash of its key spreads replanning over time."""
+    return FRESH_SECONDS * (0.5 + crc32(str(key).encode()) % 1024 / 1024)
+
+
+def _next_pause(result: PlanningResult, before: CachedRejection | None) -> float:
+    """Return the seconds before a rejected gang may be replanned with changed inputs. They grow with each rejection."""
+    if result.failed:
+        return HOLD_SECONDS
+    last = before.pause if before is not None and before.final else 0.0
+    if result.decision.proof != Proof.UNPROVEN.value:
+        return PROVEN_RETRIES.after(last)
+    spent = min(result.seconds, FAST_LANE_SECONDS)  # the time for which other gangs waited
+    return max(UNPROVEN_RETRIES.after(last), _REST.pause(spent))
+
+
+class SharedRejections:
+    """The rejections that hold in one reconcile, by demand class, for other gangs that ask for the same.
+
+    Most waiting gangs are copies, such as a hundred jobs that one user has submitted. Planning them one by one takes
+    minutes, and each gang would keep an explanation of its own.
+    """
+
+    def __init__(self, rejections: Iterable[tuple[MinimumDemand, CachedRejection]], snapshot: Snapshot) -> None:
+        """Index the rejections that may be shared.
+
+        :param snapshot: the snapshot of this reconcile.
+        """
+        self._labels_count = bool(snapshot.keeping_off)
+        self._members_left = MOST_MEMBERS
+        self._by_class: defaultdict[tuple[str, DemandClass], list[tuple[Gang, CachedRejection]]] = defaultdict(list)
+        for demand, rejection in rejections:
+            demand_class, gang = demand.demand_class, rejection.decision.gang
+            if gang is None or not demand_class.needs:
+                continue
+            entries = self._by_class[gang.key.namespace, demand_class]
+            if len(entries) < _MOST_REJECTIONS and _is_shareable(rejection, gang):
+                entries.append((gang, rejection))
+
+    def of(self, gang: Gang, demand: MinimumDemand) -> CachedRejection | None:
+        """Return the rejection of a gang of the same namespace that asks for the same.
+
+        None if there is none, if the demand is not known, or if the comparisons have used up `MOST_MEMBERS`.
+        """
+        for rejected, rejection in self._by_class.get((gang.key.namespace, demand.demand_class), ()):
+            self._members_left -= len(gang.members)
+            if self._members_left < 0:
+                return None
+            if asks_for_the_same(gang, rejected, labels_count=self._labels_count):
+                return rejection
+        return None
+
+
+def _is_shareable(rejection: CachedRejection, gang: Gang) -> bool:
+    """Return whether a rejection may be shared with other gangs.
+
+    The rejection must be proven and independent of single pods. Its text must not name the gang or its members.
+    """
+    if rejection.cure is not Cure.MORE_THAN_NEW_PODS or any(_has_own_claims(member.pod) for member in gang.members):
+        return False
+    text = "\n".join(_texts(rejection.decision))
+    return not any(name in text for name in _names(gang))
+
+
+def _texts(decision: Decision) -> Iterator[str]:
+    yield decision.message
+    yield decision.explanation.why_here
+    yield from decision.explanation.would_fit_if
+    yield from decision.notes
+    yield decision.line.nameless
+
+
+def _names(gang: Gang) -> Iterator[str]:
+    yield gang.key.name
+    yield from (reference.name for reference in (gang.source, *gang.groups))
+    yield from (member.pod.metadata.name for member in gang.members)
+
+
+def _has_own_claims(pod: Pod) -> bool:
+    """Return whether the pod has ephemeral volumes, whose claims carry the pod's name, or has resource claims."""
+    return bool(pod.spec.resource_claims) or any("ephemeral" in volume for volume in pod.spec.volumes)
