@@ -295,7 +295,27 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     if situation.lost(planned):
         return AwaitVictims(victims)
     ready = tuple(m for m in planned if m.gated and not to_come(m.pod))
+    ready = tuple(m for m in ready if m.pod.metadata.uid not in _too_early(situation.gang))
     return Release(ready) if ready else _while_pods_come(situation, planned)
+
+
+def _too_early(gang: Gang) -> frozenset[str]:
+    """Return the UIDs of members that would run without an expected pod before them, while too few pods exist.
+
+    A StatefulSet creates its pods in order. If a pod is deleted before its gang was whole, it comes again as soon as it
+    has ended, however late that is. The pods after it cannot hasten that, so they wait.
+    """
+    if gang.suffice(member for member in gang.members if not to_come(member.pod)):
+        return frozenset()
+    first = dict[str, int]()
+    for member in gang.not_lost:
+        if to_come(member.pod) and member.index is not None:
+            first[member.pod_set] = min(member.index, first.get(member.pod_set, member.index))
+    return frozenset(
+        member.pod.metadata.uid
+        for member in gang.members
+        if member.index is not None and member.index > first.get(member.pod_set, member.index)
+    )
 
 
 def _has_place(member: Member, record: PlanRecord) -> bool:

@@ -90,6 +90,20 @@ def test_those_that_exist_are_released_and_the_others_awaited() -> None:
     assert isinstance(step(of, PLAN, HELD), AwaitPods)
 
 
+def test_a_member_is_not_released_without_an_expected_pod_before_it_while_too_few_exist() -> None:
+    """A StatefulSet recreates pod 1, which a user has deleted, when it has ended. Pod 2 cannot hasten that."""
+    third = PlannedMember(seat("b"), "default", "b", "n2")
+    plan = PlanRecord(PLAN_ID, (*record([("a", "n1"), ("c", "n3")]).members, third), ())
+    of = gang(pod("a", bound="n1"), coming("b"), pod("c", nominated="n3"))
+    in_order = replace_gang(of, members=tuple(replace_gang(each, index=at) for at, each in enumerate(of.members)))
+    assert isinstance(step(in_order, plan, HELD[:1]), AwaitPods)
+    enough = replace_gang(in_order, min_member=2, pod_sets=(replace_gang(of.pod_sets[0], min_count=2),))
+    for other in (of, enough):
+        found = step(other, plan, HELD[:1])
+        assert isinstance(found, Release)
+        assert [each.pod.metadata.name for each in found.members] == ["c"]
+
+
 def test_a_pod_that_comes_takes_its_seat_then_the_placeholder_goes_then_it_is_released() -> None:
     came = gang(pod("a", bound="n1"), pod("b"), coming("c"))
     found = step(came, PLAN, HELD)
