@@ -9,7 +9,7 @@ import pytest
 from controller_scene import BUDGETS, PODS, Leader, Scene, member, place
 from local_api.server import Fault
 
-from controller.scheduling import planning_queue as deciding
+from controller.scheduling import rejections
 
 _MERGE = "application/merge-patch+json"
 
@@ -100,7 +100,7 @@ def test_a_budget_that_forbids_one_eviction_forbids_all_and_the_room_is_given_ba
     scene: Scene, leader: Leader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another eviction uses up the budget after the plan was made."""
-    monkeypatch.setattr(deciding, "HOLD_SECONDS", 0.1)
+    monkeypatch.setattr(rejections, "HOLD_SECONDS", 0.1)
     spec = {"selector": {"matchLabels": {"app": "low-2"}}, "minAvailable": 1}
     scene.api.create(BUDGETS, {"metadata": {"name": "keep"}, "spec": spec})
     scene.api.ask("PATCH", f"{BUDGETS}/keep/status", budget(1), _MERGE)
