@@ -5,6 +5,7 @@ import ssl
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import click
@@ -94,7 +95,7 @@ def webhook_answer(path: str, kubeconfig: str | None, account: str | None = None
             answer = webhook_at(url, authority).request("GET", path, headers={"Authorization": f"Bearer {bearer}"})
         except UNREACHABLE as error:
             raise click.ClickException(f"the webhook does not answer: {message_of(error)}") from error
-    if answer.status != 200:  # noqa: PLR2004 -- OK
+    if answer.status != HTTPStatus.OK:
         raise click.ClickException(f"the webhook refuses GET {path} ({answer.status}): {_reason(answer.data)}")
     return answer.data
 

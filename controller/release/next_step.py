@@ -294,8 +294,8 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
         return _while_pods_come(situation, planned)
     if situation.lost(planned):
         return AwaitVictims(victims)
-    ready = tuple(m for m in planned if m.gated and not to_come(m.pod))
-    ready = tuple(m for m in ready if m.pod.metadata.uid not in _too_early(situation.gang))
+    too_early = _too_early(situation.gang)
+    ready = tuple(m for m in planned if m.gated and not to_come(m.pod) and m.pod.metadata.uid not in too_early)
     return Release(ready) if ready else _while_pods_come(situation, planned)
 
 

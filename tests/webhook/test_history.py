@@ -46,7 +46,7 @@ class Moving(StillPicture):
 
     def show(self, *objects: Manifest, pods: tuple[Manifest, ...] = ()) -> None:
         """Show these objects and pods from now on."""
-        self.__init__(objects, pods=pods)  # type: ignore[misc]  # the view is built anew
+        vars(self).update(vars(StillPicture(objects, pods=pods)))
 
 
 class Watched:
