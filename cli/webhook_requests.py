@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 import urllib3
-from kubernetes.client.exceptions import ApiException
+from kubernetes.client.exceptions import ApiException, NotFoundException
 from kubernetes.config import ConfigException
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
@@ -23,6 +23,10 @@ TOKEN_SECONDS = 3600
 """The requested lifetime of a service account's token. After half of it, a new token is requested."""
 
 Token = Callable[[], str]
+
+
+class NoWebhookError(click.ClickException):
+    """The cluster has no webhook configuration of Phalanx."""
 
 
 def webhook_at(server: str, authority: str, at_once: int = 1) -> urllib3.HTTPSConnectionPool:
@@ -80,12 +84,15 @@ def webhook_answer(path: str, kubeconfig: str | None, account: str | None = None
 
     :param account: `NAMESPACE/NAME` of the service account whose token is sent. None: the kubeconfig's token.
     :param server: the URL at which the webhook is reached. None: kubectl forwards a port meanwhile.
+    :raises NoWebhookError: the webhook is not installed.
     :raises click.ClickException: there is no token, the webhook is not reached, or it refuses. The text says why.
     """
     try:
         transport = connect(kubeconfig)
         token = account_token(transport, account) if account else token_of(kubeconfig)
         authority, bearer = authority_in(transport), token()
+    except NotFoundException as error:
+        raise NoWebhookError(f"Phalanx' webhook is not installed here: {message_of(error)}") from error
     except (ApiException, ConfigException, *UNREACHABLE) as error:
         raise click.ClickException(message_of(error)) from error
     if not bearer:

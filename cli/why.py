@@ -13,7 +13,10 @@ from cli.asking.api_requests import NOT_INSTALLED, TIMEOUT, asked, listed, split
 from cli.asking.offered_names import qualified_gangs
 from cli.asking.progress import waiting
 from cli.asking.watching import redraw
-from cli.options.looking import KUBECONFIG, WATCH
+from cli.ended_gangs import NoSuchGangError, RecordReader
+from cli.options.looking import KUBECONFIG, SERVER, SERVICE_ACCOUNT, WATCH
+from cli.start_estimates import Estimates
+from cli.text.ended_text import record_text
 from cli.text.why_text import render
 from cluster.api.transport import Transport
 from gangs.coexistence.ownership import ADMISSION, EVIDENCE_KINDS, systems_ceded_to
@@ -41,25 +44,33 @@ Examples:
 @click.argument("gang", metavar="NAMESPACE/GANG", shell_complete=qualified_gangs)
 @WATCH
 @KUBECONFIG
-def why(gang: str, *, watch: bool, kubeconfig: str | None) -> None:
-    """Explain a gang of the live cluster: how it stands, who is missing, what is in its way and what would help.
+@SERVICE_ACCOUNT
+@SERVER
+def why(gang: str, *, watch: bool, kubeconfig: str | None, service_account: str | None, server: str | None) -> None:
+    """Explain a gang of the live cluster: its state, missing pods, what blocks it, and which change would help.
 
-    A gang that waits for room is told its place in line. The gang goes by the name of its Gang object or of what asked
-    for it. Exit status 1: there is no such gang.
+    For a gang that waits, it shows the position in the queue, and for a gang that waits for quota an estimated start.
+    For a gang that has ended, it shows the webhook's record. You need the ClusterRole phalanx-viewer for the record.
+
+    The name is that of the Gang object, or of the object that asked for the gang. Exit status 1: there is no such gang.
     """
     namespace, name = split(gang)
-    reader = Reader(asked(kubeconfig))
+    reader = Reader(asked(kubeconfig), Estimates(kubeconfig))
 
     def story() -> GangFacts:
         with told_in_a_line():
             return reader.story(namespace, name)
 
-    if watch:
-        redraw(story, render)
-    else:
-        with waiting("asking the cluster"):
-            facts = story()
-        click.echo(render(facts, datetime.now(UTC)), nl=False)
+    try:
+        if watch:
+            redraw(story, render)
+        else:
+            with waiting("asking the cluster"):
+                facts = story()
+            click.echo(render(facts, datetime.now(UTC)), nl=False)
+    except NoSuchGangError as absence:
+        last, *earlier = RecordReader(kubeconfig, service_account, server).named(namespace, name, absence)
+        click.echo(record_text(last, len(earlier), datetime.now(UTC)), nl=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +78,11 @@ class Reader:
     """Reads the facts about a gang, in a few requests."""
 
     transport: Transport
+    estimates: Estimates | None = None
+    """Estimates the start of a gang that waits for quota. None: starts are not estimated."""
 
     def story(self, namespace: str, name: str) -> GangFacts:
-        """All facts about the gang. Raises `click.ClickException` if there is no such gang."""
+        """All facts about the gang. Raises `NoSuchGangError` if there is no such gang."""
         manifest = self.gang(namespace, name)
         pods = self.members(manifest)
         return GangFacts(
@@ -78,12 +91,13 @@ class Reader:
             events=tuple(history(self.transport, manifest, pods)),
             leader=self._leader(),
             place=self._place(manifest) if in_line(manifest) else None,
+            start=self.estimates.start(self.transport, manifest) if self.estimates is not None else None,
         )
 
     def gang(self, namespace: str, name: str) -> Manifest:
         """The Gang object with this name, or one whose owner or mirrored gang has this name.
 
-        :raises click.ClickException: there is no such Gang object.
+        :raises NoSuchGangError: there is no such Gang object.
         """
         try:
             manifests = self._get(f"/apis/{API_VERSION}/namespaces/{namespace}/gangs")["items"]
@@ -94,7 +108,7 @@ class Reader:
         if found is None:
             others = ", ".join(sorted(each["metadata"]["name"] for each in manifests))
             hint = f"; there are {others}" if others else ", nor any other gang there"
-            raise click.ClickException(f"no gang {namespace}/{name}{hint}{self._left()}")
+            raise NoSuchGangError(f"no gang {namespace}/{name}{hint}{self._left()}")
         gang: Manifest = found
         return gang
 

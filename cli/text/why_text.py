@@ -10,13 +10,23 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.text.ages import age
+from cli.text.ages import age, ahead
 from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
 from kube.placeholders import is_seat
 from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row
-from planning.stories.facts import GangFacts, asked_by, left_over, pod_state, presence, shared, since, wants
+from planning.stories.facts import (
+    GangFacts,
+    StartEstimate,
+    asked_by,
+    left_over,
+    pod_state,
+    presence,
+    shared,
+    since,
+    wants,
+)
 from planning.stories.timeline import moment
 
 NO_LEADER_SECONDS = 60
@@ -95,9 +105,18 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
         yield "since", f"{start} ({age(start, now)} ago)"
     if story.place is not None:
         yield "in line", str(story.place)
+    if story.start is not None:
+        yield "estimated start", _estimate(story.start, now)
     trouble = leader_trouble(story.leader, now)
     if trouble:
         yield "controller", trouble
+
+
+def _estimate(start: StartEstimate, now: datetime) -> str:
+    """Return an estimated start in words that say that it is an estimate."""
+    if start.at is None:
+        return f"unknown: {start.unknown}"
+    return f"{ahead(start.at, now)} (an estimate: when the quota is free, if gangs end as expected)"
 
 
 def leader_trouble(leader: Manifest | None, now: datetime) -> str:

@@ -18,11 +18,20 @@ from planning.stories.line import PlaceInLine, place
 
 
 @dataclass(frozen=True, slots=True)
+class StartEstimate:
+    """The estimated start of a gang that waits for quota. `at` is None if it is unknown; `unknown` says why."""
+
+    at: datetime | None
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GangFacts:
     """The facts about a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
 
     `leader` is None if there is no lease, and empty if the lease could not be read. `place`: the gang's position among
-    the waiting gangs; None if the gang does not wait, or if the other gangs may not be read.
+    the waiting gangs; None if the gang does not wait, or if the other gangs may not be read. `start`: None if
+    the gang does not wait in a queue, or if its start was not estimated.
     """
 
     manifest: Manifest
@@ -30,6 +39,7 @@ class GangFacts:
     events: Sequence[Manifest] = ()
     leader: Manifest | None = None
     place: PlaceInLine | None = None
+    start: StartEstimate | None = None
 
     @property
     def status(self) -> Mapping[str, Any]:

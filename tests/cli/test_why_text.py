@@ -10,7 +10,7 @@ from cli.text.why_text import leader_trouble, render
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE
 from kube.objects import Condition, ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
-from planning.stories.facts import GangFacts, member_keys, pod_state
+from planning.stories.facts import GangFacts, StartEstimate, member_keys, pod_state
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 LEADER = {"holderIdentity": "controller-0", "leaseDurationSeconds": 15, "renewTime": "2026-11-21T11:59:58.000000Z"}
@@ -137,6 +137,23 @@ HISTORY = [
         "series": {"count": 7, "lastObservedTime": "2026-11-21T11:30:00.000000Z"},
     },
 ]
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (
+            StartEstimate(NOW + timedelta(hours=2, minutes=13)),
+            "in 2h13m (an estimate: when the quota is free, if gangs ",
+        ),
+        (StartEstimate(None, "no right"), "unknown: no right"),
+        (None, ""),
+    ],
+)
+def test_an_estimated_start_says_that_it_is_an_estimate(start: StartEstimate | None, told: str) -> None:
+    lines = render(GangFacts(mirror(status={"phase": "Waiting"}), start=start), NOW).splitlines()
+    found = [line.partition("estimated start")[2].strip() for line in lines if "estimated start" in line]
+    assert [each[: len(told)] for each in found] == [told] * bool(told)
 
 
 def test_a_gang_on_its_way_is_told_with_its_domains_victims_and_history() -> None:

@@ -11,7 +11,7 @@ import io
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,6 +33,8 @@ LOG = logging.getLogger(__name__)
 HISTORY = "/v1/history"
 LOOK_SECONDS = 1.0
 """The pause between two reads of the Gang objects. Times in the record are exact to this."""
+MOST_EVICTIONS = 20
+"""The most evictions of one gang that are recorded with their time. The last ones are kept; all are counted."""
 KEPT = timedelta(days=1)
 """For this long an ended gang stays in the record."""
 MOST_OF_A_NAMESPACE, MOST = 100, 500
@@ -73,15 +75,25 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Displacement:
+    """An eviction of a gang. `by`: the gang for which it was evicted; "": another cause, or an unknown one."""
+
+    at: datetime
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndedGang:
     """A gang that has ended.
 
     `started`: when all its members were bound for the first time; None: never. `waited`: seconds by the reason of its
     status, the longest first, waits after evictions included. `hours`: what its bound pods requested, by resource, in
-    cores or pieces times hours. `evictions`: how often it lost its place, restarts not counted.
+    cores or pieces times hours. `evictions`: how often it lost its place, restarts not counted. `displaced`: the last
+    of these evictions. `shown_by`: the name of its Gang object.
     """
 
     key: GangKey
+    shown_by: str
     outcome: str
     queue: str
     pods: int
@@ -93,9 +105,10 @@ class EndedGang:
     hours: Mapping[str, float]
     evictions: int
     restarts: int
+    displaced: tuple[Displacement, ...] = ()
 
     def as_data(self) -> Json:
-        """Return the gang for programs, with the names in `COLUMNS`."""
+        """Return the gang for programs: the names in `COLUMNS`, and what a column cannot hold."""
         start = self.started or self.finished
         return {
             "namespace": self.key.namespace,
@@ -114,6 +127,8 @@ class EndedGang:
             "hours": {name: round(amount, 4) for name, amount in self.hours.items()},
             "evictions": self.evictions,
             "restarts": self.restarts,
+            "gangObject": self.shown_by,
+            "displaced": [{"at": _text(each.at), "by": each.by} for each in self.displaced],
         }
 
 
@@ -140,6 +155,7 @@ class _Course:
         self.started: datetime | None = None
         self.pods, self.domain = 0, ""
         self.evictions, self.restarts = 0, 0
+        self.displaced: deque[Displacement] = deque(maxlen=MOST_EVICTIONS)
         self.waited: Counter[str] = Counter()
         """Milliseconds by reason."""
         self.used: Counter[str] = Counter()
@@ -151,8 +167,14 @@ class _Course:
         self._until = self.submitted
         self._reason, self._running = NEW, False
 
-    def note(self, manifest: Manifest, uses: Mapping[str, int], now: datetime) -> None:
-        """Take over a new state of the Gang object. `uses`: what the bound members request, in base units."""
+    def note(
+        self, manifest: Manifest, uses: Mapping[str, int], now: datetime, displaced_by: Callable[[GangKey], str]
+    ) -> None:
+        """Take over a new state of the Gang object.
+
+        :param uses: what the bound members request, in base units.
+        :param displaced_by: returns the gang for which members of a gang are evicted; "" for none.
+        """
         status: Mapping[str, Any] = manifest.get("status") or {}
         reason = str(status.get("reason") or status.get("phase") or NEW)
         running = status.get("phase") == _PLACED or reason == _PODS_TO_COME
@@ -167,6 +189,7 @@ class _Course:
         restarts = int(status.get("restarts") or 0)
         if self._running and not running and restarts <= self.restarts:
             self.evictions += 1
+            self.displaced.append(Displacement(now, displaced_by(self.key)))
         self.restarts = max(self.restarts, restarts)
         self.manifest, self._uses = manifest, uses
         self._reason, self._running = reason, running
@@ -192,6 +215,7 @@ class _Course:
         }
         return EndedGang(
             key=self.key,
+            shown_by=str(self.manifest["metadata"]["name"]),
             outcome=outcome,
             queue=str((self.manifest.get("spec") or {}).get("queue") or ""),
             pods=self.pods,
@@ -203,6 +227,7 @@ class _Course:
             hours=hours,
             evictions=self.evictions,
             restarts=self.restarts,
+            displaced=tuple(self.displaced),
         )
 
 
@@ -248,7 +273,7 @@ class History:
             if course is None:
                 course = self._courses[uid] = _Course(key, manifest, now)
             if course.manifest is not manifest or not course.noted:
-                course.note(manifest, self._uses(manifest), now)
+                course.note(manifest, self._uses(manifest), now, lambda gang: _displaced_by(gang, sources))
         for uid in self._courses.keys() - there:
             course = self._courses[uid]
             if course.gone is None:
@@ -290,6 +315,20 @@ class History:
             if len(own) >= MOST_OF_A_NAMESPACE:
                 kept.remove(own[0])
             self._ended = deque([*kept, gang], maxlen=MOST)
+
+
+def _displaced_by(gang: GangKey, sources: Sources) -> str:
+    """Return the gang whose plan names members of this gang as victims. "" if no plan in force does.
+
+    If several do, the one that was planned last is returned.
+    """
+    found: list[tuple[str, str]] = []
+    for manifest in sources.of_kind(*GANG):
+        victims = (manifest.get("status") or {}).get("victims") or ()
+        if any(each.get("gang") == str(gang) for each in victims) and (key := shown_key(manifest)) is not None:
+            planned = (each for each in _conditions(manifest) if each.get("type") == "Planned")
+            found.append((max((str(each.get("lastTransitionTime") or "") for each in planned), default=""), str(key)))
+    return max(found, default=("", ""))[1]
 
 
 def _owner(manifest: Manifest, sources: Sources) -> Manifest | None:
