@@ -244,6 +244,7 @@ class Controller:
         reports.status_sync.show(cluster_view, turn)
         reports.strays.tell(cluster_view)
         reports.described.show(cluster_view)
+        self._metrics.see(cluster_view)
         if known.gang_states.moved or invalid != known.invalid:
             known.invalid, (changed, gone) = invalid, known.gang_states.moves()
             for each in self._observers:

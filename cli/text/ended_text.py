@@ -27,7 +27,7 @@ REASONS: Mapping[str, str] = {
     "VictimsLeaving": "for evictions",
     "Binding": "for binding",
 }
-"""What a gang waits for, by the reason in its status. Other reasons stand for themselves."""
+"""The words for a wait, by the reason in the status of the gang. Other reasons are shown as they are."""
 
 
 def accelerator_hours(hours: Mapping[str, float]) -> float:

@@ -75,7 +75,7 @@ FOR_COMMANDS = tuple(
     Resource(_ADMISSION, "v1", f"{kind.lower()}s", kind, namespaced=False)
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 )
-"""Resources that commands read beyond `RESOURCES`. Other tests do without it: each resource costs their caches a thread."""
+"""Resources that commands read beyond `RESOURCES`. Other tests do without them: each costs their caches a thread."""
 
 _PATH = re.compile(
     r"(?:/api|/apis/(?P<group>[^/]+))/(?P<version>v\d\w*)(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
