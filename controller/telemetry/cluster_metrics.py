@@ -42,7 +42,7 @@ class WaitingGang:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFigures:
-    """What the last cluster view holds."""
+    """The parts of a cluster view from which figures are computed."""
 
     snapshot: Snapshot
     topologies: Sequence[Topology]
@@ -93,7 +93,7 @@ class ClusterMetrics(Collector):
         return [*_of_capacity(CapacityFigures()), *_of_queues(()), *self._of_gangs({}, ())]
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics. Those of capacity and queues are at most `KEPT_SECONDS` older than the last view."""
+        """Return the metrics. The figures of capacity and queues are at most `KEPT_SECONDS` older than the view."""
         yield from self._of_gangs(self._phases, self._waiting)
         with self._lock:
             view, now = self._view, self._clock.monotonic()
