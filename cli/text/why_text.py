@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.text.ages import age, ahead
+from cli.text.ages import age, ahead, lasting
 from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
@@ -25,6 +25,7 @@ from planning.stories.facts import (
     presence,
     shared,
     since,
+    waited,
     wants,
 )
 from planning.stories.timeline import moment
@@ -103,6 +104,10 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
     yield from shared(story.status)
     if start := since(story.status):
         yield "since", f"{start} ({age(start, now)} ago)"
+    if (seconds := waited(story.manifest)) is not None:
+        yield "waited", f"{lasting(seconds)} from its creation to its placement"
+    if restarts := story.status.get("restarts"):
+        yield "restarts", str(restarts)
     if story.place is not None:
         yield "in line", str(story.place)
     if story.start is not None:

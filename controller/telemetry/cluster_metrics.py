@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 
 from cluster.snapshot import Snapshot
 from cluster.times import instant
+from cluster.topology.capacity import CPU, CapacityFigures, CapacityReader
 from controller.gang_status import Phase
-from controller.telemetry.capacity import CPU, CapacityFigures, CapacityReader
 from gangs.model import Gang
 from kube.topology import Topology
 from planning.queue_report import QueueReport, queue_reports

@@ -77,6 +77,12 @@ def placed_at(status: Mapping[str, Any]) -> datetime | None:
     return instant(next(times, None))
 
 
+def waited(manifest: Manifest) -> float | None:
+    """Return the seconds from the creation of a Gang to its last placement. None if it is not placed."""
+    created, at = instant(manifest["metadata"].get("creationTimestamp")), placed_at(manifest.get("status") or {})
+    return None if created is None or at is None else max(0.0, (at - created).total_seconds())
+
+
 def asked_by(manifest: Manifest) -> str:
     """Return the object that asked for a gang, and its dialect; "" for a Gang that a user created."""
     key = mirrored_key(manifest)

@@ -139,6 +139,16 @@ HISTORY = [
 ]
 
 
+def test_a_placed_gang_says_how_long_it_waited_and_how_often_it_was_restarted() -> None:
+    placed = {"type": "Placed", "status": "True", "lastTransitionTime": "2026-11-21T11:58:00Z"}
+    gang = mirror(status={"phase": "Placed", "conditions": [placed], "restarts": 2})
+    gang["metadata"]["creationTimestamp"] = "2026-11-21T11:20:00Z"
+    facts = [line.split(maxsplit=1) for line in render(GangFacts(gang), NOW).splitlines()]
+    assert ["waited", "38m from its creation to its placement"] in facts
+    assert ["restarts", "2"] in facts
+    assert "waited" not in render(GangFacts(mirror()), NOW)
+
+
 @pytest.mark.parametrize(
     ("start", "told"),
     [

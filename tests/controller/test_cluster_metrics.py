@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry
 from cluster.capturing import snapshot_of
 from cluster.node_state import NodeState
 from cluster.snapshot import Snapshot
+from cluster.topology.capacity import CapacityReader, Startable
 from controller.gang_status import Phase
 from controller.telemetry import cluster_metrics
-from controller.telemetry.capacity import CapacityReader, Startable
 from controller.telemetry.cluster_metrics import KEPT_SECONDS, ClusterMetrics, WaitingGang
 from controller.telemetry.metrics import GangSample, Metrics, size_class
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet

@@ -25,7 +25,7 @@ BROWSER = Path(__file__).parents[1] / "browser"
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 WRITE = "PHALANX_WRITE_PAGES"
 """Set: the screenshots are put among the docs' pictures."""
-PATIENCE = 240
+PATIENCE = 480
 """Seconds for a browser on a machine that has much else to do."""
 
 

@@ -180,6 +180,9 @@ def test_an_eviction_names_the_gang_whose_plan_took_the_place(watched: Watched) 
     watched.after(1, mirror(**run), old, job())
     watched.after(5, mirror(**run), old, urgent, job())
     watched.after(1, mirror(phase="Waiting", reason="MembersMissing"), old, urgent, job())
+    client = create_app(watched.picture, Anybody(), Metrics(), history=watched.history).test_client()
+    story = client.get("/v1/story?namespace=default&name=train", headers=HEADERS).get_json()
+    assert story["displaced"] == [{"at": "2026-11-21T11:55:07Z", "by": "default/urgent"}]
     watched.after(9, old, urgent, job(**COMPLETE))
     (ended,) = watched.ended()
     assert ended["displaced"] == [{"at": "2026-11-21T11:55:07Z", "by": "default/urgent"}]

@@ -81,6 +81,10 @@ class Displacement:
     at: datetime
     by: str
 
+    def as_data(self) -> Json:
+        """Return the eviction for programs."""
+        return {"at": _text(self.at), "by": self.by}
+
 
 @dataclass(frozen=True, slots=True)
 class EndedGang:
@@ -128,7 +132,7 @@ class EndedGang:
             "evictions": self.evictions,
             "restarts": self.restarts,
             "gangObject": self.shown_by,
-            "displaced": [{"at": _text(each.at), "by": each.by} for each in self.displaced],
+            "displaced": [each.as_data() for each in self.displaced],
         }
 
 
@@ -257,6 +261,11 @@ class History:
         with self._lock:
             known = list(self._ended)
         return [each for each in reversed(known) if each.finished >= oldest and namespace in ("", each.key.namespace)]
+
+    def displaced(self, uid: str) -> list[Json]:
+        """Return the last evictions of a gang that exists. `uid`: of its Gang object."""
+        course = self._courses.get(uid)
+        return [] if course is None else [each.as_data() for each in tuple(course.displaced)]
 
     def look(self) -> None:
         """Read all Gang objects once."""

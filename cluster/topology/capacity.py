@@ -13,7 +13,7 @@ import numpy as np
 from cluster.node_state import NodeState
 from cluster.snapshot import Snapshot
 from cluster.topology.domain_room import free_on, room_on
-from cluster.topology.tree import domains
+from cluster.topology.tree import Path, domains
 from kube.topology import Topology
 
 CPU = "cpu"
@@ -29,13 +29,17 @@ STATES = ("free", "used", "reserved", "terminating", "closed")
 
 @dataclass(frozen=True, slots=True)
 class Startable:
-    """Pods that each request `size` of a resource, and could start together in one domain of a level now."""
+    """Pods that each request `size` of a resource, and could start together in one domain of a level now.
+
+    `path`: the domain that holds most of them; empty for the whole topology, and if no domain holds a pod.
+    """
 
     topology: str
     level: str
     resource: str
     size: int
     pods: int
+    path: Path = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +128,10 @@ class CapacityReader:
         names = [WHOLE, *(level.name for level in topology.levels)]
         for depth, level in enumerate(names):
             if depth == len(names) - 1:
-                sums = rows
+                here, sums = [(*path, name) for name, path in tree.path_of.items()], rows
             else:
-                order = {path: at for at, path in enumerate(dict.fromkeys(path[:depth] for path in paths))}
+                here = list(dict.fromkeys(path[:depth] for path in paths))
+                order = {path: at for at, path in enumerate(here)}
                 sums = np.zeros((len(order), rows.shape[1]), dtype=np.int64)
                 np.add.at(sums, [order[path[:depth]] for path in paths], rows)
             for resource, first, sizes in _columns(self._shape):
@@ -136,8 +141,9 @@ class CapacityReader:
                 yield Fragmentation(topology.full_name, level, resource, ratio)
                 for at, size in enumerate(sizes):
                     counts = sums[:, first + _COUNTS + at]
-                    pods = int(counts.max()) if len(counts) else 0
-                    yield Startable(topology.full_name, level, resource, size, pods)
+                    best = int(counts.argmax()) if len(counts) else 0
+                    pods = int(counts[best]) if len(counts) else 0
+                    yield Startable(topology.full_name, level, resource, size, pods, here[best] if pods else ())
 
 
 def _columns(shape: _Shape) -> Iterator[tuple[str, int, tuple[int, ...]]]:
