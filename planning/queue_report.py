@@ -60,7 +60,10 @@ class GangInQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueReport:
-    """A queue with its quotas, the gangs that use them, the largest first, and the gangs that wait, the first first."""
+    """A queue with its quotas, the gangs that use them, the largest first, and the gangs that wait, the first first.
+
+    Gangs that can never fit come last.
+    """
 
     name: str
     cohort: str
@@ -98,8 +101,10 @@ def queue_reports(
     for name, (queue, account) in sorted(accounts.items()):
         quotas, own = tuple(_quotas(queue, account, total)), charged.get(name, ())
         pending = [gang for gang in in_order(each for each in own if is_pending(each)) if gang.key not in usage.by_gang]
+        line = [gang for gang in pending if gang.key not in expected.never]
         # A queue with gangs of its own has the account of one of them.
-        starts = {} if now is None else estimated_starts(account, pending, usage, expected, now)
+        starts = {} if now is None else estimated_starts(account, line, usage, expected, now)
+        pending = [*line, *(gang for gang in pending if gang.key in expected.never)]
         using = tuple(_using(queue, own, usage, expected))
         reports.append(QueueReport(name, queue.cohort, quotas, using, tuple(_waiting(quotas, pending, starts))))
     return reports

@@ -1,16 +1,13 @@
 // Opens every screen of the page with a real Chromium, at three widths, light and dark, and puts pictures of them into a
 // folder (WebP). Prints what it saw as JSON. TOKEN=… node gallery.mjs ADDRESS ADDRESS-OF-AN-EMPTY-CLUSTER FOLDER [WIDTH…]
 
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { barriers, launched, watch } from "./browser.mjs";
+import { barriers, launched, pictured, watch } from "./browser.mjs";
 
 const [address, empty, folder, ...widths] = process.argv.slice(2);
 const headers = { Authorization: `Bearer ${process.env.TOKEN ?? ""}` };
 const SIZES = { 1400: 900, 1024: 768, 390: 844 };
-/** The quality of the pictures, 0 to 100. */
-const QUALITY = 25;
 /** Milliseconds until what moves has come to rest. */
 const REST = 400;
 const SCHEMES = ["light", "dark"];
@@ -118,10 +115,7 @@ try {
         await open(page);
         await page.mouse.move(5, 5);
         await page.waitForTimeout(REST);
-        const { data } = await (await context.newCDPSession(page)).send("Page.captureScreenshot", { format: "webp", quality: QUALITY });
-        const picture = Buffer.from(data, "base64");
-        await writeFile(join(folder, `${at}.webp`), picture);
-        seen.bytes[at] = picture.length;
+        seen.bytes[at] = await pictured(page, join(folder, `${at}.webp`));
         if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) seen.wide.push(at);
         if (JUDGED.has(`${width}-${scheme}`)) {
           const found = await barriers(page);

@@ -52,7 +52,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(bundle: Path) -> Any:
-    """What the bundle registers and draws."""
+    """The registrations of the bundle, and the texts that it draws."""
     script = Path(__file__).parent / "headlamp.mjs"
     return json.loads(node(str(script), str(bundle), str(SOURCES), json.dumps(GANG)))
 

@@ -48,6 +48,24 @@ def test_without_a_known_end_there_is_no_estimate_for_it_and_all_after_it() -> N
     assert starts(RUNNING, FIRST, SECOND, ends={}) == {"first": None, "second": None}
 
 
+def test_no_gang_waits_for_one_that_can_never_fit() -> None:
+    gangs = (RUNNING, FIRST, SECOND)
+    snapshot = snapshot_of(NODES, [each.pod for gang in gangs for each in gang.members])
+    expected = ExpectedEnds({RUNNING.key: NOW + HOUR}, never=frozenset({FIRST.key}))
+    reports = {each.name: each for each in queue_reports(gangs, snapshot, expected, NOW)}
+    assert [(each.key.name, each.estimated_start) for each in reports["b"].waiting] == [
+        ("second", None),
+        ("first", None),
+    ]
+
+
+def test_gangs_that_can_never_fit_are_known_by_their_status() -> None:
+    metadata = {"namespace": "ns", "name": "w", "annotations": {MIRRORS: key_text(FIRST.key)}}
+    mirror = {"metadata": metadata, "status": {"reason": "NeverFits"}}
+    found = expected_ends_of([FIRST], Sources([], {("phalanx.dev", "Gang", "ns", "w"): mirror}, {}), NOW)
+    assert found.never == {FIRST.key}
+
+
 def test_a_gang_whose_quota_is_free_waits_for_something_else() -> None:
     assert starts(RUNNING, SECOND, ends={"large": HOUR}) == {"second": None}
 

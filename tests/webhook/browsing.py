@@ -102,6 +102,6 @@ def driven(script: str, *arguments: str) -> Any:
 def kept(folder: Path, *names: str) -> None:
     """Put screenshots among those of the docs, where that is asked for."""
     for name in names:
-        assert (folder / f"{name}.png").stat().st_size
+        assert (folder / f"{name}.webp").stat().st_size
         if WRITE in os.environ:
-            shutil.copy(folder / f"{name}.png", PICTURES / f"page-{name}.png")
+            shutil.copy(folder / f"{name}.webp", PICTURES / f"page-{name}.webp")

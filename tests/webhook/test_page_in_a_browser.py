@@ -245,7 +245,7 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     check_the_picture(seen)
     check_the_trial(seen)
     check_the_states(seen)
-    kept(tmp_path, "gangs", "waiting", "apart", "dark", "phone")
+    kept(tmp_path, "apart")
 
 
 @pytest.mark.long
