@@ -22,6 +22,9 @@ PATIENCE = urllib3.Timeout(connect=5, read=60)
 TOKEN_SECONDS = 3600
 """The requested lifetime of a service account's token. After half of it, a new token is requested."""
 
+NAME = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
+"""The name of the webhook's certificate, wherever its port is forwarded to."""
+
 Token = Callable[[], str]
 
 
@@ -29,14 +32,14 @@ class NoWebhookError(click.ClickException):
     """The cluster has no webhook configuration of Phalanx."""
 
 
-def webhook_at(server: str, authority: str, at_once: int = 1) -> urllib3.HTTPSConnectionPool:
+def webhook_at(server: str, authority: str, at_once: int = 1, *, name: str = NAME) -> urllib3.HTTPSConnectionPool:
     """Return connections to the webhook.
 
     :param server: the URL at which the webhook is reached.
     :param authority: the certificates that verify it (PEM).
     :param at_once: the most concurrent requests.
+    :param name: the name or address that its certificate must have.
     """
-    name = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
     there = urlsplit(server)
     return urllib3.HTTPSConnectionPool(
         there.hostname or "",
@@ -61,6 +64,15 @@ def authority_in(transport: Transport) -> str:
     return base64.b64decode(bundle).decode()
 
 
+def url_in(transport: Transport) -> str:
+    """Return the URL of a webhook outside the cluster, from its configuration. "": it is behind the Service."""
+    kind, name = CONFIGURATIONS[-1]
+    found = transport.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
+    urls = [str(each["clientConfig"].get("url") or "") for each in found["webhooks"]]
+    there = urlsplit(next((each for each in urls if each), ""))
+    return f"{there.scheme}://{there.netloc}" if there.netloc else ""
+
+
 def account_token(transport: Transport, account: str) -> Token:
     """Return a function for tokens of a service account. It requests a new token before the old one expires."""
     namespace, _, name = account.partition("/")
@@ -83,23 +95,26 @@ def webhook_answer(path: str, kubeconfig: str | None, account: str | None = None
     """Return the webhook's answer to a GET request of the command's user.
 
     :param account: `NAMESPACE/NAME` of the service account whose token is sent. None: the kubeconfig's token.
-    :param server: the URL at which the webhook is reached. None: kubectl forwards a port meanwhile.
+    :param server: the URL at which the webhook is reached. None: that of its configuration, else kubectl forwards a
+        port to its Service meanwhile.
     :raises NoWebhookError: the webhook is not installed.
     :raises click.ClickException: there is no token, the webhook is not reached, or it refuses. The text says why.
     """
     try:
         transport = connect(kubeconfig)
         token = account_token(transport, account) if account else token_of(kubeconfig)
-        authority, bearer = authority_in(transport), token()
+        authority, bearer, outside = authority_in(transport), token(), url_in(transport) if not server else ""
     except NotFoundException as error:
         raise NoWebhookError(f"Phalanx' webhook is not installed here: {message_of(error)}") from error
     except (ApiException, ConfigException, *UNREACHABLE) as error:
         raise click.ClickException(message_of(error)) from error
     if not bearer:
         raise click.ClickException("your kubeconfig holds no token: name a --service-account NAMESPACE/NAME")
-    with nullcontext(server) if server else port_forward(kubeconfig) as url:
+    name = urlsplit(outside).hostname or NAME
+    with nullcontext(server or outside) if server or outside else port_forward(kubeconfig) as url:
+        connections = webhook_at(url, authority, name=name)
         try:
-            answer = webhook_at(url, authority).request("GET", path, headers={"Authorization": f"Bearer {bearer}"})
+            answer = connections.request("GET", path, headers={"Authorization": f"Bearer {bearer}"})
         except UNREACHABLE as error:
             raise click.ClickException(f"the webhook does not answer: {message_of(error)}") from error
     if answer.status != HTTPStatus.OK:

@@ -27,7 +27,7 @@ try {
   await page.waitForTimeout(1000);
   seen.filled = await filled(page);
   seen.frames = await frames(page);
-  await pictured(page, join(folder, "15246-nodes.webp"));
+  await pictured(page, join(folder, "15246-nodes.webp"), 8);
 } finally {
   await browser.close();
 }

@@ -18,7 +18,7 @@ from local_api.server import local_api
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request, Response
 
-from certs.cluster_edge import DEFAULT_PLACE
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from certs.files import AUTHORITY, CERTIFICATE, KEY, write_self_signed
 from cli.main import group
 from cli.webhook_requests import account_token, authority_in
@@ -98,9 +98,14 @@ def asked(tmp_path: Path, webhook: Served, monkeypatch: pytest.MonkeyPatch) -> I
         api.create("/api/v1/namespaces", {"metadata": {"name": "default"}})
         api.create("/apis/phalanx.dev/v1alpha1/namespaces/default/gangs", {"metadata": {"name": "llm"}, "spec": {}})
         place = f"https://127.0.0.1:{server.server_port}"
+        kind, name = CONFIGURATIONS[-1]
+        webhooks = [{"name": "a.phalanx.dev", "clientConfig": {"url": f"{place}/validate", "caBundle": "none"}}]
+        path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s"
+        api.create(path, {"metadata": {"name": name}, "webhooks": webhooks})
 
-        def run(*arguments: str, command: str = "gangs") -> Result:
-            return CliRunner().invoke(group, [command, "--kubeconfig", kubeconfig, "--server", place, *arguments])
+        def run(*arguments: str, command: str = "gangs", server: str | None = place) -> Result:
+            given = ["--server", server] if server else []
+            return CliRunner().invoke(group, [command, "--kubeconfig", kubeconfig, *given, *arguments])
 
         yield run
     server.shutdown()
@@ -171,6 +176,12 @@ def test_why_of_an_ended_gang_is_its_record(asked: Any, webhook: Served, name: s
         "dialect": "phalanx",
         "before": "a gang of this name ended once before: phalanx gangs --all -n default",
     }
+
+
+def test_a_webhook_outside_the_cluster_is_reached_at_the_url_of_its_configuration(asked: Any) -> None:
+    answer = asked("default/tokenize", command="why", server=None)
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.startswith("default/tokenize  Succeeded")
 
 
 def test_a_gang_that_never_started_is_told_so(asked: Any, webhook: Served) -> None:
