@@ -56,7 +56,7 @@ def topology(
     def rendered(live: Live) -> str:
         chosen = _chosen(pictures(live), name, level, nodes=nodes)
         known = [each.topology for each in chosen] if starts else []
-        return _rendered(chosen, CapacityReader().read(live.snapshot, known) if starts else None, output)
+        return _rendered(chosen, output, CapacityReader().read(live.snapshot, known) if starts else None)
 
     if not watch:
         click.echo(rendered(live_picture(kubeconfig)[1]), nl=False)
@@ -87,7 +87,7 @@ def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None,
     return chosen
 
 
-def _rendered(chosen: Sequence[TopologyShown], figures: CapacityFigures | None, output: str) -> str:
+def _rendered(chosen: Sequence[TopologyShown], output: str, figures: CapacityFigures | None = None) -> str:
     if output in FORMATS:
         found = [_data(each) | _starts_data(each.topology, figures) for each in chosen]
         return structured({"apiVersion": API_VERSION, "kind": "TopologyReport", "topologies": found}, output)
