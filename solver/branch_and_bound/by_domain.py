@@ -256,7 +256,7 @@ def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iter
     able = [domain for domain in range(instance.tree.count(level)) if enough[domain] and held <= {domain}]
     fewest = [] if mixtures is None else _fewest(instance, level)
     waits = _least_terminating(instance, level)
-    for domain in instance.deadline.through(able, often=1):
+    for domain in instance.deadline.iterate(able, every=1):
         if mixtures is None:
             spread, preference_score = at_best(part_of(instance, instance.tree.nodes(level, domain)))
             yield _Branch(instance, level, domain, spread, preference_score, waits[domain], mixtures)

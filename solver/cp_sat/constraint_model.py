@@ -21,14 +21,14 @@ def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
     """Return the model with its variables and all hard rules. Raises `OutOfTimeError`."""
     model = Model(instance, kinds)
     add_variables(model)
-    for rule in instance.deadline.through(RULES, often=1):
+    for rule in instance.deadline.iterate(RULES, every=1):
         rule(model)
     return model
 
 
 def _room(model: Model) -> None:
     """On every node, members fit into the free amounts plus what victims release, resource by resource."""
-    for node, seats in enumerate(model.instance.deadline.through(model.on_node)):
+    for node, seats in enumerate(model.instance.deadline.iterate(model.on_node)):
         if seats:
             for resource, free in enumerate(model.instance.problem.nodes.free[node].tolist()):
                 _room_of(model, node, resource, free, seats)
@@ -100,7 +100,7 @@ def _slices(model: Model) -> None:
             if counted:
                 _add_multiples(model, position, rule.level, rule.size)
                 continue
-            for first in model.instance.deadline.through(range(0, len(pod_set.members), rule.size), often=1):
+            for first in model.instance.deadline.iterate(range(0, len(pod_set.members), rule.size), every=1):
                 _one_slice(model, position, rule.level, range(first, first + rule.size))
 
 
@@ -145,7 +145,7 @@ def _multiples(model: Model) -> None:
 
 def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:
     most = len(model.instance.problem.sets[pod_set].members) // of
-    for domain in model.instance.deadline.through(model.set_touched[pod_set][level]):
+    for domain in model.instance.deadline.iterate(model.set_touched[pod_set][level]):
         times = model.cp.new_int_var(0, most, "")
         model.cp.add(model.set_in_domain(pod_set, level, domain).expression() == of * times)
 

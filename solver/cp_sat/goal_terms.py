@@ -165,7 +165,7 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
         return
     pairs = _neighbours(model, solution)
     levels = range(len(model.instance.problem.levels))
-    pairs_by_level = model.instance.deadline.through((pair, level) for level in levels for pair in pairs)
+    pairs_by_level = model.instance.deadline.iterate((pair, level) for level in levels for pair in pairs)
     crossings = {(pair, level): _crossing(model, pair, level) for pair, level in pairs_by_level}
     for level, name in enumerate(model.instance.problem.levels):
         for pod_set in sorted({pair[0].pod_set for pair in pairs}):
@@ -188,7 +188,7 @@ def names(model: Model, solution: Solution) -> Iterator[Stage]:
         return
     instance = model.instance
     last = len(instance.problem.nodes) - 1
-    for seat in instance.deadline.through(_placed_seats(model, solution)):
+    for seat in instance.deadline.iterate(_placed_seats(model, solution)):
         variables = seat_variables(model, seat)
         place = Sum(tuple((instance.name_rank[node], variable) for node, variable in variables.items()))
         yield Stage("ties", f"name of {seat.pod_set}/{seat.rank}", place, 0, last)

@@ -221,7 +221,7 @@ def _stages(model: Model, search: Search, phase: Stated, asked: _Asked) -> Itera
     """Yield the wanted stages of a phase. Raises `OutOfTimeError`."""
     for goal in phase:
         if goal.__name__ in asked.wanted:
-            for stage in model.instance.deadline.through(goal(model, search.solution), often=1):
+            for stage in model.instance.deadline.iterate(goal(model, search.solution), every=1):
                 yield replace(stage, least=max(stage.least, asked.least.get((stage.goal, stage.part), stage.least)))
 
 

@@ -93,7 +93,7 @@ def _add_seats(model: Model) -> None:
     for position, kind in enumerate(model.kinds):
         most = capacity[kind.shape].clip(max=len(kind.ranks))
         variables = {}
-        for node in model.instance.deadline.through(np.flatnonzero(most).tolist()):
+        for node in model.instance.deadline.iterate(np.flatnonzero(most).tolist()):
             count = int(most[node])
             variables[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
             model.on_node[node].append((position, variables[node]))
@@ -102,7 +102,7 @@ def _add_seats(model: Model) -> None:
 
 def _add_victims(model: Model) -> None:
     nodes = model.instance.problem.victims.node.tolist()
-    for victim in model.instance.deadline.through(model.instance.useful):
+    for victim in model.instance.deadline.iterate(model.instance.useful):
         model.evict[victim] = model.flag()
         model.victims_on.setdefault(nodes[victim], []).append(victim)
 
@@ -127,7 +127,7 @@ def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
     instance = model.instance
     found = {instance.pinned_node(seat): Sum((), 1) for seat in instance.pinned if seat.pod_set == pod_set}
     kinds = list(model.kinds_of(pod_set))
-    for node in instance.deadline.through(sorted({node for kind in kinds for node in model.seats[kind]})):
+    for node in instance.deadline.iterate(sorted({node for kind in kinds for node in model.seats[kind]})):
         if node not in found:
             on_this_node = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
             found[node] = _any_seat(model, node, on_this_node)
@@ -152,7 +152,7 @@ def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
     levels = [at_nodes]
     for level in range(tree.depth - 2, -1, -1):
         inside: dict[int, list[Sum]] = {}
-        for domain, flag in model.instance.deadline.through(levels[0].items()):
+        for domain, flag in model.instance.deadline.iterate(levels[0].items()):
             inside.setdefault(tree.parent(level + 1, domain), []).append(flag)
         levels.insert(0, {domain: any_of(model, flags) for domain, flags in sorted(inside.items())})
     return levels

@@ -109,7 +109,7 @@ class _EvictionDp:
         inside = np.zeros(len(self.instance.problem.nodes), dtype=np.bool_)
         inside[chosen] = True
         instance = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
-        for node in self.instance.deadline.through(chosen):
+        for node in self.instance.deadline.iterate(chosen):
             if node not in self.offers:
                 self.offers[node] = self._offered(node)
         tables = _eviction_tables(

@@ -257,7 +257,7 @@ def _gangs(instance: Instance, level: int, columns: _Columns, weights: Lexicogra
     for place in np.flatnonzero(columns.gang >= 0).tolist():
         members.setdefault(int(columns.gang[place]), []).append(instance.useful[place])
     found = _Gangs({}, set(), {})
-    for gang, gang_victims in instance.deadline.through(members.items()):
+    for gang, gang_victims in instance.deadline.iterate(members.items()):
         running = problem.victim_gangs[gang]
         needed = [victim for victim in gang_victims if running.cannot_spare(victim)]
         if needed and len(gang_victims) < running.running:

@@ -66,7 +66,7 @@ def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
     may_go = np.flatnonzero(instance.usable[victims.node] & (victims.paid < INFEASIBLE_SLOT))
     may_go = may_go[np.argsort(victims.node[may_go], kind="stable")]
-    for nodes, first in instance.deadline.through(_batches(instance.usable, victims.node[may_go]), often=4):
+    for nodes, first in instance.deadline.iterate(_batches(instance.usable, victims.node[may_go]), every=4):
         places = may_go[first]
         held, prices = victims.held[places], victims.paid[places]
         missing = np.where(least > 0, asked - free[nodes][:, None], 0)

@@ -141,7 +141,7 @@ def _filled(
     """
     held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []
-    for domain in instance.deadline.through(sorted(most, key=lambda each: (-most[each], each))[:_EXACT], often=1):
+    for domain in instance.deadline.iterate(sorted(most, key=lambda each: (-most[each], each))[:_EXACT], every=1):
         if len(known) >= enough and sorted(known)[-enough] > most[domain]:
             break
         if not (counted and _may_be_cleared(instance, level, domain)):
@@ -200,6 +200,6 @@ def inside(instance: Instance, level: int, domain: int) -> Instance:
         return instance
     nodes, deadline = frozenset(instance.tree.nodes(level, domain)), instance.deadline
     shapes = tuple(
-        replace(shape, nodes=shape.nodes & nodes) for shape in deadline.through(instance.problem.shapes, often=8)
+        replace(shape, nodes=shape.nodes & nodes) for shape in deadline.iterate(instance.problem.shapes, every=8)
     )
     return instance_of(replace(instance.problem, shapes=shapes), evicting=instance.evicting, deadline=deadline)

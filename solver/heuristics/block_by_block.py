@@ -217,7 +217,7 @@ class Seating:
         # nodes (cost of one more member, members that fit without evictions, members at all). missing, cheapest, cost:
         # domains. Each member that does not fit without evictions costs as much as the cheapest member of its domain.
         found: Weights = np.zeros(len(starts))
-        for shape, count in self.instance.deadline.through(block.counts.items()):
+        for shape, count in self.instance.deadline.iterate(block.counts.items()):
             least = self.standing.at_least(shape, nodes)
             room = np.where(least == 0, self.standing.room(shape, nodes), 0)
             most = np.where(least < np.inf, self.instance.capacity[shape][nodes], 0)

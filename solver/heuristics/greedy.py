@@ -46,11 +46,11 @@ def greedy_plans(
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
     """Yield plans of an instance, one domain of the deciding level after the other, the most promising first."""
     pods = RunningPods(instance)
-    for seats in instance.deadline.through(_asked_for(instance), often=1):
+    for seats in instance.deadline.iterate(_asked_for(instance), every=1):
         block = blocks_of(instance, (*instance.pinned, *seats))
         none = True
-        for place in instance.deadline.through(
-            _places(instance, block, everybody=len(seats) == len(instance.pending)), often=1
+        for place in instance.deadline.iterate(
+            _places(instance, block, everybody=len(seats) == len(instance.pending)), every=1
         ):
             plan = _plan(instance, pods, block, place, over)
             if plan is not None:

@@ -29,7 +29,7 @@ def thinned(instance: Instance) -> Instance:
     capacity = instance.capacity[[kind.shape for kind in kinds]]
     alone = (capacity > 0).sum(axis=0) == 1
     left = instance.capacity.copy()
-    for kind, room in instance.deadline.through(zip(kinds, capacity, strict=True), often=8):
+    for kind, room in instance.deadline.iterate(zip(kinds, capacity, strict=True), every=8):
         if _bound_by_numbers(problem.sets[kind.pod_set]):
             continue
         nodes = np.flatnonzero(alone & (room > 0))
@@ -65,7 +65,7 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
     # Best fit, the largest kind first: the fullest nodes come before the others. As in the first fit of block_by_block,
     # `taken` is the number of members beyond the capacity before each node, cut to what fits there.
-    for place in instance.deadline.through(np.argsort(-requests[:, instance.scarce], kind="stable").tolist(), often=8):
+    for place in instance.deadline.iterate(np.argsort(-requests[:, instance.scarce], kind="stable").tolist(), every=8):
         order = np.argsort(free[:, instance.scarce], kind="stable")
         fits = np.minimum(room[place][order], fitting(free[order], requests[place]))
         taken = np.clip(counts[place] - (np.cumsum(fits) - fits), 0, fits)
