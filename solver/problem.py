@@ -218,7 +218,7 @@ class VictimTable(Sequence[Victim]):
     Iteration, or reads of many victims, create all of them once.
     """
 
-    __slots__ = ("_each", "_looked_at", "gang", "keys", "node", "priority", "requests", "started")
+    __slots__ = ("_each", "_reads", "gang", "keys", "node", "priority", "requests", "started")
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class VictimTable(Sequence[Victim]):
         self.keys, self.node, self.priority, self.requests = keys, node, priority, requests
         self.gang, self.started = gang, started
         self._each: tuple[Victim, ...] | None = None
-        self._looked_at = 0
+        self._reads = 0
 
     @overload
     def __getitem__(self, position: int) -> Victim: ...
@@ -243,9 +243,9 @@ class VictimTable(Sequence[Victim]):
 
     def __getitem__(self, position: int | slice) -> Victim | tuple[Victim, ...]:
         """Return the victim at a position, or the victims in a slice as a tuple."""
-        if isinstance(position, slice) or self._each is not None or self._looked_at > len(self) // _MANY:
+        if isinstance(position, slice) or self._each is not None or self._reads > len(self) // _MANY:
             return self._all()[position]
-        self._looked_at += 1
+        self._reads += 1
         return Victim(
             self.keys[position],
             int(self.node[position]),
