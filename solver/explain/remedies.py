@@ -62,7 +62,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
     """Return the rejection with the nearest domains, the capacity of each domain without evictions, and changes that
     make the gang fit.
 
-    If the deadline passes, fields that are not computed by then stay empty.
+    If the deadline passes first, the fields hold what is known by then.
     """
     share = time_budget_of(limits, deadline).portion(_SHARE)
     level = deciding_level(problem)

@@ -66,10 +66,9 @@ def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
 
 
 def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
-    """Return further members of one set as parts, to be placed one after the other. Empty slices only: none has a
-    member in `placed`.
+    """Return further members of one set as parts, to be placed one after the other. Without slices the parts are runs.
 
-    `seats`: the members, all of one set. Without slices the parts are runs.
+    `seats`: the members. If the set has slices, only slices without a member in `placed` are returned.
     """
     position = seats[0].pod_set
     rules = [(rule.level, rule.size) for rule in instance.problem.sets[position].slices]
