@@ -123,7 +123,7 @@ class _Course:
         if answer is not None:
             return answer
         if work(self.problem) >= LARGE:
-            if self.problem.victims:  # with evictions a plan is found sooner
+            if self.problem.victims:  # a greedy plan with evictions is found sooner
                 self.known.seek(self.evicting, self.deadline, most=1)
             self.known.seek(self.without, self.without.deadline.share(_HALF))
         instance = replace(self.without, deadline=self._until_known()) if self.problem.victims else self.without

@@ -4,7 +4,7 @@ from timing.clock import SYSTEM_CLOCK, Clock
 
 
 class TimeLimit:
-    """A time limit of so many seconds that starts when the object is created."""
+    """A time limit of `seconds`, which starts when the object is created."""
 
     def __init__(self, seconds: float, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock

@@ -158,7 +158,7 @@ def _by_domains(
     """Return the best plan of the narrowest level that has one; INFEASIBLE or None as `solve_by_domains`. Raises
     `TooMuchError`.
     """
-    if instance.spreads and mixtures is None:  # bounds that ignore spread would exclude domains that spread needs
+    if instance.spreads and mixtures is None:  # `compact` ignores spread, which may need more domains
         return None
     for level in range(instance.tree.depth - 1, _widest(instance, mixtures) - 1, -1):
         best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget, tell)

@@ -302,9 +302,9 @@ class Search:
         solver = single_worker()
         parameters = solver.parameters
         parameters.max_deterministic_time = self.budget.deterministic * share
-        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # CP-SAT refuses values < 0, and time passes
+        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # CP-SAT refuses values below 0
         parameters.linearization_level = self.linearization
-        parameters.symmetry_level = 0  # symmetries in presolve took 5 s with half a second left
+        parameters.symmetry_level = 0  # detecting symmetries took 5 s whatever the limit
         if self._small() or not self.presolve:
             parameters.cp_model_presolve = False
             parameters.cp_model_probing_level = 0

@@ -50,7 +50,7 @@ def _add_spread(model: Model, rule: Spread) -> None:
             for kind, node, variable in bound:
                 model.cp.add(variable <= model.most(kind, node) * taken)
             together = Sum(tuple((1, variable) for _, _, variable in bound))
-            model.cp.add((together + one(taken).times(-most)).expression() <= 0)  # redundant, but proves sooner
+            model.cp.add((together + one(taken).times(-most)).expression() <= 0)  # redundant, but the proof is faster
             model.cp.add(beyond.expression() <= rule.skew).only_enforce_if(taken)
 
 

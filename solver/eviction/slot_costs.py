@@ -129,9 +129,9 @@ def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
     The bound is at least the price of victims without which all others free too little. Arguments are those of
     `_cheapest`.
     """
-    # freed[node, k, resource]: what the k + 1 largest victims in that resource hold. others[node, victim]: the total
-    # without that victim. price[node, k]: the price of the k cheapest. This is a lower bound: fewer victims free too
-    # little of some resource, and no k victims are cheaper.
+    # freed[node, k, resource]: the requests of the k + 1 victims with the largest ones. others[node, victim, resource]:
+    # the requests of all other victims. price[node, k]: the price of the k cheapest. This is a lower bound: fewer
+    # victims free too little of some resource, and no k victims are cheaper.
     freed = np.cumsum(-np.sort(-held, axis=1), axis=1)
     others = freed[:, -1:, :] - held
     price = np.concatenate([np.zeros((len(paid), 1), dtype=np.int64), np.cumsum(np.sort(paid, axis=1), axis=1)], axis=1)

@@ -25,9 +25,9 @@ def thinned(instance: Instance) -> Instance:
     if instance.evicting or _has_neighbour_rules(problem):
         return instance
     kinds = sorted_kinds(instance)
-    # capacity: kinds x nodes; alone: nodes, whether only one kind can run there. The own nodes of each kind are sorted
-    # by domain, then by capacity. before: the capacity of larger nodes in the same domain. A node is left out if that
-    # is enough for the kind.
+    # capacity: member classes x nodes; alone: nodes, whether only one class can use a node. Such nodes of each class
+    # are sorted by domain, then by capacity. before: the capacity of larger nodes in the same domain. A node is left
+    # out if that is enough for the class.
     capacity = instance.capacity[[kind.shape for kind in kinds]]
     alone = (capacity > 0).sum(axis=0) == 1
     left = instance.capacity.copy()
@@ -56,8 +56,8 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
         _has_count_rules(problem.sets[kind.pod_set]) or _narrowest_rule(instance, kind) > level for kind in kinds
     ):
         return None
-    # room: kinds x nodes; free: nodes x resources; requests: kinds x resources; most: kinds. scarce: by resource,
-    # whether a node runs short of it if it takes the most of every kind at once. counts: kinds, the bound to reach.
+    # room: classes x nodes; free: nodes x resources; requests: classes x resources; most: classes. scarce: by resource,
+    # whether a node runs short of it if it takes the most of every class at once. counts: classes, the bound to reach.
     nodes = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
     room = instance.capacity[[kind.shape for kind in kinds]][:, nodes]
     free = np.maximum(instance.amounts[nodes], 0)
@@ -66,8 +66,8 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     scarce = (free < room.T @ requests).any(axis=0)
     counts = _at_most(requests[:, scarce], free[room.max(axis=0) > 0][:, scarce], most.tolist())
     rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
-    # Best fit, the largest kind first: the fullest nodes come before the others. As in the first fit of block_by_block,
-    # `taken` is the number of members beyond the capacity before each node, cut to what fits there.
+    # Best fit, the class with the largest members first: the fullest nodes come before the others. As in the first fit
+    # of block_by_block, `taken` is the number of members beyond the capacity before each node, cut to what fits there.
     for place in instance.deadline.iterate(np.argsort(-requests[:, instance.scarce], kind="stable").tolist(), every=8):
         order = np.argsort(free[:, instance.scarce], kind="stable")
         fits = np.minimum(room[place][order], fitting(free[order], requests[place]))

@@ -96,7 +96,7 @@ class RemainingRoom:
         # request: resources; free, missing, most, freeable: nodes x resources; all others: nodes. This estimates the
         # cost of one member. The number of victims is as if each were the largest, and each weighs as the lightest. If
         # the member needs all that can be freed, all victims count. The cost is shared by as many members as the
-        # largest victim makes room for.
+        # largest victim frees capacity for.
         request, free = self._requests[shape], self.free[nodes]
         missing = np.where(request > 0, np.maximum(request - free, 0), 0)
         fine = ~missing.any(axis=1)

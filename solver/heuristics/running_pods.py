@@ -80,8 +80,8 @@ class RunningPods:
     def own(self) -> list[float]:
         """By victim, its weight alone: mainly its priority, then its share of the scarcest resource."""
         # ranks: by victim, the place of its priority among all priorities, the lowest being 0. The weight is step **
-        # rank, so `step` pods of one priority weigh as much as one of the next. The order is lexicographic as long as
-        # fewer go. The share of the held amount (between 0 and 1) decides among equal priorities.
+        # rank, so `step` pods of one priority weigh as much as one of the next higher one. The order is lexicographic
+        # as long as fewer pods are evicted. The share of the held amount (between 0 and 1) decides at equal priority.
         priorities, ranks = np.unique(self.problem.victims.priority, return_inverse=True)
         step = min(_STEP, _LARGEST_WEIGHT ** (1 / max(1, len(priorities))))
         held = self.held[:, self.instance.scarce].astype(np.float64)

@@ -78,7 +78,7 @@ def splits(one: CostTable, other: CostTable, goal: Vector, cost: int) -> list[tu
     """Return all divisions of the count vector `goal` between two tables that have exactly this cost: pairs of the part
     in `one` and the part in `other`.
     """
-    # one's part p runs from low to high; other's part is whole - p, so its slice is read from the far end (flip).
+    # The part p in `one` runs from low to high. The part in `other` is goal - p, so its slice is reversed (flip).
     low = [max(0, c - size + 1) for c, size in zip(goal, other.shape, strict=True)]
     high = [min(c, size - 1) for c, size in zip(goal, one.shape, strict=True)]
     own = one[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))]

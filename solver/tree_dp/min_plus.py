@@ -106,7 +106,7 @@ def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
     width = min(one.shape[1] + other.shape[1] - 2, most) + 1
     best = np.full((one.shape[0], width), INFEASIBLE_COST, dtype=np.int64)
     counts = np.flatnonzero(other[0, :width] < INFEASIBLE_COST)
-    if one.shape[0] == 1:  # one word is compared as it is
+    if one.shape[0] == 1:  # vectors of one word are plain numbers
         for count, cost in zip(counts.tolist(), other[0, counts].tolist(), strict=True):
             into = best[0, count : count + one.shape[1]]
             np.minimum(into, one[0, : len(into)] + cost, out=into)
@@ -128,13 +128,13 @@ def _best_of_all(one: WordTable, offers: WordTable, counts: Counts, width: int) 
     `offers`: columns of the other table, which stand for `counts` members each.
     """
     pad = int(counts[-1])
-    # one becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], impossible where that is negative.
+    # `one` becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], infeasible where n < counts[k].
     padded = np.full((one.shape[0], pad + max(width, one.shape[1])), INFEASIBLE_COST, dtype=np.int64)
     padded[:, pad : pad + one.shape[1]] = one
     one = padded[:, (pad - counts)[:, None] + np.arange(width)]
     other = offers[:, :, None]
     best = np.empty((one.shape[0], width), dtype=np.int64)
-    # sums: counts x width. Only rows that tie for the least in all words so far stay in the race for the next word.
+    # sums: counts x width. Only rows that tie for the least in all words so far are compared in the next word.
     sums = one[0] + other[0]
     for word in range(one.shape[0]):
         sums.min(axis=0, out=best[word])
@@ -145,7 +145,7 @@ def _best_of_all(one: WordTable, offers: WordTable, counts: Counts, width: int) 
 
 def merged_at(one: WordTable, other: WordTable, counts: Counts) -> WordTable:
     """Return the columns of `merged(one, other)` for these numbers of members only. It saves time if they are few."""
-    # one becomes words x counts x other's columns: one[w, k, i] = one[w, counts[k] - i], impossible where it ends.
+    # `one` becomes words x counts x columns of `other`: one[w, k, i] = one[w, counts[k] - i]; infeasible outside `one`.
     places = counts[:, None] - np.arange(other.shape[1])
     there = (places >= 0) & (places < one.shape[1])
     found = np.where(there, one[:, np.where(there, places, 0)], INFEASIBLE_COST)
@@ -160,7 +160,7 @@ def merged_at(one: WordTable, other: WordTable, counts: Counts) -> WordTable:
 
 def _keep_better(best: WordTable, offer: WordTable) -> None:
     """Replace each column of `best` that is worse than the same column of `offer`. Changes `best` in place."""
-    # From the last word to the first: better in this word, or equal here and better in those after it.
+    # From the last word to the first: a column is better in this word, or equal in it and better in the words after it.
     better = offer[-1] < best[-1]
     for word in range(best.shape[0] - 2, -1, -1):
         better = (offer[word] < best[word]) | ((offer[word] == best[word]) & better)

@@ -151,7 +151,7 @@ class Mixtures:
                 "terminating": [_Digit(_TERMINATING, self.rules.most_terminating)],
             }
         )
-        # If a cost has no place for the capacity of terminating pods, `narrowed` compares it before waste.
+        # If a cost has no space for a digit of goal `terminating`, `narrowed` compares that goal before waste.
         self._digits = digits if _fits(digits) else [digit for digit in digits if digit.part != _TERMINATING]
         self.counted = _fits(self._digits)
         self._spread = spread

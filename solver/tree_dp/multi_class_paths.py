@@ -31,7 +31,7 @@ class BestPaths:
         self._last = self._instance.tree.depth - 1
         self._comparing = states is not None and tables.later is not NOTHING
         self._states = TableEffort(states or 0, tables.effort.deadline)
-        # The least later cost of so many members: in a domain, by its key; in the children up to one, by its step.
+        # The least later cost of a count vector: in a domain, by its key; in its children up to a step, by its place.
         self._in_domain: dict[tuple[int, Vector], int] = {}
         self._up_to: dict[tuple[int, Vector], int] = {}
 

@@ -30,17 +30,17 @@ class MultiClassRules:
         shapes = [instance.problem.shapes[kind.shape] for kind in kinds]
         full = [len(kind.ranks) for kind in kinds]
         self.full: Vector = tuple(full)
-        # counts: kinds x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have the same axes
-        # except the first one.
+        # counts: classes x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have the same
+        # axes except the first one.
         self.counts = np.indices([count + 1 for count in full], dtype=np.int64)
         requests = np.array([shape.requests for shape in shapes], dtype=np.int64)
-        # asked[resource][c] = sum over kinds of requests[k, resource] * c[k]
+        # asked[resource][c] = sum over classes k of requests[k, resource] * c[k]
         self.asked = np.tensordot(requests.T, self.counts, axes=1)
         self.used = self.asked[instance.scarce]
         owners = np.array([[kind.pod_set == each for kind in kinds] for each in filled], dtype=np.int64)
         self.in_set = np.tensordot(owners, self.counts, axes=1)
         self.allowed = [self._allowed(level) for level in range(instance.tree.depth)]
-        # capacity, amounts: nodes x kinds, nodes x resources; each is no more than all members together could use.
+        # capacity, amounts: nodes x classes, nodes x resources; each is no more than all members together could use.
         self.capacity = np.minimum(instance.capacity[[kind.shape for kind in kinds]].T, full)
         self.amounts = np.minimum(np.maximum(instance.amounts, 0), self.capacity @ requests)
         preference_score = np.zeros((len(kinds), len(instance.problem.nodes)), dtype=np.int64)

@@ -336,7 +336,7 @@ class DomainTables:
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
             self._add(alone, "preferences", counts * (self.best_weight - weight))
             if waits:
-                # The upper limit is the layout's. Only tables that count victims as gone (`no_room`) reach it.
+                # The layout assumes at most `leaving`. Only tables in which victims are gone (`no_room`) exceed it.
                 self._add(alone, "terminating", np.clip(counts * self._request - now, 0, leaving))
             self.raw[key] = alone
             self.products.tables.append(self._with_own(level, potential, limits, alone))

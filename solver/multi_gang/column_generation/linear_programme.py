@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]  # it tells no types
+from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]  # OR-Tools has no types here
 from ortools.linear_solver.linear_solver_pb2 import MPSolutionResponse  # type: ignore[import-untyped]  # as above
 
 
