@@ -18,7 +18,7 @@ PLENTY = 1 << 40
 
 
 def deciding_level(problem: Problem) -> int:
-    """The level of which one domain must hold the gang; ROOT if the gang has no required level."""
+    """Return the gang's required level, of which one domain must hold the gang; ROOT if it has none."""
     return ROOT if problem.required is None else problem.required
 
 

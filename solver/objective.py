@@ -235,11 +235,11 @@ def in_order(*phases: SolvePhase) -> tuple[tuple[str, ...], ...]:
 
 
 def ordered(values: Mapping[str, Value]) -> tuple[Value, ...]:
-    """Return values in the order of the goals.
+    """Return the values in the order of the goals. They are given by the name of a goal's term, or by `<goal>/<part>`
+    with a part in `divided`.
 
-    A key is the name of a term of a goal, or `<goal>/<part>` with a part that the goal's row lists in `divided`.
-    Values of the first terms alone, from a lower bound, compare with a prefix of the values of a plan. Raises
-    `ValueError` for any other key.
+    For example, {"waste/a": 3, "compactness": 1} gives (1, 3). Values of the first goals alone, such as a lower bound,
+    compare with the first entries of a whole plan's values. Raises `ValueError` for any other key.
     """
     keys = [key for row in CRITERIA for key in _keys_of(row) if key in values]
     if len(keys) != len(values):

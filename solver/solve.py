@@ -53,16 +53,16 @@ def decide(
     wanted: frozenset[str] | None = None,
     *,
     deadline: Deadline = NO_DEADLINE,
-    tell: PlanCallback = ignore_plan,
+    on_plan: PlanCallback = ignore_plan,
 ) -> Answer:
     """Return the result without an explanation, before the deadline.
 
     `wanted`: the names of the goal terms to optimise (`solver.objective`); None: all. Only tests leave out terms.
-    `tell` is called with plans that are known before the result, each better than the one before.
+    `on_plan` is called with plans that are known before the result, each better than the one before.
     """
     if wanted is not None or not is_countable():
         return by_model(problem, limits, wanted)
-    return _as_answer(_Course(problem, limits, deadline, Incumbent(problem, tell)).answer())
+    return _as_answer(_Course(problem, limits, deadline, Incumbent(problem, on_plan)).answer())
 
 
 def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = None) -> Answer:
@@ -114,7 +114,7 @@ class _Course:
             return SolveStatus.UNKNOWN
         found = _attempt(self.evicting, [_bounded, self._by_search, self._by_model])
         if answer is SolveStatus.UNKNOWN and isinstance(found, Plan):
-            return _unsure(self.problem, found)
+            return _as_feasible(self.problem, found)
         return found or SolveStatus.UNKNOWN
 
     def _without_evictions(self) -> Plan | SolveStatus:
@@ -157,7 +157,7 @@ class _Course:
 
     def _by_domains(self, instance: Instance) -> Solved | SolveStatus | None:
         """Solve domain by domain. Plans found on the way are offered to the incumbent."""
-        return solve_by_domains(instance, self.limits, tell=lambda nodes: self._offer(instance, nodes))
+        return solve_by_domains(instance, self.limits, on_plan=lambda nodes: self._offer(instance, nodes))
 
     def _offer(self, instance: Instance, nodes: Nodes) -> None:
         """Offer a plan without evictions to the incumbent. Its goals count as not proven."""
@@ -175,7 +175,7 @@ class _Course:
         return solve_model(instance, self.limits, start=self.known.plan)
 
 
-def _unsure(problem: Problem, plan: Plan) -> Plan:
+def _as_feasible(problem: Problem, plan: Plan) -> Plan:
     """Return a plan with evictions marked as Feasible, because a plan without evictions is not ruled out."""
     return replace(plan, goals=unproven(problem, plan.goals), proof=Proof.FEASIBLE)
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Times and waits, all in seconds."""
+    """A source of time: the present time, the processor time used, and waits. Numbers are seconds."""
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary start. Never goes back."""

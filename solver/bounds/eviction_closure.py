@@ -17,7 +17,7 @@ def cleared(instance: Instance) -> Instance:
     return replace(instance, useful=())
 
 
-def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | None:
+def closure_of_nodes(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | None:
     """Return the victims that must go if every victim on these nodes goes, and every victim that conflicts with members
     on these nodes.
 

@@ -133,27 +133,27 @@ def _ignore_nodes(_nodes: Nodes) -> None:
 
 
 def solve_by_domains(
-    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, tell: NodesCallback = _ignore_nodes
+    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, on_plan: NodesCallback = _ignore_nodes
 ) -> Solved | SolveStatus | None:
     """Return the best plan if it lies inside one domain and places every member without evictions.
 
     None if it does not, if the instance is too small to gain, or if the deadline passes before a plan is found.
     INFEASIBLE only if the dynamic programme proves that no plan exists. `worthwhile`: the number of nodes from which on
-    the method runs. `tell` is called with plans that are optimal except for ranks and node names.
+    the method runs. `on_plan` is called with plans that are optimal except for ranks and node names.
     """
     if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending:
         return None
     budget = time_budget_of(limits, instance.deadline)
     try:
-        return _by_domains(instance, budget, mixtures_of(instance), tell)
+        return _by_domains(instance, budget, mixtures_of(instance), on_plan)
     except TooMuchError:
-        return _by_domains(instance, budget, None, tell)
+        return _by_domains(instance, budget, None, on_plan)
     except OutOfTimeError:
         return None
 
 
 def _by_domains(
-    instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, tell: NodesCallback
+    instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, on_plan: NodesCallback
 ) -> Solved | SolveStatus | None:
     """Return the best plan of the narrowest level that has one; INFEASIBLE or None as `solve_by_domains`. Raises
     `TooMuchError`.
@@ -161,7 +161,7 @@ def _by_domains(
     if instance.spreads and mixtures is None:  # `compact` ignores spread, which may need more domains
         return None
     for level in range(instance.tree.depth - 1, _widest(instance, mixtures) - 1, -1):
-        best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget, tell)
+        best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget, on_plan)
         if best is not None:
             return replace(best.solved, proven=proven and best.solved.proven)
         if not proven:
@@ -180,7 +180,7 @@ def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
 
 
 def _best_of(
-    instance: Instance, branches: list[_Branch], budget: TimeBudget, tell: NodesCallback
+    instance: Instance, branches: list[_Branch], budget: TimeBudget, on_plan: NodesCallback
 ) -> tuple[_Leaf | None, bool]:
     """Return the best plan of these domains, and whether it is proven that none of them has a better one."""
     best: _Leaf | None = None
@@ -205,7 +205,7 @@ def _best_of(
                 if better is not None:
                     heappush(order, (ordered(better), first_name))
                 continue
-            solved = _solved(branch, closer[first_name], budget, tell)
+            solved = _solved(branch, closer[first_name], budget, on_plan)
             proven = proven and (solved is SolveStatus.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
             leaf = _leaf(instance, branch, solved) if isinstance(solved, Solved) else None
             if order and (solved is SolveStatus.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
@@ -229,7 +229,9 @@ def _examined(branch: _Branch, budget: TimeBudget) -> tuple[Values | None, Insta
     return {**branch.bound, "compactness": found.spread or branch.spread}, found.instance
 
 
-def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: NodesCallback) -> Solved | SolveStatus:
+def _solved(
+    branch: _Branch, closer: Instance | None, budget: TimeBudget, on_plan: NodesCallback
+) -> Solved | SolveStatus:
     """Return the best plan of a domain by CP-SAT, over the nodes that its best plans can use.
 
     `closer`: the instance over these nodes; None: the dynamic programme finds them.
@@ -237,7 +239,7 @@ def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: 
     if closer is not None or branch.mixtures is None:
         return solve_within(closer or branch.part, budget)
     narrowed = branch.mixtures.narrowed(branch.level, branch.domain)
-    tell(narrowed.one)
+    on_plan(narrowed.one)
     part = replace(branch.part, capacity=narrowed.capacity[:, list(branch.nodes)])
     place = {node: position for position, node in enumerate(branch.nodes)}
     rows = tuple(tuple(None if node is None else place[node] for node in row) for row in narrowed.one)
@@ -266,7 +268,7 @@ def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iter
     waits = _least_terminating(instance, level)
     for domain in instance.deadline.iterate(able, every=1):
         if mixtures is None:
-            spread, preference_score = at_best(part_of(instance, instance.tree.nodes(level, domain)))
+            spread, preference_score = bounds_by_counting(part_of(instance, instance.tree.nodes(level, domain)))
             yield _Branch(instance, level, domain, spread, preference_score, waits[domain], mixtures)
         else:
             yield _Branch(instance, level, domain, fewest[domain], mixtures.max_preference, waits[domain], mixtures)
@@ -327,7 +329,7 @@ def _distinctions(part: Instance, node: int) -> object:
     return (problem.nodes[node].name, pinned) if pinned or any(groups) else ()
 
 
-def at_best(part: Instance) -> tuple[DomainCounts, int]:
+def bounds_by_counting(part: Instance) -> tuple[DomainCounts, int]:
     """Return bounds for plans of an instance that place every member: lower bounds on goal 3, and an upper bound on
     preferences.
 

@@ -32,7 +32,7 @@ def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
                 replace(rule, group=_at(rule.group, nodes), victims=frozenset()) for rule in instance.spreads
             ),
             conflicts=(),
-            affinities=tuple(_among(_settled(problem, rule), nodes) for rule in problem.affinities),
+            affinities=tuple(_among(_with_staying_victims(problem, rule), nodes) for rule in problem.affinities),
         ),
         evicting=False,
         scarce=instance.scarce,
@@ -59,11 +59,11 @@ def unevicting(problem: Problem) -> Problem:
         victim_gangs=(),
         budgets=(),
         conflicts=(),
-        affinities=tuple(_settled(problem, rule) for rule in problem.affinities),
+        affinities=tuple(_with_staying_victims(problem, rule) for rule in problem.affinities),
     )
 
 
-def _settled(problem: Problem, rule: Affinity) -> Affinity:
+def _with_staying_victims(problem: Problem, rule: Affinity) -> Affinity:
     """Return the affinity rule as if no victim were evicted: its victims count like other running pods."""
     nodes = [int(problem.victims.node[victim]) for victim in rule.victims]
     there = tuple(

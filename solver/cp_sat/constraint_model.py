@@ -195,7 +195,7 @@ RULES = (
 )
 
 
-def everybody_placed(model: Model, solution: Sequence[int]) -> bool:
+def all_placed(model: Model, solution: Sequence[int]) -> bool:
     """Return whether a solution places every member."""
     return all(model.placed(position).value(solution) == len(kind.ranks) for position, kind in enumerate(model.kinds))
 

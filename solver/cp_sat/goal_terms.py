@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from solver.bounds.domain_cover import Covers
 from solver.cp_model import IntVar
-from solver.cp_sat.constraint_model import everybody_placed, seat_variables
+from solver.cp_sat.constraint_model import all_placed, seat_variables
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model
@@ -55,7 +55,7 @@ def extras(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
     """Goal 2, `extras`: prefer placed members of the lowest ranks, set by set. No stage if every member is placed."""
-    if everybody_placed(model, solution):
+    if all_placed(model, solution):
         return
     for position, kind in enumerate(model.kinds):
         missing = model.placed(position).times(-1) + Sum((), len(kind.ranks))
@@ -232,8 +232,8 @@ def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
 
 
 def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
-    """Return the stage for the summed potential of the touched domains of a level. `single`: exactly one domain is
-    touched.
+    """Return a stage of goal 4 (waste): the summed potential of the touched domains of a level. `single`: exactly one
+    is touched.
     """
     instance = model.instance
     weighted = [(instance.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
@@ -244,8 +244,9 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
 
 
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
-    """Return the stage for the number of touched domains with capacity left. A domain does not count only if it is
-    filled to its potential.
+    """Return a stage of goal 4 (waste): the number of touched domains of a level that have capacity left.
+
+    A domain does not count only if the gang fills it to its potential.
     """
     instance, left = model.instance, []
     for domain, flag in model.touched[level].items():

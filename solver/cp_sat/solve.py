@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alone
 from solver.cp_sat import goal_terms as goals
-from solver.cp_sat.constraint_model import everybody_placed, member_solution, model_of, solution_of
+from solver.cp_sat.constraint_model import all_placed, member_solution, model_of, solution_of
 from solver.cp_sat.lexicographic import Search, SolverFaultError, SolveStatus, Stage, TimeBudget, time_budget_of
 from solver.cp_sat.node_tie_break import name_nodes
 from solver.cp_sat.variables import Model
@@ -167,7 +167,7 @@ def _counted_first(
     try:
         for phase in how_many:
             search.minimise(_stages(counts, search, phase, asked))
-        if everybody_placed(counts, search.solution):
+        if all_placed(counts, search.solution):
             phases = (*how_many, *where)
             for phase in where:
                 search.minimise(_stages(counts, search, phase, asked))

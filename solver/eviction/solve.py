@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kube.names import natural_key
-from solver.branch_and_bound.by_domain import at_best
+from solver.branch_and_bound.by_domain import bounds_by_counting
 from solver.capacity import deciding_level
 from solver.cp_sat.lexicographic import SolveStatus, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
@@ -60,7 +60,7 @@ def solve_evicting(
     prices = prices_of(instance, deciding_level(instance.problem))
     if prices is None:
         return None
-    paid = _paid(instance, prices)
+    paid = _solved_by_counting(instance, prices)
     if paid is not None:
         return paid
     known = early()
@@ -74,7 +74,7 @@ def solve_evicting(
     return best or replace(min(branches, key=lambda each: each.most).plan, proven=False, cut=True)
 
 
-def _paid(instance: Instance, prices: EvictionPrices) -> Solved | None:
+def _solved_by_counting(instance: Instance, prices: EvictionPrices) -> Solved | None:
     """Return the best plan by the dynamic programme; None if it does not find one or takes too long."""
     try:
         return solve_eviction_dp(replace(instance, deadline=instance.deadline.share(_COUNTING)), prices)
@@ -169,7 +169,7 @@ def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instanc
 def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) -> ComparisonKey:
     """Return a lower bound on the plans in a domain: the first entries of the key that `_key` returns for a plan."""
     narrow = _narrowed(instance, branch.nodes)
-    spread, preference_score = at_best(narrow)
+    spread, preference_score = bounds_by_counting(narrow)
     everybody = (-len(instance.pending) - len(instance.pinned),)
     placed = tuple(False for pod_set in instance.problem.sets for _ in pod_set.members)
     inside = (prices.level + 1) * len(spread) // instance.tree.depth

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from solver.bounds.domain_cover import most_members
-from solver.bounds.eviction_closure import all_that_go, cleared
+from solver.bounds.eviction_closure import cleared, closure_of_nodes
 from solver.capacity import deciding_level, needed_members, pending
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.cp_sat.solve import Solved, seat_count, solve_within
@@ -109,7 +109,7 @@ def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Pla
     kind, _ = found
     inside = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
     row = np.repeat(inside, instance.capacity[kind.shape][inside])[:count].tolist()
-    victims = all_that_go(instance.problem, row) if instance.evicting else ()
+    victims = closure_of_nodes(instance.problem, row) if instance.evicting else ()
     if victims is None:
         return None
     nodes: list[tuple[int | None, ...]] = [(None,) * len(pod_set.members) for pod_set in instance.problem.sets]
@@ -161,7 +161,7 @@ def _filled(
 def _may_be_cleared(instance: Instance, level: int, domain: int) -> bool:
     """Return whether all victims may be evicted from those nodes of a domain that can hold a member."""
     usable = set(np.flatnonzero(instance.usable).tolist())
-    return all_that_go(instance.problem, usable.intersection(instance.tree.nodes(level, domain))) is not None
+    return closure_of_nodes(instance.problem, usable.intersection(instance.tree.nodes(level, domain))) is not None
 
 
 def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget) -> Plan | None:

@@ -10,7 +10,7 @@ from itertools import takewhile
 import numpy as np
 
 from solver.bounds.domain_cover import most_members, too_few
-from solver.bounds.eviction_closure import all_that_go, cleared
+from solver.bounds.eviction_closure import cleared, closure_of_nodes
 from solver.capacity import deciding_level, needed_members, pending
 from solver.cp_sat.lexicographic import TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, seat_count, solve_within
@@ -143,7 +143,7 @@ def _cleared_plans(instance: Instance) -> Iterator[Plan]:
     if found is not None and found[1].numbers:
         solved = solve_tree_dp(cleared(instance))
         if isinstance(solved, Solved):
-            going = all_that_go(problem, {node for row in solved.nodes for node in row if node is not None})
+            going = closure_of_nodes(problem, {node for row in solved.nodes for node in row if node is not None})
             yield from () if going is None else [Plan(solved.nodes, going, (), Proof.FEASIBLE)]
         return
     level = deciding_level(problem)
@@ -169,7 +169,8 @@ def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator
 
 
 def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Yield capacity for the missing members in the nearest domain: on an existing node, then on new nodes.
+    """Yield changes that add capacity for the missing members to the nearest domain: on an existing node, then on new
+    nodes.
 
     Only members that may use some node there count, because a new node may be closed to the other members, too.
     """

@@ -75,14 +75,16 @@ class Seated:
             parts = [each.part for each in alike]
             alike.sort(key=lambda each: min(map(order.__getitem__, each.all_nodes()), default=0))
             for part, each in zip(parts, alike, strict=True):
-                yield from Seated(part, each.nodes, _renamed(part, each.parts)).seats(order)
+                yield from Seated(part, each.nodes, _transferred(part, each.parts)).seats(order)
 
 
-def _renamed(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
+def _transferred(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
     """Return the placed parts of one block as those of an interchangeable block, `part`."""
     if isinstance(part, Run):
         return ()
-    return tuple(Seated(own, its.nodes, _renamed(own, its.parts)) for own, its in zip(part.parts, parts, strict=True))
+    return tuple(
+        Seated(own, its.nodes, _transferred(own, its.parts)) for own, its in zip(part.parts, parts, strict=True)
+    )
 
 
 class Seating:

@@ -36,12 +36,12 @@ def ignore_plan(_plan: Plan) -> None:
 
 
 class Incumbent:
-    """The best plan so far (`plan`; None: none is known). `tell` is called with each plan that is better than the one
-    before.
+    """The best plan so far (`plan`; None: none is known). `on_plan` is called with each plan that is better than the
+    one before.
     """
 
-    def __init__(self, problem: Problem, tell: PlanCallback = ignore_plan) -> None:
-        self.problem, self._tell = problem, tell
+    def __init__(self, problem: Problem, on_plan: PlanCallback = ignore_plan) -> None:
+        self.problem, self._on_plan = problem, on_plan
         self.plan: Plan | None = None
         self._key: ComparisonKey = ()
         self._end = self._soon = NO_DEADLINE
@@ -56,7 +56,7 @@ class Incumbent:
         key = key_of(self.problem, plan)
         if self.plan is None or key < self._key:
             self.plan, self._key = plan, key
-            self._tell(plan)
+            self._on_plan(plan)
         return True
 
     def seek(self, instance: Instance, deadline: Deadline, most: int = _PLANS) -> None:

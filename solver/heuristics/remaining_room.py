@@ -112,9 +112,9 @@ class RemainingRoom:
             members = np.clip(freed, 1, self.instance.capacity[shape][nodes] + 1)
             found = np.where(fine, 0.0, np.where(enough, least / members, np.inf))
         bounds: Weights = np.where(self.instance.capacity[shape][nodes] > 0, found, np.inf)
-        if shape not in self._pods.in_the_way:
+        if shape not in self._pods.conflicting:
             return bounds
-        for place in np.flatnonzero(np.isin(nodes, list(self._pods.in_the_way.get(shape, ())))).tolist():
+        for place in np.flatnonzero(np.isin(nodes, list(self._pods.conflicting.get(shape, ())))).tolist():
             bounds[place] = max(bounds[place], self._least_toll(int(nodes[place]), shape))
         return bounds
 
@@ -123,10 +123,10 @@ class RemainingRoom:
         found: Counts = np.minimum(
             fitting(self.free[nodes], self._requests[shape]), self.instance.capacity[shape][nodes]
         )
-        if shape not in self._pods.in_the_way:
+        if shape not in self._pods.conflicting:
             return found
-        for place in np.flatnonzero(np.isin(nodes, list(self._pods.in_the_way.get(shape, ())))).tolist():
-            if self._to_go(int(nodes[place]), shape):
+        for place in np.flatnonzero(np.isin(nodes, list(self._pods.conflicting.get(shape, ())))).tolist():
+            if self._must_go(int(nodes[place]), shape):
                 found[place] = 0
         return found
 
@@ -136,7 +136,7 @@ class RemainingRoom:
         `wanted`: how many members still need a node. If a whole gang must be evicted, its weight is divided by no more
         members than these.
         """
-        free, forced = self.free[node].tolist(), self._to_go(node, shape)
+        free, forced = self.free[node].tolist(), self._must_go(node, shape)
         for victim in forced:
             if self._pods.node[victim] == node:
                 free = [amount + held for amount, held in zip(free, self._pods.holds[victim], strict=True)]
@@ -172,8 +172,8 @@ class RemainingRoom:
         """
         gone_gangs: dict[int, list[int]] = {}
         lone: list[int] = []
-        in_the_way = {
-            victim for node, shape, _, _ in self._log for victim in self._pods.in_the_way.get(shape, {}).get(node, ())
+        conflicting = {
+            victim for node, shape, _, _ in self._log for victim in self._pods.conflicting.get(shape, {}).get(node, ())
         }
         for victim in self.gone:
             gang = self._pods.gang[victim]
@@ -183,21 +183,21 @@ class RemainingRoom:
                 lone.append(victim)
         parts = [*([victim] for victim in lone), *gone_gangs.values()]
         for part in sorted(parts, key=lambda each: (-sum(map(self._pods.own.__getitem__, each)), each)):
-            if in_the_way.isdisjoint(part) and self._all_fit(part):
+            if conflicting.isdisjoint(part) and self._all_fit(part):
                 self._moved(part, -1)
 
-    def _to_go(self, node: int, shape: int) -> list[int]:
+    def _must_go(self, node: int, shape: int) -> list[int]:
         """Return the pods, on any node, that must still be evicted before a member of the shape may run on this
         node.
         """
-        blocking = self._pods.in_the_way.get(shape, {}).get(node)
+        blocking = self._pods.conflicting.get(shape, {}).get(node)
         return sorted(blocking - self.gone) if blocking else []
 
     def _least_toll(self, node: int, shape: int) -> float:
         """Return the smallest weight of a pod that must be evicted before a member may run on the node; 0 if there is
         none.
         """
-        return min((self._price(victim, 1) for victim in self._to_go(node, shape)), default=0.0)
+        return min((self._price(victim, 1) for victim in self._must_go(node, shape)), default=0.0)
 
     def _all_fit(self, victims: Sequence[int]) -> bool:
         """Return whether all these evicted victims would fit on their own nodes again."""
@@ -290,7 +290,7 @@ class RemainingRoom:
 
         Infinite if it cannot be evicted, or if a member may have affinity to it. `wanted`: as in `toll`.
         """
-        if victim in self._pods.relied_on or any(
+        if victim in self._pods.affinity_targets or any(
             self._left_in_budget[budget] <= 0 for budget in self._pods.budgets_of.get(victim, ())
         ):
             return np.inf

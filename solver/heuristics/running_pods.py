@@ -33,7 +33,7 @@ class RunningPods:
         self.instance, self.problem = instance, instance.problem
 
     @cached_property
-    def in_the_way(self) -> dict[int, dict[int, frozenset[int]]]:
+    def conflicting(self) -> dict[int, dict[int, frozenset[int]]]:
         """By shape and node, the victims that must be evicted before a member of the shape may run there."""
         found: dict[int, dict[int, frozenset[int]]] = {}
         for rule in self.problem.conflicts:
@@ -44,7 +44,7 @@ class RunningPods:
         return found
 
     @cached_property
-    def relied_on(self) -> frozenset[int]:
+    def affinity_targets(self) -> frozenset[int]:
         """The victims that a member may have pod affinity to. They are never evicted by the greedy method."""
         return frozenset[int]().union(*(rule.victims for rule in self.problem.affinities))
 
@@ -55,13 +55,13 @@ class RunningPods:
 
     @cached_property
     def node(self) -> list[int]:
-        """By victim, its node."""
+        """The node of each victim, by position of the victim."""
         nodes: list[int] = self.problem.victims.node.tolist()
         return nodes
 
     @cached_property
     def gang(self) -> list[int]:
-        """By victim, its gang; -1: none."""
+        """The running gang of each victim, by position of the victim; -1: it is in none."""
         gangs: list[int] = self.problem.victims.gang.tolist()
         return gangs
 

@@ -16,7 +16,7 @@ from solver.capacity import Counts, fitting
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.deadline import DeadlineCheck, no_deadline_check
 from solver.multi_gang.column_generation.generation import ChosenColumns, ColumnGeneration
-from solver.multi_gang.shared_nodes import SharedNodes, crowded_out_of, set_of, shared_nodes
+from solver.multi_gang.shared_nodes import SharedNodes, displaced_gangs_of, set_of, shared_nodes
 from solver.objective import Nodes
 from solver.plan import Plan
 from solver.problem import Limits, Problem
@@ -55,7 +55,7 @@ def place_all(
     cluster = shared_nodes(gangs, units)
     if cluster is None:
         return None
-    out = crowded_out_of(cluster)
+    out = displaced_gangs_of(cluster)
     if not out:
         return _placed(cluster, budget, over)
     stay = [gang for gang in range(len(gangs)) if gang not in out]
@@ -71,7 +71,7 @@ def _placed(cluster: SharedNodes, budget: TimeBudget, over: DeadlineCheck) -> Al
     """Return the placement of all gangs of the arrays; None if none was found. `over`: as in `place_all`."""
     generation = ColumnGeneration(cluster.pricing, cluster.demands, cluster.displaced)
     chosen = generation.solve(budget.portion(_CHOOSING), over)
-    nodes = None if chosen is None else _anew(cluster, _seated(cluster, chosen), over)
+    nodes = None if chosen is None else _replanned(cluster, _seated(cluster, chosen), over)
     if chosen is None or nodes is None:
         return None
     sums = [sum(level) for level in zip(*(_spread(cluster, row) for row in nodes), strict=True)]
@@ -110,7 +110,7 @@ def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
     return [nodes.get(gang, []) for gang in range(len(cluster.gangs))]
 
 
-def _anew(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
+def _replanned(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
     """Replan each gang in turn at its best place beside the others, until `over` returns True. Return the nodes by
     gang.
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from solver.multi_gang.shared_nodes import crowded_out
+from solver.multi_gang.shared_nodes import displaced_gangs
 from solver.objective import Nodes
 from solver.plan import Plan, Proof
 from solver.problem import Problem
@@ -45,8 +45,8 @@ class JointAnswer:
     `proof`: OPTIMAL if all goals are proven for the gangs with a share, and no other gang can have one; else FEASIBLE.
     `levels`: the number of levels, from the widest on, on which all gangs together provably touch the fewest domains.
     Only plans are compared in which every gang is placed whole without evictions, except gangs that do not fit by
-    counting (`solver.multi_gang.shared_nodes.crowded_out`). `without`: gangs without a share that are proven not to fit
-    beside the gangs before them.
+    counting (`solver.multi_gang.shared_nodes.displaced_gangs`). `without`: gangs without a share that are proven not to
+    fit beside the gangs before them.
     """
 
     shares: tuple[Share | None, ...]
@@ -140,10 +140,10 @@ def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...
 def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
     """Return whether all gangs are placed whole and without evictions.
 
-    Only gangs that are proven not to fit (`crowded_out`) may be without a share.
+    Only gangs that are proven not to fit (`displaced_gangs`) may be without a share.
     """
     missing = {gang for gang, share in enumerate(answer.shares) if share is None}
-    if missing and missing != crowded_out(many.gangs, many.units):
+    if missing and missing != displaced_gangs(many.gangs, many.units):
         return False
     return not any(
         share.victims or any(node is None for row in share.nodes for node in row)

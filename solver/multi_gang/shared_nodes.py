@@ -174,17 +174,17 @@ def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
     return displaced
 
 
-def crowded_out(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
+def displaced_gangs(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
     """Return the gangs that are displaced: counting proves that they do not fit beside the gangs before them that fit.
 
     Empty if that is not known, or if some gang need not be placed whole and without evictions.
     """
     cluster = shared_nodes(gangs, units)
-    return frozenset() if cluster is None else crowded_out_of(cluster)
+    return frozenset() if cluster is None else displaced_gangs_of(cluster)
 
 
-def crowded_out_of(cluster: SharedNodes) -> frozenset[int]:
-    """Return the gangs that are displaced, as `crowded_out`, given their arrays."""
+def displaced_gangs_of(cluster: SharedNodes) -> frozenset[int]:
+    """Return the gangs that are displaced, as `displaced_gangs`, given their arrays."""
     if any(gang.victims or gang.minimum < len(set_of(gang).members) for gang in cluster.gangs):
         return frozenset()
     classes, out = cluster.pricing.classes, set()

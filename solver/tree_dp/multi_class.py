@@ -161,7 +161,9 @@ class Mixtures:
 
     @property
     def max_preference(self) -> int:
-        """An upper bound on the weight of node preferences."""
+        """The weight of fulfilled node preferences if every member gets the node that it prefers most: an upper
+        bound.
+        """
         return self.rules.max_preference
 
     def best(self, level: int, domain: int) -> Best | None:

@@ -73,8 +73,8 @@ class BestPaths:
         return wanted
 
     def _trace(self, level: int, number: int, totals: set[Vector], inside: dict[int, set[Vector]]) -> None:
-        """Add to `inside`, by child of a domain, the count vectors that the child can have if the domain has one of
-        `totals`.
+        """Find which count vectors each child of a domain can have if the domain has one of `totals`, and add them to
+        `inside`.
 
         Each of several alike children can have every count vector that the last of them can have.
         """

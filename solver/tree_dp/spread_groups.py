@@ -172,7 +172,8 @@ def possible_emptiest(
     most: int,
     counts: Mapping[str, int] | None = None,
 ) -> range:
-    """Return the numbers of pods with which the emptiest group may end.
+    """Return the possible numbers of pods in the emptiest group of a topology spread constraint, once the plan is
+    placed.
 
     The upper end is reached if members are too few for more, or if a group has no capacity for another. Below the lower
     end, the other groups cannot take all members that must be placed.

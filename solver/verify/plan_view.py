@@ -59,7 +59,7 @@ class PlanView:
         return Counter(self._paths[each.node][: level + 1] for each in placed)
 
     def asks(self, each: PlacedMember) -> tuple[int, ...]:
-        """Return a member's requests."""
+        """Return the amounts that a member requests, by resource."""
         return self.problem.shapes[each.member.shape].requests
 
     def level(self, level: int) -> str:
