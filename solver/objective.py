@@ -42,8 +42,9 @@ class SolvePhase(IntEnum):
     """The phases of a solve, in order. A term belongs to the first phase in which all values that it depends on are
     known.
 
-    PRICE has the goals about victims, SIZE the number of placed members, WHO their ranks, SPREAD compactness and
-    preferences, START terminating capacity, ROOM waste, ORDER ranks, and NAMES ties.
+    PRICE: goal 1, victims. SIZE: goal 2, the number of placed members. WHO: goal 2, ranks of the placed members.
+    SPREAD: goal 3, compactness and preferences. START: goal 3, terminating capacity. ROOM: goal 4, waste. ORDER: goal
+    5, ranks. NAMES: goal 6, ties.
     """
 
     PRICE = 0

@@ -158,8 +158,8 @@ class Affinity:
 
     `groups[k][i]` names the group of node i for the k-th `topologyKey`, such as its zone; a node without a group is not
     eligible for `shapes`. A group matches if `there[k]` names it, because a pod outside the problem runs in it. It also
-    matches if it holds a victim of `victims` that stays, a pinned member of a shape in `counted`, or a newly placed
-    member of a shape in `counted` but not in `shapes`.
+    matches if it holds a victim of `victims` that stays, or a pinned member of a shape in `counted`. A newly placed
+    member matches if its shape is in `counted` but not in `shapes`.
 
     `themselves`: the affinity term selects the members of `shapes` themselves. If no group has a matching pod then, the
     members need none, but share one group for each `topologyKey`: the first member binds anywhere, the others near it.

@@ -98,10 +98,9 @@ class _Branch:
 
     @cached_property
     def exact(self) -> Values | None:
-        """The values of goal 3 and of waste (a) and (b) of the best plan here, by the dynamic programme; None if it
-        proves that there is no plan.
+        """The exact values of goal 3 and of waste (a) and (b) of the best plan here; None if there is provably no plan.
 
-        The value of `terminating` may be a lower bound.
+        The dynamic programme computes them. The value of `terminating` may be a lower bound.
         """
         best = None if self.mixtures is None else self.mixtures.best(self.level, self.domain)
         if best is None:

@@ -128,8 +128,8 @@ def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
 def _started(
     instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget, start: Plan | None
 ) -> tuple[Model, Search] | SolveStatus:
-    """Return a model with a first solution: the plan `start` if the model allows it, else any. A status if there is
-    none.
+    """Return a model with a first solution: the plan `start` if the model allows it, else any. INFEASIBLE or UNKNOWN if
+    there is none.
     """
     if _seats_of(instance, kinds) > _MOST_SEATS:
         return SolveStatus.UNKNOWN

@@ -303,8 +303,8 @@ def _add_shares(
     """Divide the price of a whole running gang among its `needed` members in one domain, and record the shares in
     `found`.
 
-    `near`: its members in the domain. Those that are not needed pay their own price, because they may go alone. `own`:
-    the price of each member by itself.
+    `near`: its members in the domain. Members that are not needed pay their own price, because they may go alone.
+    `own`: the price of each member by itself.
     """
     paying = [victim for victim in near if victim in needed]
     if not paying:

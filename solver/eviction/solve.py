@@ -188,7 +188,9 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) ->
 
 
 def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> ComparisonKey:
-    """Return a plan's comparison key: the goal values in their order. The price of the victims stands for goal 1."""
+    """Return a plan's comparison key: the goal values in their order. Goal 1 is represented by the price of the
+    victims.
+    """
     goals = {goal.name: goal for goal in goals_of(instance, solved.nodes, solved.victims)}
     names = [node for row in solved.nodes for node in row]
     gone = [instance.problem.victims[victim] for victim in solved.victims]

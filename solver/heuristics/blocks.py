@@ -1,5 +1,5 @@
-"""A gang as nested blocks: the members of a block lie in one domain of its level, and blocks inside it in one domain of
-a narrower level each.
+"""A gang as nested blocks: the members of a block lie in one domain of its level. A block inside another one has a
+narrower level.
 
 Slices, required levels, multiples and `Together` constraints are all expressed as blocks. Blocks with equal `sign` are
 interchangeable.

@@ -96,6 +96,9 @@ class Incumbent:
 
 
 def key_of(problem: Problem, plan: Plan) -> ComparisonKey:
-    """Return a plan's comparison key: the goal values in their order, each with its parts. Smaller is better."""
+    """Return a plan's comparison key: the goal values in their order, each with its parts. Smaller is better.
+
+    The value of goal `victims` is the list of the victims' priorities, the highest first.
+    """
     gone = sorted((int(problem.victims.priority[victim]) for victim in plan.victims), reverse=True)
     return tuple(tuple(gone) if goal.name == "victims" else comparison_key(goal) for goal in plan.goals)

@@ -112,10 +112,10 @@ def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
 def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
     """Return the hard constraints that a result breaks, as sentences; empty if it breaks none."""
     if len(answer.shares) != len(problem.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
-        return ("the answer does not speak of every gang",)
+        return ("the result does not list every gang",)
     sets = [len(gang.pod_sets) for gang in problem.gangs]
     if any(share and len(share.nodes) != count for share, count in zip(answer.shares, sets, strict=True)):
-        return ("the answer does not speak of every set",)
+        return ("the result does not list every set",)
     return broken_rules(*joint_plan(problem, answer))
 
 
@@ -125,7 +125,7 @@ def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...
     The result must place all gangs whole and without evictions, except gangs that are proven not to fit.
     """
     if len(answer.shares) != len(many.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
-        return ("the answer does not speak of every gang",)
+        return ("the result does not list every gang",)
     faults: list[str] = []
     for problem, share in zip(many.gangs, answer.shares, strict=True):
         if share is not None:

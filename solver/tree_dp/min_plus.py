@@ -125,7 +125,7 @@ def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
 def _best_of_all(one: WordTable, offers: WordTable, counts: Counts, width: int) -> WordTable:
     """Return, by number of members, the best sum of a column of `one` and a column of `offers`, within `width` columns.
 
-    `offers`: columns of the other table, which stand for `counts` members each.
+    `offers`: some columns of the other table. `counts`: the number of members of each of these columns.
     """
     pad = int(counts[-1])
     # `one` becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], infeasible where n < counts[k].

@@ -188,7 +188,7 @@ class Mixtures:
         """
         cost, compact = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
-            raise ValueError("this domain cannot hold everybody")
+            raise ValueError("this domain cannot hold all members")
         waste = self._waste(level, _values(cost, self._digits))
         everything = len(self.kinds) == len(self._filled)
         tables = [Tables(self.rules, each.way, waste.costs, self.effort, waste.later, everything) for each in compact]

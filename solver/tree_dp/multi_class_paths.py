@@ -38,6 +38,8 @@ class BestPaths:
     def later(self, level: int, number: int, counts: Vector) -> int:
         """Return the least later cost of placing `counts` members in a domain, among the ways of least cost in the
         tables.
+
+        0 if the later cost is ignored, or if the domain can hold no member.
         """
         key = self.tables.key(level, number)
         return 0 if key is None or not self._comparing else self._least(key, counts)
@@ -47,7 +49,8 @@ class BestPaths:
         members there.
 
         A node occurs once for each of its count vectors. Of nodes that differ in names only, as many as can be used are
-        yielded: those with the first names. The same holds for the domains just above the node.
+        yielded: those with the first names. Domains just above the node that differ in names only are reduced in the
+        same way.
         """
         wanted = {number: {counts}}
         for each in range(level, self._last):

@@ -54,7 +54,7 @@ def first_node(tables: DomainTables, domain: Domain, members: int) -> int:
     """Return the place, in natural order of names, of the first node of the best plan inside `domain`."""
     move = _Seating(tables).enter(domain, _exactly(members), bound=None)
     if move is None:
-        raise ValueError("no plan to be seated")
+        raise ValueError("the domain cannot hold this number of members")
     return move.name
 
 

@@ -152,7 +152,7 @@ def _separations(view: PlanView) -> Iterator[str]:
         entered = _counted(rule.group, (each for side in sides for each in side if each.new))
         for group in sorted(entered):
             if one[group] and other[group]:
-                yield f"members that keep off each other are in {group}"
+                yield f"members of two shapes that must be apart are in {group}"
 
 
 def _conflicts(view: PlanView) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _conflicts(view: PlanView) -> Iterator[str]:
         if not rule.victims <= gone:
             for each in new:
                 if each.member.shape in rule.shapes and each.node in rule.nodes:
-                    yield f"{each.member.key} is on {names[each.node]} though somebody there stays in its way"
+                    yield f"{each.member.key} is on {names[each.node]}, but a conflicting pod is not evicted"
 
 
 def _affinities(view: PlanView) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _affinities(view: PlanView) -> Iterator[str]:
             continue
         for each in new:
             if any(group[each.node] not in names for group, names in zip(rule.groups, near, strict=True)):
-                yield f"{each.member.key} is near nobody that it wants to be near to"
+                yield f"{each.member.key} has no pod near it that its affinity requires"
 
 
 def _providers(view: PlanView, rule: Affinity) -> Iterator[int]:

@@ -167,8 +167,8 @@ class ColumnGeneration:
         return [chosen[gang] for gang in range(len(self.demands))]
 
     def _first_allotted(self, budget: TimeBudget) -> list[Column] | None:
-        """Return a choice of columns that divides the gangs as the narrowest wide level allows; None if none is
-        found.
+        """Return a choice of columns that divides the gangs among the domains of the narrowest level with few domains.
+        None if none is found.
         """
         held: list[int] = []
         parts: MembersByDomain = []

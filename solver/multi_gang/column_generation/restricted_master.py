@@ -65,10 +65,10 @@ class GenerationEffort:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One plan of one gang, given by its position.
+    """One plan of one gang. `gang`: the position of the gang.
 
-    `use`: its members by class of nodes. `inside`: the same by narrowest domain above the node. `spread`: by level, the
-    number of domains that it touches.
+    `use`: the members by class of nodes. `inside`: the members by narrowest domain above the node. `spread`: by level,
+    the number of domains that the plan touches.
     """
 
     gang: int
@@ -118,9 +118,9 @@ class RestrictedMaster:
     """The restricted master problem over the columns found so far.
 
     `displaced[one, other]`: members of shape `other` that a member of shape `one` displaces. `offered[shape, class]`:
-    members of a shape that fit on a class. `domain[class]`: the narrowest domain around it. `shapes` and `members`:
-    those of each gang. `effort`: the remaining effort for solves. `values`: the limits on touched domains of the levels
-    so far, the widest first.
+    members of a shape that fit on a class. `domain[class]`: the narrowest domain around it. `shapes` and `members`: by
+    gang, its shape and number of members. `effort`: the remaining effort for solves. `values`: the limits on touched
+    domains of the levels so far, the widest first.
     """
 
     displaced: Counts
@@ -240,8 +240,8 @@ class RestrictedMaster:
         )
 
     def _shares(self, solution: PrimalDual) -> NDArray[np.float64]:
-        """Return the fraction of each column. The first variables, one per gang, stand for leaving the gang out, and
-        are dropped.
+        """Return the fraction of each column. The first variables, one per gang, are dropped: each is the fraction of a
+        gang that is left out.
         """
         return solution.values[len(self.shapes) :]
 
