@@ -183,7 +183,7 @@ def _counted_first(
 
 
 def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
-    """Return a model with one class per member, at the solution of the model `counts`.
+    """Return a model with one class per member, and a search on it that starts from the solution of the model `counts`.
 
     Raises `OutOfTimeError`, also if the model would be too large.
     """

@@ -121,8 +121,8 @@ class Tables:
     _key_of: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def cost(self, level: int, number: int, counts: Vector) -> int | None:
-        """Return the least cost of placing `counts` members inside a domain and none elsewhere. None: they cannot be
-        there.
+        """Return the least cost of placing `counts` members inside a domain and none elsewhere. None: the domain cannot
+        hold them.
         """
         if not self.way.allows(level, number, counts):
             return None

@@ -380,8 +380,8 @@ class DomainTables:
         return 0 if self._primary_only else self.instance.domain_potential(level, number)
 
     def _limits(self, level: int, number: int) -> tuple[int, int]:
-        """Return the fewest and the most members that constraints other than capacity and multiples allow in a
-        domain.
+        """Return the fewest and the most members that a domain may have by its minimums and caps. Capacity and
+        multiples are not counted.
         """
         if level == ROOT:
             return 0, _LARGE
