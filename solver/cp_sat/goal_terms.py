@@ -186,20 +186,6 @@ def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum
     model.cp.add((total(crossings) + domains.times(-1)).expression() >= -1)
 
 
-def names(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Goal 6, `ties`: minimise the node names in order of set and rank. No stage if a member class has several
-    members.
-    """
-    if not apart(model):
-        return
-    instance = model.instance
-    last = len(instance.problem.nodes) - 1
-    for seat in instance.deadline.iterate(_placed_seats(model, solution)):
-        variables = seat_variables(model, seat)
-        place = Sum(tuple((instance.name_rank[node], variable) for node, variable in variables.items()))
-        yield Stage("ties", f"name of {seat.pod_set}/{seat.rank}", place, 0, last)
-
-
 def apart(model: Model) -> bool:
     """Return whether every member class of the model has one member."""
     return all(len(kind.ranks) == 1 for kind in model.kinds)
@@ -277,7 +263,6 @@ TERMS: dict[str, GoalStages] = {
         terminating,
         waste,
         ranks,
-        names,
     )
 }
 """The function that states each term, by the term's name in `solver.objective`."""

@@ -7,6 +7,7 @@ what CP-SAT's maintainers recommend, google/or-tools#1344; it has no lexicograph
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import inf
 
 from solver.cp_model import (
     FEASIBLE,
@@ -28,6 +29,8 @@ _DIGITS = 1 << 24
 """The largest product of the spans (numbers of possible values) of stages that are solved as one number."""
 _SHARE = 0.5
 """The share of the remaining deterministic time that one solve of a stage may take."""
+_PREFERENCE = 0.02
+"""The most deterministic time for a preference that is no goal: a tenth of a second at most."""
 _MOMENT = 1.0
 """Deterministic time, and seconds, for a step without a search, even if the budget is spent."""
 
@@ -214,6 +217,17 @@ class Search:
         if number.known(before) and number.value(before) < number.value(self.solution):
             self.solution = before
 
+    def prefer(self, number: Sum) -> None:
+        """Look for a smaller `number` among the solutions with equal stages, for a short deterministic time.
+
+        Nothing is fixed, and nothing is claimed: `proven` stays as it is.
+        """
+        before = self.solution
+        self.cp.minimize(number.expression())
+        self._solve(share=1.0, most=_PREFERENCE)
+        if number.known(before) and number.value(before) < number.value(self.solution):
+            self.solution = before
+
     def hold(self, fixed: Sum, value: int) -> None:
         """Fix the sum at this value, which it has in the present solution, for all further solves."""
         if fixed.terms:
@@ -261,17 +275,19 @@ class Search:
         """Return whether the model has so few variables that presolve does not pay."""
         return len(self.solution) <= SMALL
 
-    def _solve(self, *, share: float) -> tuple[SolveStatus, int | None]:
+    def _solve(self, *, share: float, most: float = inf) -> tuple[SolveStatus, int | None]:
         """Run CP-SAT once, and replace the present solution by the one it finds. Return the status and, if feasible,
         the bound.
 
-        Nothing runs if the budget is spent. `share`: of the remaining deterministic time.
+        Nothing runs if the budget is spent. `share`: of the remaining deterministic time. `most`: an upper limit of it.
         """
         if self.budget.spent:
             return SolveStatus.UNKNOWN, None
         if self.solution and not self._small():
             self._hint_at(dict(enumerate(self.solution)))
-        return self._run(self._solver(share))
+        solver = self._solver(share)
+        solver.parameters.max_deterministic_time = min(most, solver.parameters.max_deterministic_time)
+        return self._run(solver)
 
     def _run(self, solver: CpSolver) -> tuple[SolveStatus, int | None]:
         status = solver.solve(self.cp)

@@ -10,9 +10,9 @@ from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alon
 from solver.cp_sat import goal_terms as goals
 from solver.cp_sat.constraint_model import all_placed, member_solution, model_of, solution_of
 from solver.cp_sat.lexicographic import Search, SolverFaultError, SolveStatus, Stage, TimeBudget, time_budget_of
-from solver.cp_sat.node_tie_break import name_nodes
+from solver.cp_sat.linear import one, total
 from solver.cp_sat.variables import Model
-from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_last
+from solver.cp_sat.victim_tie_break import prefer_started_last
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance
 from solver.objective import Nodes, Reached, SolvePhase, in_order, terms
@@ -201,27 +201,34 @@ def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mo
 
 
 def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _Asked) -> Solved:
-    """Solve these phases, then ranks, start times of victims, node names and names of victims. If time runs out, return
-    the present solution.
+    """Solve these phases, then ranks and start times of victims. If time runs out, return the present solution.
+
+    Among equally good solutions, the first node names are preferred. That is no goal, so it is not proven.
     """
     try:
         for phase in (*phases, *stated(SolvePhase.ORDER)):
             search.minimise(_stages(model, search, phase, asked))
         if "started" in asked.wanted:
             prefer_started_last(model, search)
-        nodes = _named(model, search, asked.wanted)
-        if "keys" in asked.wanted:
-            prefer_first_keys(model, search)
+        if "names" in asked.wanted:
+            _prefer_first_names(model, search)
     except OutOfTimeError:
         return _cut(model, search)
-    return Solved(nodes, _victims(model, search), tuple(search.reached), search.proven)
+    return Solved(_nodes_in_order(model, search), _victims(model, search), tuple(search.reached), search.proven)
+
+
+def _prefer_first_names(model: Model, search: Search) -> None:
+    """Look for an equally good solution whose nodes have names that come earlier: the least sum of their positions in
+    the natural order of all names.
+    """
+    position = model.instance.name_rank
+    search.prefer(total(one(count).times(position[node]) for nodes in model.seats for node, count in nodes.items()))
 
 
 def _cut(model: Model, search: Search) -> Solved:
-    """Return the present solution as not proven. The members of a class get its nodes in the order of the tree."""
-    order = model.instance.tree.order
-    rows = [sorted(_nodes_of(model, search, kind), key=order.__getitem__) for kind in range(len(model.kinds))]
-    return Solved(_by_rank(model, rows), _victims(model, search), tuple(search.reached), proven=False, cut=True)
+    """Return the present solution as not proven."""
+    nodes, victims = _nodes_in_order(model, search), _victims(model, search)
+    return Solved(nodes, victims, tuple(search.reached), proven=False, cut=True)
 
 
 def _victims(model: Model, search: Search) -> tuple[int, ...]:
@@ -247,17 +254,13 @@ def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeB
     return SolveStatus.INFEASIBLE if found is SolveStatus.INFEASIBLE else SolveStatus.UNKNOWN
 
 
-def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:
-    """Return the node of every member, after choosing the first node names among equally good solutions, if that is
-    wanted.
+def _nodes_in_order(model: Model, search: Search) -> Nodes:
+    """Return the node of every member. The members of a class get its nodes in the order of the tree, by rank.
+
+    Nodes of one domain are neighbours in that order, so goal 5 (ranks) keeps its value.
     """
-    by_name = "names" in wanted
-    if goals.apart(model):
-        if by_name:
-            search.minimise(goals.names(model, search.solution))
-        rows = [sorted(_nodes_of(model, search, kind)) for kind in range(len(model.kinds))]
-    else:
-        rows = name_nodes(model, search, by_name=by_name)
+    order = model.instance.tree.order
+    rows = [sorted(_nodes_of(model, search, kind), key=order.__getitem__) for kind in range(len(model.kinds))]
     return _by_rank(model, rows)
 
 

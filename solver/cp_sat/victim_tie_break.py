@@ -2,7 +2,6 @@
 
 from itertools import groupby
 
-from kube.names import natural_key
 from solver.cp_sat.lexicographic import Search
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model
@@ -80,25 +79,6 @@ def _minimise(search: Search, stretch: list[Digit]) -> None:
         number += digit.times(weight)
         weight *= span
     search.lower(number)
-
-
-def prefer_first_keys(model: Model, search: Search) -> None:
-    """Choose, among equally good victims, those with the first names in natural order, one after the other. Fix the
-    result.
-    """
-    pods = model.instance.problem.victims
-    waiting = sorted(model.evict, key=lambda victim: natural_key(pods[victim].key))
-    if _settled(model, search):
-        return
-    while any(search.solution[model.evict[victim].index] for victim in waiting):
-        model.instance.deadline.check()
-        first = next(place for place, victim in enumerate(waiting) if search.solution[model.evict[victim].index])
-        before = Sum(tuple((first - place, model.evict[victim]) for place, victim in enumerate(waiting[:first])))
-        if search.try_improve(before):
-            continue
-        for victim in waiting[: first + 1]:
-            search.hold(one(model.evict[victim]), search.solution[model.evict[victim].index])
-        waiting = waiting[first + 1 :]
 
 
 def _settled(model: Model, search: Search) -> bool:
