@@ -65,7 +65,7 @@ def parse(text: str | bytes, origin: str, deadline: Deadline = NO_DEADLINE) -> t
     doubled: list[str | Doubled] = []
     try:
         values = _values(text, doubled, deadline)
-        for each in deadline.through(found for value in values for found in _flattened(value, origin)):
+        for each in deadline.iterate(found for value in values for found in _flattened(value, origin)):
             if isinstance(each, Document):
                 documents.append(each)
             else:

@@ -162,7 +162,7 @@ def read_objects(
     :param described: rows of kinds that the cluster's own WorkloadKinds describe.
     """
     objects, unknown = Objects(), list[Document]()
-    for document in deadline.through(documents):
+    for document in deadline.iterate(documents):
         problems = list(_problems(document.manifest)) or list(wrong_kind(document.manifest))
         if problems:
             objects.mistakes += [_mistake(document, *problem) for problem in problems]
@@ -171,7 +171,7 @@ def read_objects(
         else:
             unknown.append(document)
     objects.described = {**described, **rows_of(each for at, each in objects.manifests.items() if at[:2] == _TEACHING)}
-    for document in deadline.through(unknown):
+    for document in deadline.iterate(unknown):
         _read_described(document, objects)
     return objects
 

@@ -67,7 +67,7 @@ def answers(request: Request, tell: Tell) -> Iterator[Reply]:
         yield Compared(next_door(request.problem, request.plan, request.limits, deadline), _peak())
         return
     answer = decide(
-        request.problem, request.limits, deadline=deadline, tell=lambda plan: tell(Placed(plan, last=False))
+        request.problem, request.limits, deadline=deadline, on_plan=lambda plan: tell(Placed(plan, last=False))
     )
     if isinstance(answer, Plan):
         yield Placed(answer, _peak())

@@ -1,7 +1,7 @@
-"""Ties by name for interchangeable members: which node each rank gets, smallest names first.
+"""Ties by node name for interchangeable members: which node each rank gets, smallest names first (goal 6).
 
-Ranks are placed so that every domain's ranks are consecutive, as the goal of ranks requires. So, rank by rank, the next
-member stays on its predecessor's node or moves on, and a domain that is left is never used again. Each member gets the
+Ranks are placed so that every domain's ranks are consecutive, as goal 5 requires. So, rank by rank, the next member
+stays on its predecessor's node or moves on, and a domain that is left is never used again. Each member gets the
 smallest name that still allows an equally good plan.
 """
 
@@ -17,19 +17,19 @@ from solver.cp_sat.variables import Model
 from solver.tree import ROOT
 
 WORTHWHILE = 4
-"""From this number of members on, a first search for nodes with a choice saves time."""
+"""From this number of pending members on, a first search for nodes with a choice saves time."""
 _Comparison = BoundedLinearExpression | bool
 """A comparison of a model's variables, as OR-Tools types it."""
 _AT_FIRST = 2
-"""How many members with a choice the first solve covers at once."""
+"""How many members with a choice of nodes the first solve covers at once."""
 _ROUNDS = 2
-"""How many solves look for nodes with a choice. After them, every node counts as having one."""
+"""The most solves that look for nodes whose number of members may differ. After them, every node counts as such."""
 
 
 def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[list[int]]:
-    """Return the nodes of each kind's placed members in order of rank. The search's solution agrees with them.
+    """Return, by member class, the nodes of its placed members in order of rank. The model is fixed to this solution.
 
-    `by_name` False: take any equally good plan, without comparing names.
+    `by_name` False: take any equally good solution, without comparing names.
     """
     if not by_name:
         return [_as_they_are(model, search, kind) for kind in range(len(model.kinds))]
@@ -71,7 +71,7 @@ def _open_nodes(model: Model, search: Search) -> list[set[int]]:
 
 
 def _as_they_are(model: Model, search: Search, kind: int) -> list[int]:
-    """Return the nodes of the present solution, those of a domain together, and fix them."""
+    """Return the nodes of a member class in the present solution, domain by domain, and fix them."""
     tree, seats = model.instance.tree, model.seats[kind]
     planned = {node: search.solution[variable.index] for node, variable in seats.items()}
     for node, variable in seats.items():
@@ -82,12 +82,12 @@ def _as_they_are(model: Model, search: Search, kind: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One member's turn. `node`: its node in the present solution. `smaller`: nodes of smaller names that it may get
-    instead.
+    """One member's choice of a node. `node`: its node in the present solution. `smaller`: nodes with smaller names that
+    may be possible instead.
 
-    The other fields hold the state before the turn. `closing`: by level, the domain of the previous member and how many
-    members it has (empty for the first member). `parting`: by node, the widest level on which its domain differs from
-    the previous member's. `done`: by node, its members. `out`: nodes that get no more members.
+    The other fields hold the state before this member. `closing`: by level, the domain of the previous member and how
+    many members it has (empty for the first member). `parting`: by node, the widest level on which its domain differs
+    from the previous member's. `done`: by node, its members. `out`: nodes that get no more members.
     """
 
     node: int
@@ -99,11 +99,11 @@ class _Turn:
 
 
 class _Row:
-    """One kind, placed from the lowest rank to the highest. `choice`: nodes that may have more or fewer members than in
-    the present solution.
+    """The search for the first node names of one member class, from the lowest rank to the highest.
 
-    Most members already have their smallest possible name. So one solve covers several members: it asks whether one of
-    them can have a smaller name while those before it stay. If none can, the next solve covers twice as many.
+    `choice`: nodes that may have more or fewer members than in the present solution. Most members already have their
+    smallest possible name. So one solve covers several members: it asks whether one of them can have a smaller name
+    while those before it stay. If none can, the next solve covers twice as many.
     """
 
     def __init__(self, model: Model, search: Search, kind: int, choice: set[int]) -> None:
@@ -116,7 +116,9 @@ class _Row:
         self.out: set[int] = set()
 
     def seated(self) -> list[int]:
-        """Place all members of the kind. From then on the model is fixed to these seats."""
+        """Place all members of the class and return their nodes by rank. From then on the model is fixed to these
+        nodes.
+        """
         count, ahead = self.model.placed(self.kind).value(self.search.solution), _AT_FIRST
         while len(self.nodes) < count:
             self.model.instance.deadline.check()
@@ -129,7 +131,9 @@ class _Row:
         return self.nodes
 
     def _next(self) -> _Turn:
-        """Place the next member as in the present solution. The model gets no constraint for it yet."""
+        """Return the choice of the next member, and place it as in the present solution. The model gets no constraint
+        yet.
+        """
         node, smaller = self._present(), list[int]()
         if not self._must_stay(node):
             rank = self.name_rank
@@ -148,7 +152,7 @@ class _Row:
         return turn
 
     def _kept(self, turns: Sequence[_Turn]) -> bool:
-        """Return whether all these members have their smallest possible names.
+        """Return whether all these members have their smallest possible names, and fix those that do.
 
         Otherwise, the first member that can have a smaller name gets the smallest one. The members after it are
         unplaced again.
@@ -166,10 +170,10 @@ class _Row:
         return False
 
     def _better(self, turns: Sequence[_Turn]) -> tuple[int, int]:
-        """Return the first of these members that can have a smaller name while those before it stay, and its smallest
-        node.
+        """Return the place in `turns` of the first member that can have a smaller name while those before it stay, and
+        its smallest node.
 
-        If no member can, the first value is the number of members.
+        If no member can, the place is the length of `turns`.
         """
         picks, others = self._picks(turns)
         gains = {key: self.name_rank[turns[key[0]].node] - self.name_rank[key[1]] for key in picks}
@@ -185,10 +189,10 @@ class _Row:
         return found
 
     def _picks(self, turns: Sequence[_Turn]) -> tuple[dict[tuple[int, int], IntVar], list[IntVar]]:
-        """Return flags by place among these members and node, and the auxiliary flags that they need.
+        """Return a flag for each pair of a member's place in `turns` and a node with a smaller name, and auxiliary
+        flags.
 
-        A flag is set if the member goes to the node and all members before it stay. At most one is set. The flags imply
-        their conditions, not the reverse.
+        A flag may be set only if the member goes to the node and all members before it stay. At most one is set.
         """
         cp, picks, others = self.model.cp, dict[tuple[int, int], IntVar](), list[IntVar]()
         staying, stay = list[_Comparison](), list[IntVar]()
@@ -215,8 +219,8 @@ class _Row:
         return picks, others
 
     def _leave_flags(self, turn: _Turn) -> dict[int, IntVar]:
-        """Return flags by level: the previous member's domain gets no more members. Leaving a domain leaves all domains
-        inside it.
+        """Return, by level, a flag that the previous member's domain gets no more members. A flag implies those of all
+        narrower levels.
         """
         flags = dict[int, IntVar]()
         for level, (in_domain, count) in turn.closing.items():
@@ -227,13 +231,15 @@ class _Row:
         return flags
 
     def _seated(self, turn: _Turn, node: int) -> list[_Comparison]:
-        """Return the constraints that place the next member on `node`."""
+        """Return the constraints of a member on `node`: it is there, and the domains that it leaves get no more
+        members.
+        """
         closing = (each for level, each in turn.closing.items() if level >= turn.parting[node])
         closed = [in_domain.expression() == count for in_domain, count in closing]
         return [*closed, self.seats[node] >= turn.done[node] + 1]
 
     def _hold(self, turn: _Turn, node: int) -> None:
-        """Fix the next member on `node`, and exclude the nodes that no equally good plan uses then."""
+        """Fix a member on `node` in the model, and exclude the nodes that no equally good plan uses then."""
         for each in self._seated(turn, node):
             self.model.cp.add(each)
         if self.search.proven:
@@ -242,7 +248,7 @@ class _Row:
                     self.search.hold(one(self.seats[rejected]), 0)
 
     def _rejected(self, turn: _Turn, chosen: int) -> list[int]:
-        """Return the nodes of smaller names that leave no wider domain than the chosen node does.
+        """Return the nodes of smaller names than the chosen one that leave no wider domain than it does.
 
         They are in no equally good plan, because the search chooses the smallest possible name.
         """
@@ -251,7 +257,9 @@ class _Row:
         return [node for node in smaller if turn.parting[node] >= turn.parting[chosen]]
 
     def _seat(self, turn: _Turn, node: int) -> None:
-        """Record the next member on `node`. No later member uses the domains that it leaves."""
+        """Record the next member on `node`, without a constraint in the model. No later member uses the domains that it
+        leaves.
+        """
         self.out.update(self._rejected(turn, node))
         for level in range(turn.parting[node], self.tree.depth if self.nodes else 0):
             self.out.update(self.tree.nodes(level, self.tree.domain(level, self.nodes[-1])))
@@ -259,7 +267,7 @@ class _Row:
         self.done[node] += 1
 
     def _present(self) -> int:
-        """Return the next member's node in the present solution."""
+        """Return the next member's node in the present solution: as near as possible to the previous member's."""
         if self.nodes:
             last = self.nodes[-1]
             if self._waits(last):
@@ -271,19 +279,21 @@ class _Row:
         return min(filter(self._waits, self.seats), key=self.name_rank.__getitem__)
 
     def _waits(self, node: int) -> bool:
-        """Return whether the present solution has more members on a node than are placed there so far."""
+        """Return whether the present solution has more members on a node than were recorded there so far."""
         seat = self.seats.get(node)
         return seat is not None and self.search.solution[seat.index] > self.done[node]
 
     def _is_open(self, node: int) -> bool:
+        """Return whether the next member may be on a node: the node is not left yet, and may have more members than
+        recorded.
+        """
         if node in self.out or (self.done[node] and node != self.nodes[-1]):
             return False
         return node in self.choice or self.search.solution[self.seats[node].index] > self.done[node]
 
     def _must_stay(self, present: int) -> bool:
-        """Return whether the next member has no choice.
-
-        The previous member's domain must be filled first, and it can be filled in one way only.
+        """Return whether the next member's node cannot change: the innermost domain around it and the previous member
+        has no node with a choice.
         """
         if not self.nodes:
             return not self.choice
@@ -292,14 +302,17 @@ class _Row:
         return self.choice.isdisjoint(self.tree.nodes(level, self.tree.domain(level, last)))
 
     def _domain_of_last(self, level: int) -> tuple[Sum, int]:
+        """Return the number of members in the previous member's domain of a level: as a sum of variables, and as
+        recorded so far.
+        """
         domain = self.tree.domain(level, self.nodes[-1])
         in_domain = self.model.in_domain(self.kind, level, domain)
         return in_domain, sum(self.done[node] for node in self.tree.nodes(level, domain))
 
     def _parting(self, node: int) -> int:
-        """Return the widest level at which a node's domain differs from the previous member's.
+        """Return the widest level on which a node's domain differs from the previous member's; 0 for the first member.
 
-        The tree's depth means that it is the same node.
+        The depth of the tree means that it is the same node.
         """
         if not self.nodes:
             return 0

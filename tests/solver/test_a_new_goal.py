@@ -77,12 +77,12 @@ def even_nodes(model: Model, _solution: goal_terms.Solution) -> Iterator[Stage]:
 
 def recount_odd(of: Recount) -> Iterator[Count]:
     """The verifier's."""
-    yield Count("oddNodes", sum(each.node % 2 for each in of.picture.placed if each.new), {})
+    yield Count("oddNodes", sum(each.node % 2 for each in of.view.placed if each.new), {})
 
 
 def recount_even(of: Recount) -> Iterator[Count]:
     """The verifier's."""
-    even = sum(each.node % 2 == 0 for each in of.picture.placed if each.new)
+    even = sum(each.node % 2 == 0 for each in of.view.placed if each.new)
     yield Count("evenNodes", even, {}, more_is_better=True)
 
 
