@@ -1,7 +1,7 @@
-"""Plain objects by group, kind, namespace and name, and by further indexes.
+"""An immutable collection of Kubernetes objects, found by group, kind, namespace and name, and by further indexes.
 
-A `Catalog` never changes. `changed` returns a new one that shares all unchanged parts with the old one. The cost of a
-look-up does not depend on the number of objects.
+`Catalog.changed` returns a new catalog that shares all unchanged parts with the old one. The cost of a look-up does not
+depend on the number of objects.
 """
 
 from collections import defaultdict
@@ -12,12 +12,13 @@ ObjectKey = tuple[str, str, str, str]
 """(group, kind, namespace, name); group and namespace are "" where there is none."""
 
 Plain = Mapping[str, Any]
+"""A Kubernetes object as decoded from JSON or YAML."""
 
 Naming = Callable[[Plain], Iterable[Hashable]]
-"""A function that returns the index values of an object, such as the groups that it names; empty for none.
+"""A function that computes the values under which an index lists an object, such as the names of the groups in it.
 
-It must be a module's function, because it is the key of the index. It must return equal values for the same object, and
-raise no exception.
+An object without values is not in the index. The function must be defined at the level of a module, because the
+function itself is the key of the index. It must return equal values for the same object, and raise no exception.
 """
 
 _Place = tuple[str, str]
@@ -130,7 +131,10 @@ class Catalog(Mapping[ObjectKey, Plain]):
         return [named[namespace][name] for namespace in sorted(named) for name in sorted(named[namespace])]
 
     def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> list[Plain]:
-        """Return the objects of a kind for which `by` returns this value, ordered by namespace and name."""
+        """Return the objects of a kind whose index values, computed by `by`, include `value`.
+
+        The result is ordered by namespace and name.
+        """
         shelf = self._shelf(group, kind)
         return [shelf.named[namespace][name] for namespace, name in sorted(shelf.index(by).get(value, ()))]
 
@@ -159,5 +163,5 @@ class Catalog(Mapping[ObjectKey, Plain]):
 
 
 def cataloged(objects: Mapping[ObjectKey, Plain]) -> Catalog:
-    """Return the objects as a catalog; unchanged if they are one already."""
+    """Return the objects as a `Catalog`. A `Catalog` is returned unchanged."""
     return objects if isinstance(objects, Catalog) else Catalog(objects)
