@@ -208,7 +208,7 @@ class Sources:
         return replace(self, objects=self.catalog.changed(changes))
 
     def pods_of(self, job: Job) -> list[Pod]:
-        """Return the pods that the Job controls, in the order of `pods`. The first call indexes all pods by their Job."""
+        """Return the pods that the Job controls, in the order of `pods`. The first call indexes all pods by Job."""
         if self.pods and not self._made_by:
             object.__setattr__(self, "_made_by", _by_job(self.pods))
         return [pod for pod in self._made_by.get((job.metadata.namespace, job.name), ()) if owned_by(pod, job)]
