@@ -116,7 +116,7 @@ class ChildKind:
 
     @property
     def is_whole_object(self) -> bool:
-        """Whether the parent contains the child as a whole object of any kind, with metadata that may ask for a gang."""
+        """Whether the parent contains the child as a whole object, of any kind, which may itself ask for a gang."""
         return self.kind == ANY
 
     @property

@@ -66,8 +66,8 @@ class Template:
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
     way: tuple[str, ...] = ()
     in_each: int = 1
-    """The number of pods in each Job of a JobSet, in each group of a LeaderWorkerSet, or in each replica of a RayCluster's
-    worker group. For other kinds it is 1."""
+    """The number of pods in each Job of a JobSet, in each group of a LeaderWorkerSet, or in each replica of a worker
+    group of a RayCluster. For most other kinds it is 1."""
     least: int | None = None
     """The number of pods that must run, by the fields of the workload's kind; None: they state no number."""
     first: int = 0
