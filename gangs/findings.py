@@ -55,7 +55,7 @@ def said_of(faults: Sequence[Fault]) -> str:
     return "; ".join(_first(list(map(str, faults))))
 
 
-def to_be_put_right(faults: Sequence[Fault]) -> tuple[str, ...]:
+def waits_for_corrections(faults: Sequence[Fault]) -> tuple[str, ...]:
     """Return the entries of `Gang.waiting_for` for a gang that has these faults but is still a gang.
 
     Such a gang has running members that use quota (`gangs.held_nodes.stays_charged`).

@@ -18,7 +18,7 @@ WORKLOAD_INDEX_LABELS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class GivenRank:
     """A rank that a user gave a pod by a label or an annotation. `field`: the path of the key, for messages."""
 
     index: int
@@ -31,7 +31,7 @@ class Seat:
 
     pod: Pod
     pod_set: str
-    promise: Promise | None = None
+    given: GivenRank | None = None
 
 
 def live(pods: Iterable[Pod]) -> list[Pod]:
@@ -47,7 +47,7 @@ def age(meta: ObjectMeta) -> tuple[str, NaturalKey]:
     return meta.creation_timestamp or "~", natural_key(meta.name or meta.generate_name)
 
 
-def promised(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], findings: Findings) -> Promise | None:
+def given_rank(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], findings: Findings) -> GivenRank | None:
     """Return the rank that a label or an annotation gives the pod; None if none does.
 
     Anything but a whole number from 0 up is a fault. Two keys with different ranks are a fault, too.
@@ -55,7 +55,7 @@ def promised(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], fin
     :param places: the keys to look for, the first one preferred, as (path of the mapping, mapping, key). Example:
         ("metadata.labels", the pod's labels, "phalanx.dev/index").
     """
-    found: list[Promise] = []
+    found: list[GivenRank] = []
     for where, mapping, key in places:
         if key not in mapping:
             continue
@@ -64,7 +64,7 @@ def promised(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], fin
             problem = f'"{mapping[key]}" is not a whole number from 0 up'
             findings.fault(pod_ref(pod), at, problem, "write the member's rank, or leave it out")
         else:
-            found.append(Promise(index, at))
+            found.append(GivenRank(index, at))
     if len({each.index for each in found}) > 1:
         findings.fault(pod_ref(pod), found[1].field, f"differs from {found[0].field}", "write the rank once")
     return found[0] if found else None
@@ -102,8 +102,8 @@ def in_rank_order(members: Iterable[Member], sets: Sequence[str]) -> tuple[Membe
 
 
 def _indices(seats: Sequence[Seat]) -> list[int | None]:
-    if any(seat.promise for seat in seats):
-        return [seat.promise.index if seat.promise else None for seat in seats]
+    if any(seat.given for seat in seats):
+        return [seat.given.index if seat.given else None for seat in seats]
     indices = [workload_index(seat.pod) for seat in seats]
     known = [each for each in indices if each is not None]
     return indices if len(set(known)) == len(known) else [None] * len(seats)
@@ -119,12 +119,12 @@ def workload_index(pod: Pod) -> int | None:
 
 def _check_duplicates(seats: Sequence[Seat], findings: Findings) -> None:
     first: dict[int, Seat] = {}
-    promising = [(seat, seat.promise) for seat in seats if seat.promise is not None]
-    for seat, promise in sorted(promising, key=lambda pair: age(pair[0].pod.metadata)):
-        holder = first.setdefault(promise.index, seat)
+    with_rank = [(seat, seat.given) for seat in seats if seat.given is not None]
+    for seat, given in sorted(with_rank, key=lambda pair: age(pair[0].pod.metadata)):
+        holder = first.setdefault(given.index, seat)
         if holder is not seat:
-            problem = f"rank {promise.index} is already held by Pod {holder.pod.key}"
-            findings.fault(pod_ref(seat.pod), promise.field, problem, "give each live member a rank of its own")
+            problem = f"rank {given.index} is already held by Pod {holder.pod.key}"
+            findings.fault(pod_ref(seat.pod), given.field, problem, "give each live member a rank of its own")
 
 
 def check_priorities(pods: Iterable[Pod], gang: ObjectRef, findings: Findings) -> None:

@@ -13,7 +13,7 @@ from gangs.workloads.jobs import controller_of
 from kube.objects import Pod
 
 
-def speakers(pods: Sequence[Pod]) -> Sequence[Pod]:
+def decisive_pods(pods: Sequence[Pod]) -> Sequence[Pod]:
     """Return the pods whose labels and annotations count: the newest pod if all have one controller, else all pods.
 
     If there are several, the values of the first one are used, and different values are a fault.
@@ -27,13 +27,13 @@ def speakers(pods: Sequence[Pod]) -> Sequence[Pod]:
 def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, findings: Findings) -> None:
     """Report annotations that differ between the pods of a gang.
 
-    Among the decisive pods (`speakers`), a difference from the first pod is a fault. If one pod decides for all, a
+    Among the decisive pods (`decisive_pods`), a difference from the first pod is a fault. If one pod decides for all, a
     difference from an older pod is advice.
 
     :param pods: all pods of the gang, the oldest first; at least one.
     """
     keys = tuple(annotations)
-    first, *others = speakers(pods)
+    first, *others = decisive_pods(pods)
     for key in keys:
         there = first.metadata.annotations.get(key)
         for pod in others:
@@ -44,13 +44,13 @@ def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, fi
 
 
 def advise_older(pods: Sequence[Pod], keys: Iterable[str], part: str, findings: Findings) -> None:
-    """If the newest pod decides for all (`speakers`), report as advice on it that an older pod has another value.
+    """If the newest pod decides for all (`decisive_pods`), report as advice on it that an older pod has another value.
 
     :param pods: all pods of the gang, the oldest first.
     :param keys: the keys to compare.
     :param part: "labels" or "annotations".
     """
-    speaking = speakers(pods)
+    speaking = decisive_pods(pods)
     for key in keys if len(speaking) == 1 else ():
         there = getattr(speaking[0].metadata, part).get(key)
         values = [(pod, getattr(pod.metadata, part).get(key)) for pod in pods]

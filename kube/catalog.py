@@ -21,12 +21,12 @@ An object without values is not in the index. The function must be defined at th
 function itself is the key of the index. It must return equal values for the same object, and raise no exception.
 """
 
-_Place = tuple[str, str]
+_NamespacedName = tuple[str, str]
 """(namespace, name)."""
-_Index = dict[Hashable, frozenset[_Place]]
+_Index = dict[Hashable, frozenset[_NamespacedName]]
 
 
-class _Shelf:
+class _ObjectsOfKind:
     """The objects of one kind. An index is built when it is first used, and then updated with each change."""
 
     __slots__ = ("indexes", "named")
@@ -35,14 +35,14 @@ class _Shelf:
         self.named: dict[str, dict[str, Plain]] = {}
         self.indexes: dict[Naming, _Index] = {}
 
-    def get(self, place: _Place) -> Plain | None:
+    def get(self, place: _NamespacedName) -> Plain | None:
         namespace, name = place
         return self.named.get(namespace, {}).get(name)
 
     def index(self, by: Naming) -> _Index:
         index = self.indexes.get(by)
         if index is None:
-            found: defaultdict[Hashable, set[_Place]] = defaultdict(set)
+            found: defaultdict[Hashable, set[_NamespacedName]] = defaultdict(set)
             for namespace, there in self.named.items():
                 for name, each in there.items():
                     for value in by(each):
@@ -51,8 +51,8 @@ class _Shelf:
             self.indexes[by] = index
         return index
 
-    def changed(self, changes: Mapping[_Place, Plain | None]) -> "_Shelf":
-        shelf = _Shelf()
+    def changed(self, changes: Mapping[_NamespacedName, Plain | None]) -> "_ObjectsOfKind":
+        shelf = _ObjectsOfKind()
         shelf.named = dict(self.named)
         own: dict[str, dict[str, Plain]] = {}
         for (namespace, name), each in changes.items():
@@ -69,8 +69,8 @@ class _Shelf:
             shelf.indexes[by] = self._reindexed(by, index, changes)
         return shelf
 
-    def _reindexed(self, by: Naming, index: _Index, changes: Mapping[_Place, Plain | None]) -> _Index:
-        fresh: dict[Hashable, set[_Place]] = {}
+    def _reindexed(self, by: Naming, index: _Index, changes: Mapping[_NamespacedName, Plain | None]) -> _Index:
+        fresh: dict[Hashable, set[_NamespacedName]] = {}
         for place, each in changes.items():
             old = self.get(place)
             before = frozenset(by(old)) if old is not None else frozenset[Hashable]()
@@ -92,9 +92,9 @@ class Catalog(Mapping[ObjectKey, Plain]):
     __slots__ = ("_shelves",)
 
     def __init__(self, objects: Mapping[ObjectKey, Plain] | None = None) -> None:
-        self._shelves: dict[tuple[str, str], _Shelf] = {}
+        self._shelves: dict[tuple[str, str], _ObjectsOfKind] = {}
         for (group, kind, namespace, name), each in (objects or {}).items():
-            self._shelves.setdefault((group, kind), _Shelf()).named.setdefault(namespace, {})[name] = each
+            self._shelves.setdefault((group, kind), _ObjectsOfKind()).named.setdefault(namespace, {})[name] = each
 
     def __getitem__(self, key: ObjectKey) -> Plain:
         """Return one object.
@@ -145,7 +145,7 @@ class Catalog(Mapping[ObjectKey, Plain]):
 
     def changed(self, changes: Mapping[ObjectKey, Plain | None]) -> "Catalog":
         """Return a catalog in which these objects are added or replaced. None removes an object."""
-        by_kind: defaultdict[tuple[str, str], dict[_Place, Plain | None]] = defaultdict(dict)
+        by_kind: defaultdict[tuple[str, str], dict[_NamespacedName, Plain | None]] = defaultdict(dict)
         for (group, kind, namespace, name), each in changes.items():
             by_kind[group, kind][namespace, name] = each
         catalog = Catalog()
@@ -157,9 +157,9 @@ class Catalog(Mapping[ObjectKey, Plain]):
                 del shelves[kind_]
         return catalog
 
-    def _shelf(self, group: str, kind: str) -> _Shelf:
+    def _shelf(self, group: str, kind: str) -> _ObjectsOfKind:
         found = self._shelves.get((group, kind))
-        return _Shelf() if found is None else found  # never a shared one: it would mix the indexes of kinds
+        return _ObjectsOfKind() if found is None else found  # never a shared one: it would mix the indexes of kinds
 
 
 def cataloged(objects: Mapping[ObjectKey, Plain]) -> Catalog:

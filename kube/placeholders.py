@@ -43,7 +43,10 @@ def is_seat(uid: str) -> bool:
 
 
 def role_of_seat(uid: str) -> str:
-    """Return the role in the identifier of an expected pod (`seat_uid`); "" for the UID of an existing pod."""
+    """Return the role (name of the pod set) in an expected pod's identifier; "" for the UID of an existing pod.
+
+    :param uid: the UID of an existing pod, or an identifier from `seat_uid`.
+    """
     return uid.split("/")[1] if is_seat(uid) else ""
 
 

@@ -93,7 +93,8 @@ def written(resource: str, value: int) -> str:
     """Return an amount in base units as a text for messages.
 
     cpu is written in cores, or in millicores if they are not whole cores (1500m). Bytes are written in the largest
-    binary unit that divides them, or that leaves at least `_SHOWN_DIGITS`; in this case they are rounded down.
+    binary unit (Gi) of which they are a multiple, or of which they are at least `_SHOWN_DIGITS`. In the latter case
+    they are rounded down.
     """
     if resource == "cpu":
         return f"{value}m" if value % 1000 else str(value // 1000)

@@ -9,7 +9,7 @@ from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, key_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
-from gangs.pod_consensus import advise_older, speakers
+from gangs.pod_consensus import advise_older, decisive_pods
 from gangs.sources import Sources
 from gangs.workloads.jobs import (
     JOB_API_VERSION,
@@ -52,13 +52,13 @@ class Group:
     jobs: tuple[TemplatedJob, ...]
 
     @property
-    def speakers(self) -> list[tuple[ObjectRef, str, Pod]]:
+    def deciding_objects(self) -> list[tuple[ObjectRef, str, Pod]]:
         """The objects whose labels count for the gang, as (object, path of its labels, pod with these labels).
 
-        They are the Jobs, and the decisive ones among the pods of no Job (`pod_consensus.speakers`).
+        They are the Jobs, and the decisive ones among the pods of no Job (`pod_consensus.decisive_pods`).
         """
         texts = [(each.ref, "spec.template.metadata.labels", each.example) for each in self.jobs]
-        return texts + [(pod_ref(pod), "metadata.labels", pod) for pod in speakers(self.bare)]
+        return texts + [(pod_ref(pod), "metadata.labels", pod) for pod in decisive_pods(self.bare)]
 
     @property
     def bare(self) -> list[Pod]:
@@ -188,7 +188,7 @@ def check_labels(group: Group, findings: Findings) -> None:
     """Report labels of a gang's pods and Jobs that are missing, of another dialect, unknown, or different."""
     first: tuple[ObjectRef, Name] | None = None
     advise_older(group.bare, (keys.JOB_NAME, keys.JOB_NAMESPACE, keys.MIN_AVAILABLE), "labels", findings)
-    for ref, at, pod in group.speakers:
+    for ref, at, pod in group.deciding_objects:
         labels = pod.metadata.labels
         if keys.POD_GROUP in labels:
             problem = f"cannot be combined with {keys.JOB_NAME}"
@@ -210,7 +210,7 @@ def minimum_of(group: Group, findings: Findings) -> int:
     Missing and different labels are faults.
     """
     found: tuple[ObjectRef, int] | None = None
-    for ref, at, pod in group.speakers:
+    for ref, at, pod in group.deciding_objects:
         number = _number(ref, f"{at}[{keys.MIN_AVAILABLE}]", pod, findings)
         if number is None:
             continue
@@ -265,10 +265,10 @@ def touches(group: Group, about: GangKey) -> bool:
     """Whether a group has the key `about`, or one of its Jobs or its JobNetworkTopology has this namespace and name."""
     name = about.namespace, about.name
     jobs = {(each.ref.namespace, each.ref.name) for each in group.jobs}
-    networks = {network_named(pod) for _, _, pod in group.speakers}
+    networks = {network_named(pod) for _, _, pod in group.deciding_objects}
     return group.key == about or name in jobs | networks
 
 
 def example_of(group: Group) -> Pod:
     """Return a pod with the labels that count for the gang: of the first Job, else of the first decisive pod."""
-    return group.speakers[0][2]
+    return group.deciding_objects[0][2]

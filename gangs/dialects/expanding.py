@@ -19,7 +19,7 @@ from gangs.workloads import pod_templates
 from gangs.workloads.jobs import job_of
 from gangs.workloads.kind_table import WORKLOADS, Made, has_rules
 from gangs.workloads.later_pods import held_room, pods_to_come, start_order
-from gangs.workloads.suspension import unmade_by
+from gangs.workloads.suspension import child_prevented_by
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 
@@ -70,7 +70,7 @@ def _with_children(sources: Sources) -> Sources:
     for group, kind in (at for at, row in WORKLOADS.items() if row.child is not None):
         for manifest in sources.of_kind(group, kind):
             with suppress(MalformedError):
-                child = manifest if unmade_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
+                child = manifest if child_prevented_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
                 if child is not manifest and not review(manifest, sources)[0]:
                     child = _named_anew(child, {key[2:] for key in (*sources.objects, *made)})
                     made[key_of(child)] = child

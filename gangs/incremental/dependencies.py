@@ -131,7 +131,7 @@ def changed_inputs(
         yield from ((SOUGHT, group, kind, by, value) for value in values)
 
 
-def says_the_same(kind: tuple[str, str], old: Manifest | None, new: Manifest | None) -> bool:
+def equal_as_read(kind: tuple[str, str], old: Manifest | None, new: Manifest | None) -> bool:
     """Whether two versions of an object of this kind are equal in all fields that dialects read.
 
     Most updates change only the status, so no gang need be read again after them.

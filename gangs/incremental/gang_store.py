@@ -26,7 +26,7 @@ from gangs.incremental.dependencies import (
     ReadSet,
     ReadSetIndex,
     changed_inputs,
-    says_the_same,
+    equal_as_read,
 )
 from gangs.incremental.pods import KeptPods
 from gangs.manifests import key_of
@@ -228,7 +228,7 @@ class GangStore:
         found: set[ReadInput] = set()
         for key in objects:
             old, new = before.objects.get(key), self._sources.objects.get(key)
-            if not says_the_same(key[:2], old, new):
+            if not equal_as_read(key[:2], old, new):
                 found.update(changed_inputs(key, old, new, self._read_sets.sought_by))
         return found
 
@@ -291,7 +291,7 @@ class GangStore:
 
     def _asks(self, about: GangKey) -> bool:
         """Whether a pod names this key, or an object has its name and is of a kind that its dialect reads."""
-        if self._pods.named(about) or self._pods.theirs(about):
+        if self._pods.named(about) or self._pods.ceded(about):
             return True
         called = self._sources.catalog.called(about.namespace, about.name)
         return any(about.dialect in _roots(key_of(each), each) for each in called)
@@ -330,7 +330,7 @@ class GangStore:
         keys = {about}
         if isinstance(dialect, Grouping):
             keys = dialect.grouped(about, self._pods.linked, sources)
-        found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.theirs(key))}
+        found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.ceded(key))}
         inputs.update(KeptPods.input_of(key) for key in keys)
         if isinstance(dialect, Grouping):
             for company in {dialect.company(pod) for pod in found.values()} - {None}:
@@ -344,7 +344,7 @@ class GangStore:
         return [pod for pod in pods if self._seen_by(dialect, pod)], theirs
 
     def _is_theirs(self, dialect: Dialect, pod: Pod) -> bool:
-        key = self._pods.left_key(pod.key)
+        key = self._pods.ceded_gang(pod.key)
         return key is not None and key.dialect == dialect.name
 
     def _seen_by(self, dialect: Dialect, pod: Pod) -> bool:

@@ -22,7 +22,7 @@ class _Known:
     """A pod with the gangs that its labels and annotations name.
 
     `named`: by dialect, the gang that the pod names. `claim`: its gang in the dialect that claims it; None if it has
-    none or if the gang is ceded. `theirs`: its gang if the gang is ceded; else None. `joined`: the gangs that the pod
+    none or if the gang is ceded. `ceded`: its gang if the gang is ceded; else None. `joined`: the gangs that the pod
     lists as grouped with its own. `job`: namespace and name of the Job that controls it. `company`: see
     `Grouping.company`.
     """
@@ -33,12 +33,12 @@ class _Known:
     joined: frozenset[GangKey] = frozenset()
     job: tuple[str, str] | None = None
     company: Hashable = None
-    theirs: GangKey | None = None
+    ceded: GangKey | None = None
 
     @property
     def key(self) -> GangKey | None:
         """The pod's gang, ceded or not; None if it names none."""
-        return self.claim or self.theirs
+        return self.claim or self.ceded
 
 
 class _Index(dict[Hashable, dict[str, Pod]]):
@@ -65,7 +65,7 @@ class KeptPods:
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
         self._named = _Index()
-        self._theirs = _Index()
+        self._ceded = _Index()
         self._made = _Index()
         self._companies = _Index()
         self._in_dialect: dict[str, dict[str, Pod]] = {dialect.name: {} for dialect in DIALECTS}
@@ -85,17 +85,17 @@ class KeptPods:
 
     @staticmethod
     def input_of(key: GangKey) -> ReadInput:
-        """Return the input of readings that stands for "the pods of this gang"."""
+        """Return the recorded input (`ReadInput`) "the pods of this gang"."""
         return _PODS, key
 
     @staticmethod
     def input_of_made(key: GangKey) -> ReadInput:
-        """Return the input of readings that stands for "the pods of the Job with the name of this gang"."""
+        """Return the recorded input (`ReadInput`) "the pods of the Job with the namespace and name of this gang"."""
         return _MADE, key.namespace, key.name
 
     @staticmethod
     def input_of_company(dialect: str, company: Hashable) -> ReadInput:
-        """Return the input of readings that stands for "the pods with this value of `Grouping.company`"."""
+        """Return the recorded input (`ReadInput`) "the pods for which `Grouping.company` returns this value"."""
         return _COMPANY, dialect, company
 
     def update(self, pods: Mapping[str, Pod | None], left: CededToOthers) -> set[ReadInput]:
@@ -121,9 +121,9 @@ class KeptPods:
         """Return the pods that name this gang, finished ones included, ordered by name; empty if the gang is ceded."""
         return self._named.of(key)
 
-    def theirs(self, key: GangKey) -> Sequence[Pod]:
+    def ceded(self, key: GangKey) -> Sequence[Pod]:
         """Return the pods that name this gang if it is ceded to another system; else empty."""
-        return self._theirs.of(key)
+        return self._ceded.of(key)
 
     def finished(self, key: GangKey) -> list[Pod]:
         """Return the pods that name this gang, have finished and still exist."""
@@ -156,10 +156,10 @@ class KeptPods:
         known = self._known.get(key)
         return None if known is None else known.claim
 
-    def left_key(self, key: str) -> GangKey | None:
+    def ceded_gang(self, key: str) -> GangKey | None:
         """Return the gang of the pod with this `namespace/name` if the gang is ceded to another system; else None."""
         known = self._known.get(key)
-        return None if known is None else known.theirs
+        return None if known is None else known.ceded
 
     @property
     def waited_for(self) -> KeysView[GangKey]:
@@ -197,8 +197,8 @@ class KeptPods:
             self._named.add(known.claim, known.pod)
             if not known.pod.finished and not known.pod.terminating:
                 self.live[key] = known.pod, known.claim
-        if known.theirs is not None:
-            self._theirs.add(known.theirs, known.pod)
+        if known.ceded is not None:
+            self._ceded.add(known.ceded, known.pod)
         if known.key is not None:
             self._count(known, known.key, 1)
             if known.company is not None:
@@ -213,7 +213,7 @@ class KeptPods:
             admitted.pop(key, None)
         self.live.pop(key, None)
         self._named.discard(known.claim, key)
-        self._theirs.discard(known.theirs, key)
+        self._ceded.discard(known.ceded, key)
         if known.key is not None:
             self._count(known, known.key, -1)
             self._companies.discard((known.key.dialect, known.company), key)
@@ -243,11 +243,11 @@ def _known(pod: Pod, left: CededToOthers) -> _Known:
     if found is None:
         return _Known(pod, None, named, job=job)
     dialect, key = found
-    claim, theirs = (key, None) if ours is not None else (None, key)
+    claim, ceded = (key, None) if ours is not None else (None, key)
     if dialect.name not in _GROUPING:
-        return _Known(pod, claim, named, job=job, theirs=theirs)
+        return _Known(pod, claim, named, job=job, ceded=ceded)
     grouping = _GROUPING[dialect.name]
-    return _Known(pod, claim, named, grouping.joined(pod), job, grouping.company(pod), theirs)
+    return _Known(pod, claim, named, grouping.joined(pod), job, grouping.company(pod), ceded)
 
 
 def _ended_well(pod: Pod) -> bool:

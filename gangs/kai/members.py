@@ -7,9 +7,9 @@ from gangs.findings import Findings
 from gangs.kai import NAME, keys
 from gangs.kai.settings import TITLE, Settings
 from gangs.manifests import pod_ref
-from gangs.membership import Seat, age, promised
+from gangs.membership import Seat, age, given_rank
 from gangs.model import GangKey
-from gangs.pod_consensus import advise_older, speakers
+from gangs.pod_consensus import advise_older, decisive_pods
 from gangs.workloads.jobs import job_owner
 from gangs.workloads.pod_templates import shared_name
 from kube import keys as own
@@ -68,7 +68,7 @@ def roles_of(pods: Sequence[Pod]) -> tuple[str, ...]:
 def policy_of(pods: Sequence[Pod], settings: Settings, findings: Findings) -> tuple[str | None, tuple[str, ...]]:
     """Return the topology policy that a gang's pods name (None for none), and what the gang waits for because of it.
 
-    The gang waits if the ConfigMap with the policies does not exist. All decisive pods (`pod_consensus.speakers`) must
+    The gang waits if the ConfigMap with the policies does not exist. All decisive pods (`gangs.pod_consensus`) must
     name the same policy.
     """
     naming = [
@@ -76,7 +76,7 @@ def policy_of(pods: Sequence[Pod], settings: Settings, findings: Findings) -> tu
     ]
     if not naming:
         return None, ()
-    (first, *others), at = speakers(naming), annotation(keys.POLICY)
+    (first, *others), at = decisive_pods(naming), annotation(keys.POLICY)
     name = first.metadata.annotations[keys.POLICY]
     advise_older(naming, (keys.POLICY,), "annotations", findings)
     for pod in others:
@@ -101,7 +101,7 @@ def seats_of(pods: Sequence[Pod], set_of: Callable[[Pod], str], findings: Findin
 
     :param set_of: a function from a pod to the name of its pod set.
     """
-    return [Seat(pod, set_of(pod), promised(pod, _rank_places(pod), findings)) for pod in pods]
+    return [Seat(pod, set_of(pod), given_rank(pod, _rank_places(pod), findings)) for pod in pods]
 
 
 def check_annotations(pods: Sequence[Pod], findings: Findings) -> None:

@@ -18,9 +18,11 @@ Shares = Callable[[str, str], bool]
 
 
 def agreed(units: Mapping[GangKey, Unit], shares: Shares) -> dict[GangKey, Unit]:
-    """Return the units, with `groups` reduced where units of other namespaces have not agreed.
+    """Return all units (PodGroups), with `groups` reduced for units that other namespaces have not agreed to join.
 
     Such a unit is grouped only with units of its own namespace, and `lacks` has what it waits for.
+
+    :param shares: whether the first namespace allows gangs of the second one in its groups.
     """
     verdicts: dict[frozenset[GangKey], bool] = {}
     found = {}
@@ -36,9 +38,9 @@ def agreed(units: Mapping[GangKey, Unit], shares: Shares) -> dict[GangKey, Unit]
 
 
 def parted(group: Sequence[Unit]) -> list[list[Unit]]:
-    """Divide a faulty group of units by namespace.
+    """Divide the units (PodGroups) of a faulty GangGroup by namespace.
 
-    If it has units of several namespaces, each part waits until the other parts have no faults.
+    If there are several namespaces, each part waits until the other parts have no faults.
     """
     spaces = sorted({unit.key.namespace for unit in group})
     if len(spaces) == 1:

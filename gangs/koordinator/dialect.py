@@ -141,7 +141,7 @@ def _read(
     configured: Settings,
     pods: Sequence[Pod],
 ) -> _Outcome:
-    """Return the gang that a group of units is, and the findings. The gang is None if there are faults.
+    """Return the gang that units (PodGroups) of one GangGroup form, and the findings; None as gang if there are faults.
 
     :param faulty: by unit, the findings on it so far.
     """
@@ -155,7 +155,7 @@ def _read(
 def _apart(
     group: Sequence[units.Unit], together: _Outcome, read: Callable[[Sequence[units.Unit]], _Outcome]
 ) -> Iterator[tuple[Sequence[units.Unit], _Outcome]]:
-    """Yield the parts of a faulty group of units by namespace, each with the gang and the findings of this part.
+    """Divide the units (PodGroups) of a faulty GangGroup by namespace. Yield each part with its gang and its findings.
 
     A fault in one namespace then does not affect units of another one.
 
@@ -169,7 +169,9 @@ def _apart(
 
 
 def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
-    """Return all units, and the findings on each. A unit whose PodGroup is malformed has only findings.
+    """Return all units (PodGroups and gang names on pods), and the findings on each.
+
+    A unit whose PodGroup is malformed has only findings.
 
     :param about: if given, only this unit and the units that are grouped with it are returned.
     """

@@ -12,7 +12,7 @@ from gangs.koordinator import NAME, keys
 from gangs.koordinator.settings import DEFAULTS, TITLE, Settings
 from gangs.koordinator.strategy import FIELD, NO_WISH, Strategy
 from gangs.koordinator.units import ONCE_SATISFIED, ONLY_WAITING, STRICT, Unit, annotation
-from gangs.membership import Promise, Seat, check_priorities, live, promised, seated
+from gangs.membership import GivenRank, Seat, check_priorities, given_rank, live, seated
 from gangs.model import Gang, GangKey, PlacementRequest, PodSet
 from gangs.topology.levels import Settled, settle
 from gangs.topology.network_layers import Wanted, request_of, wanted
@@ -24,7 +24,7 @@ _MAIN = "main"
 
 
 def groups_of(units: Mapping[GangKey, Unit]) -> list[list[Unit]]:
-    """Divide units into GangGroups: units are together if one lists the other, directly or through other units.
+    """Divide units (PodGroups) into GangGroups. Two are together if one lists the other, or through further units.
 
     Each GangGroup, and the result, is ordered by key.
     """
@@ -200,7 +200,7 @@ def expected(unit: Unit) -> int:
 
 
 def set_names(units: Sequence[Unit]) -> dict[GangKey, str]:
-    """Return, by unit, the name of its pod set: `main` for a single unit, else the unit's name.
+    """Return, by unit (PodGroup), the name of its pod set in the gang: `main` for a single unit, else the unit's name.
 
     If two units have the same name, it is `<namespace>.<name>`.
     """
@@ -241,8 +241,8 @@ def selector_of(pod: Pod) -> tuple[str, str] | None:
     return (pod.metadata.namespace, text) if text else None
 
 
-def _rank(pod: Pod, findings: Findings) -> Promise | None:
-    return promised(pod, (("metadata.annotations", pod.metadata.annotations, keys.INDEX),), findings)
+def _rank(pod: Pod, findings: Findings) -> GivenRank | None:
+    return given_rank(pod, (("metadata.annotations", pod.metadata.annotations, keys.INDEX),), findings)
 
 
 def _check_multiples(units: Sequence[Unit], findings: Findings) -> None:

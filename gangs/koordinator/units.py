@@ -16,7 +16,7 @@ from gangs.koordinator.strategy import NO_WISH, Strategy, parse
 from gangs.manifests import advise_unknown, decode, integer, json_of, metadata_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
-from gangs.pod_consensus import advise_older, speakers
+from gangs.pod_consensus import advise_older, decisive_pods
 from kube.objects import Pod
 
 _DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")
@@ -122,13 +122,13 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
     """Return the unit of pods that name a gang without a PodGroup; None if no pod is live.
 
-    The annotations and labels of the first decisive pod count (`pod_consensus.speakers`). If the pods do not state a
+    The annotations and labels of the first decisive pod count (`gangs.pod_consensus`). If the pods do not state a
     minimum, they name a PodGroup that does not exist, and the unit waits for it.
     """
     live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not live_pods:
         return None
-    first, created = speakers(live_pods)[0], live_pods[0].metadata.creation_timestamp or ""
+    first, created = decisive_pods(live_pods)[0], live_pods[0].metadata.creation_timestamp or ""
     ref = pod_ref(first)
     for pod in live_pods:
         _check_member_keys(pod, findings)
@@ -147,7 +147,7 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
             waiting_for=missing,
         )
     annotations = first.metadata.annotations
-    minimum, at = _minimum([pod for pod in speakers(live_pods) if _min_place(pod)] or live_pods, findings)
+    minimum, at = _minimum([pod for pod in decisive_pods(live_pods) if _min_place(pod)] or live_pods, findings)
     return Unit(
         key=key,
         ref=ref,

@@ -12,7 +12,7 @@ from gangs import assembling
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, units, wishes
 from gangs.kueue.members_of_gangs import check_queues, in_a_gang
-from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
+from gangs.kueue.units import TO_GROUP, Asked, RequestedSet, Surroundings, advise_ignored, gang_of_request, queue_of
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.labelled_workloads import child_checks, makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
@@ -26,7 +26,7 @@ from gangs.workloads.jobs import controller_of
 from gangs.workloads.kind_table import Made, has_rules, row_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.pod_templates import MAIN, Template
-from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
+from gangs.workloads.suspension import suspended_at, suspended_with_parent, to_be_resumed
 from kube import keys as own
 from kube.objects import Pod
 from kube.text import with_article
@@ -78,7 +78,7 @@ def started(manifest: Manifest) -> bool:
 
     The result is False for a kind that cannot be suspended, and if the workload's parent suspends and resumes it.
     """
-    if not suspended_at(manifest) or governed(manifest):
+    if not suspended_at(manifest) or suspended_with_parent(manifest):
         return False
     metadata = metadata_of(manifest)
     queue = queue_of(metadata.labels, metadata.annotations)
@@ -118,7 +118,7 @@ def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) ->
     manifest, asking, found = marked.manifest, marked.gated, Findings()
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     several = len(asking) > 1
-    sets = [SetAsked(each.role, each.count, _wish(ref, each, found, several=several)) for each in asking]
+    sets = [RequestedSet(each.role, each.count, _wish(ref, each, found, several=several)) for each in asking]
     total = sum(each.count for each in sets)
     _check_rivals(ref, asking, found)
     _check_silent(manifest, ref, found)
@@ -147,7 +147,7 @@ def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) ->
         part=marked.part,
     )
     held_room.check(ref, metadata.annotations, found)
-    gang = gang_asked(asked, around, found, findings)
+    gang = gang_of_request(asked, around, found, findings)
     return None if gang is None else marked.settled(gang)
 
 
@@ -174,13 +174,13 @@ def _quoted_value(value: str) -> str:
 
 
 def _together(
-    ref: ObjectRef, asking: Sequence[Template], sets: Sequence[SetAsked], findings: Findings
+    ref: ObjectRef, asking: Sequence[Template], sets: Sequence[RequestedSet], findings: Findings
 ) -> tuple[TogetherRule, ...]:
     """Return the constraints from the annotation `podset-group-name`.
 
     Pod sets with the same group name must share one domain of the level that they require.
     """
-    groups: dict[str, list[tuple[Template, SetAsked]]] = {}
+    groups: dict[str, list[tuple[Template, RequestedSet]]] = {}
     for template, pod_set in zip(asking, sets, strict=True):
         if name := template.annotations.get(keys.SET_GROUP):
             groups.setdefault(name, []).append((template, pod_set))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gangs.assembling import GangWorkload, assemble, of_one_set
-from gangs.findings import Findings, to_be_put_right
+from gangs.findings import Findings, waits_for_corrections
 from gangs.held_nodes import stays_charged
 from gangs.kueue import NAME, keys, marks, wishes
 from gangs.kueue.queues import account_of
@@ -16,9 +16,9 @@ from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.labelled_workloads import makers
 from gangs.manifests import integer, pod_ref, ref_of
-from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
+from gangs.membership import GivenRank, Seat, age, check_priorities, given_rank, live, seated
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PlacementRequest, PodSet, TogetherRule
-from gangs.pod_consensus import check_alike, speakers
+from gangs.pod_consensus import check_alike, decisive_pods
 from gangs.quota_model import Charged
 from gangs.sources import QueueNamed, Sources
 from gangs.topology.levels import NO_TOPOLOGY
@@ -60,7 +60,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAsked:
+class RequestedSet:
     """One pod set of a workload that has several. All its `count` pods must start together."""
 
     name: str
@@ -85,7 +85,7 @@ class Asked:
     wish: Wish
     created: str
     waiting_for: tuple[str, ...] = ()
-    sets: tuple[SetAsked, ...] = ()
+    sets: tuple[RequestedSet, ...] = ()
     together: tuple[TogetherRule, ...] = ()
     only_set: str = SET
     """The name of the pod set, if there is one."""
@@ -122,7 +122,7 @@ def gang_of(pod: Pod) -> GangKey | None:
     if not meta.labels.get(keys.QUEUE_NAME) and not wishes.asks(meta.annotations):
         return None
     workload = marks.workload_of(pod)
-    name = makers.named(workload.name, makers.part_of(pod, NAME)) if workload is not None else shared_name(pod)
+    name = makers.gang_name(workload.name, makers.part_of(pod, NAME)) if workload is not None else shared_name(pod)
     return GangKey(NAME, meta.namespace, name or meta.name or meta.generate_name)
 
 
@@ -178,7 +178,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         created=job.metadata.creation_timestamp or "",
         waiting_for=to_be_resumed(manifest, ref),
     )
-    return gang_asked(asked, around, found, findings)
+    return gang_of_request(asked, around, found, findings)
 
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
@@ -189,7 +189,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not own_pods:
         return None
-    speaking, found = speakers(own_pods), Findings()
+    speaking, found = decisive_pods(own_pods), Findings()
     ref, meta = pod_ref(speaking[0]), speaking[0].metadata
     grouped = keys.POD_GROUP in meta.labels
     total = _total(speaking, found) if grouped else 1
@@ -208,10 +208,10 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
     if grouped and len(own_pods) > total:
         problem = f"is {total}, but {len(own_pods)} pods are in the group"
         found.fault(ref, f"metadata.annotations[{keys.POD_GROUP_TOTAL}]", problem, "write how many there are")
-    return gang_asked(asked, around, found, findings)
+    return gang_of_request(asked, around, found, findings)
 
 
-def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
+def gang_of_request(asked: Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
     """Return the gang of a request, with its queue and its levels looked up; None if there are faults.
 
     A gang that uses quota is returned in spite of faults (`held_nodes.stays_charged`).
@@ -256,7 +256,7 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         queue_dialect=NAME if asked.queue else "",
         account=account,
     )
-    return assemble(asked.key, workload, request, waiting + asked.waiting_for + to_be_put_right(found.faults))
+    return assemble(asked.key, workload, request, waiting + asked.waiting_for + waits_for_corrections(found.faults))
 
 
 def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:
@@ -292,14 +292,14 @@ def seated_in_order(pods: Sequence[Pod], ref: ObjectRef, findings: Findings) -> 
     return seated([Seat(pod, SET, _promise(pod, findings)) for pod in pods], (SET,), findings)
 
 
-def _promise(pod: Pod, findings: Findings) -> Promise | None:
+def _promise(pod: Pod, findings: Findings) -> GivenRank | None:
     """Return the rank of a pod in its pod group; None if it has none.
 
     The annotation `pod-group-pod-index-label` may name the label with the rank.
     """
     meta = pod.metadata
     label = meta.annotations.get(keys.POD_INDEX_LABEL, keys.POD_INDEX)
-    return promised(pod, (("metadata.labels", meta.labels, label),), findings)
+    return given_rank(pod, (("metadata.labels", meta.labels, label),), findings)
 
 
 def _total(pods: Sequence[Pod], findings: Findings) -> int:

@@ -12,7 +12,7 @@ from gangs.model import Manifest
 from gangs.sources import Sources
 from gangs.workloads import child_workloads
 from gangs.workloads.kind_table import child_kind_of
-from gangs.workloads.suspension import unmade_by
+from gangs.workloads.suspension import child_prevented_by
 from gangs.workloads.template_marks import with_labels
 
 _ELSEWHERE = (
@@ -56,7 +56,7 @@ def check(
     if child_workloads.lacks_propagated_fields(manifest, keys, labels) and ref.uid:
         remedy, at = _AGAIN.get(ref.kind, "delete it and create it again"), "annotations" if keys else "labels"
         findings.advise(ref, f"metadata.{at}", _LATE.format(kind=ref.kind, remedy=remedy))
-    if not labels and (field := unmade_by(manifest)):
+    if not labels and (field := child_prevented_by(manifest)):
         findings.advise(ref, field, _SUSPENDED.format(kind=ref.kind))
     child = child_workloads.child_of(manifest, keys, sources.find, labels)
     if child is None:

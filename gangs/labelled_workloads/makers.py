@@ -11,7 +11,7 @@ from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.jobs import controller_of, job_of
-from gangs.workloads.kind_table import BY_ANNOTATION, KindRow, has_rules, marked_in_full
+from gangs.workloads.kind_table import BY_ANNOTATION, KindRow, group_and_kind_in, has_rules
 from gangs.workloads.pod_templates import TEMPLATE_HASH
 from kube import keys
 from kube.catalog import ObjectKey
@@ -40,7 +40,7 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
     kind = written.removeprefix(mark("", system))
     if written != mark(kind, system):
         return None
-    if (at := marked_in_full(kind)) is not None:
+    if (at := group_and_kind_in(kind)) is not None:
         return _described(pod, owner, at)
     group, row = BY_ANNOTATION.get(kind, ("", None))
     if row is None:
@@ -101,7 +101,7 @@ def part_of(pod: Pod, system: str = "") -> str:
     """
     labels = pod.metadata.labels
     kind = labels.get(keys.WORKLOAD, "").removeprefix(mark("", system))
-    if marked_in_full(kind) is not None:
+    if group_and_kind_in(kind) is not None:
         return labels.get(pod.metadata.annotations.get(keys.PART_BY, ""), "")
     _, row = BY_ANNOTATION.get(kind, ("", None))
     if row is None or not row.part_by:
@@ -109,7 +109,7 @@ def part_of(pod: Pod, system: str = "") -> str:
     return labels.get(row.part_by) or labels.get(pod_templates.POD_INDEX, "")
 
 
-def named(workload: str, part: str) -> str:
+def gang_name(workload: str, part: str) -> str:
     """Return the name of a workload's gang: the workload's name, with the part appended if each part is a gang."""
     return f"{workload}-{part}" if part else workload
 

@@ -84,7 +84,7 @@ class LabelledWorkload:
     def key(self, dialect: str) -> GangKey:
         """Return the key of the gang that the workload, or this part of it, is in a dialect."""
         ref = ref_of(self.manifest)
-        return GangKey(dialect, ref.namespace, makers.named(ref.name, self.part))
+        return GangKey(dialect, ref.namespace, makers.gang_name(ref.name, self.part))
 
     def workload(self, members: tuple[Member, ...], minimum: int) -> GangWorkload:
         """Return the members, pod sets and minimum of the gang.

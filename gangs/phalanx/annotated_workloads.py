@@ -11,7 +11,7 @@ from gangs.findings import Findings
 from gangs.labelled_workloads import makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import integer, metadata_of, ref_of
-from gangs.membership import Seat, check_priorities, promised, seated
+from gangs.membership import Seat, check_priorities, given_rank, seated
 from gangs.model import Gang, Manifest, ObjectRef, PlacementRequest
 from gangs.phalanx import NAME, gang_annotations, gang_objects
 from gangs.phalanx.gang_annotations import KNOWN, WISHES
@@ -23,7 +23,7 @@ from gangs.workloads.annotations import (
     annotation,
     check_number,
     check_single_gang,
-    most_pods,
+    largest_minimum,
     other_workload,
     refuse_kind,
 )
@@ -121,7 +121,7 @@ def _read(
     check_priorities(marked.live, ref, own)
     marked.check_sets(own)
     rank = row.rank if row is not None else ""
-    seats = marked.seats(lambda pod, role: Seat(pod, role, promised(pod, _rank_places(pod, rank), own)))
+    seats = marked.seats(lambda pod, role: Seat(pod, role, given_rank(pod, _rank_places(pod, rank), own)))
     in_order = seated(seats, marked.roles, own)
     findings.take(own.faults, own.advice)
     if own.faults:
@@ -150,7 +150,7 @@ def _recorded(manifest: Manifest, sources: Sources) -> str | None:
 
 
 def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Return the keys that may have a pod's rank (as `membership.promised` expects them).
+    """Return the keys that may have a pod's rank (as `membership.given_rank` expects them).
 
     They are Phalanx's own keys. If the pod has none of them, it is the key of the workload's kind.
 
@@ -172,7 +172,7 @@ def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping
     written = annotations.get(keys.MIN_MEMBER)
     if written is None:
         return minimum_pods.of_kind(manifest, gated, findings)
-    check_number(ref, annotation(keys.MIN_MEMBER), written, most_pods(manifest, total), findings)
+    check_number(ref, annotation(keys.MIN_MEMBER), written, largest_minimum(manifest, total), findings)
     return integer(written) or total
 
 

@@ -72,7 +72,7 @@ class PhalanxDialect:
         Otherwise return the gang that the pod's label `phalanx.dev/gang` names; None if it has neither.
         """
         maker = makers.owner_of(pod)
-        name = makers.named(maker.name, makers.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
+        name = makers.gang_name(maker.name, makers.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -101,7 +101,7 @@ class PhalanxDialect:
                 ref = makers.owner_of(pods[0]) or gang_objects.ref_of_key(key)
                 part = makers.part_of(pods[0])
                 alone = gang_objects.orphans(key, ref, pods, findings, part)
-                _keep(undescribed.as_before(alone, pods, sources) if alone else None, gangs, findings)
+                _keep(undescribed.as_mirrored(alone, pods, sources) if alone else None, gangs, findings)
         for manifest in sources.called(about):
             _check(manifest, sources, topologies, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gangs.assembling import GangWorkload, assemble, awaiting
-from gangs.findings import Findings, to_be_put_right
+from gangs.findings import Findings, waits_for_corrections
 from gangs.held_nodes import stays_charged
 from gangs.manifests import MalformedError, decode, key_of, metadata_of, pod_ref, ref_of
-from gangs.membership import Seat, check_priorities, live, promised, seated
+from gangs.membership import Seat, check_priorities, given_rank, live, seated
 from gangs.model import (
     WAIT,
     CapRule,
@@ -55,7 +55,7 @@ def is_mirror(manifest: Manifest) -> bool:
 def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
     """Return the places of the key `phalanx.dev/index` on a pod, as (path of the mapping, mapping, key).
 
-    The key is read as an annotation first, then as a label. `membership.promised` reads the rank there.
+    The key is read as an annotation first, then as a label. `membership.given_rank` reads the rank there.
     """
     meta = pod.metadata
     return (
@@ -113,7 +113,7 @@ def read_gang(
         GangKey(NAME, ref.namespace, ref.name),
         GangWorkload(ref, members, _pod_sets(sets, members), minimum, created, (ref,)),
         request,
-        (*charged.waiting_for, *settled.waiting_for, *to_be_put_right(own.faults)),
+        (*charged.waiting_for, *settled.waiting_for, *waits_for_corrections(own.faults)),
     )
 
 
@@ -190,7 +190,7 @@ def _seats(pods: Sequence[Pod], ref: ObjectRef, sets: Sequence[PodSetSpec], find
             remedy = f"write one of {', '.join(names)}"
             findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_SET}]", problem, remedy)
             continue
-        seats.append(Seat(pod, name, promised(pod, rank_places(pod), findings)))
+        seats.append(Seat(pod, name, given_rank(pod, rank_places(pod), findings)))
     return seats
 
 
@@ -228,7 +228,7 @@ def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Finding
     :param part: the part of the object that is this gang, if the object asks for several gangs.
     """
     live_pods, own = live(pods), Findings()
-    members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in live_pods], (MAIN,), own)
+    members = seated([Seat(pod, MAIN, given_rank(pod, rank_places(pod), own)) for pod in live_pods], (MAIN,), own)
     _advise_keys(live_pods, own)
     findings.take(own.faults, own.advice)
     if own.faults or not members:

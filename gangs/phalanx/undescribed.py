@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, decode, group_of, ref_of
-from gangs.membership import Seat, live, promised, seated
+from gangs.membership import Seat, given_rank, live, seated
 from gangs.mirrors import mirrored_key
 from gangs.model import Gang, GangKey, Manifest, PodSet
 from gangs.phalanx.gang_objects import KIND, rank_places
@@ -23,7 +23,7 @@ from kube import keys
 from kube.objects import Pod
 
 
-def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
+def as_mirrored(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
     """Return the gang of pods whose workload cannot be read, with pod sets, minimum and levels from its mirror.
 
     A gang of a built-in kind or of a Gang object is returned unchanged.
@@ -42,7 +42,7 @@ def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
     names = [each.name for each in before.pod_sets]
     roles = {pod.key: role if (role := role_of(pod)) in names else names[0] for pod in live(pods)}
     found = Findings()  # discarded: these faults are reported already
-    seats = [Seat(pod, roles[pod.key], promised(pod, rank_places(pod), found)) for pod in live(pods)]
+    seats = [Seat(pod, roles[pod.key], given_rank(pod, rank_places(pod), found)) for pod in live(pods)]
     there = list(roles.values())
     sets = tuple(
         PodSet(each.name, max(each.count, there.count(each.name)), least)

@@ -13,7 +13,7 @@ from gangs.findings import Findings
 from gangs.manifests import MalformedError, group_of, integer, pod_ref
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef
-from gangs.pod_consensus import check_alike, speakers
+from gangs.pod_consensus import check_alike, decisive_pods
 from gangs.runai import NAME, keys, wishes
 from gangs.runai.role_levels import RAY_CLUSTER
 from gangs.runai.wishes import Wishes
@@ -79,7 +79,7 @@ def read_pods(
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not own_pods:
         return None
-    first, says, own = own_pods[0], speakers(own_pods)[0], Findings()
+    first, says, own = own_pods[0], decisive_pods(own_pods)[0], Findings()
     ref, asked = pod_ref(says), wishes.of_pod(says)
     if taken:
         problem = f"Job {first.metadata.namespace}/{name}, which is a gang, has the same name"

@@ -16,7 +16,7 @@ from gangs.runai import keys, wishes
 from gangs.runai.wishes import Wishes
 from gangs.topology.levels import LevelWish
 from gangs.workloads import pod_templates
-from gangs.workloads.annotations import Most, check_number
+from gangs.workloads.annotations import LargestMinimum, check_number
 from gangs.workloads.pod_templates import Template
 
 RAY_CLUSTER = ("ray.io", "RayCluster")
@@ -170,7 +170,9 @@ def _with_minimum(manifest: Manifest, template: Template, ref: ObjectRef, findin
     written = of_one_role(manifest, template).get(keys.MIN_MEMBER) if _in_jobs(manifest) else None
     if written is None or not template.count:
         return template
-    check_number(ref, written.field, written.value, Most(template.in_each, "that each Job runs", "raise it"), findings)
+    check_number(
+        ref, written.field, written.value, LargestMinimum(template.in_each, "that each Job runs", "raise it"), findings
+    )
     least = integer(written.value)
     if least is None or not 0 < least < template.in_each:
         return template

@@ -22,7 +22,7 @@ from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import child_workloads, minimum_pods, pod_templates
-from gangs.workloads.annotations import advise_late, annotation, check_number, check_single_gang, most_pods
+from gangs.workloads.annotations import advise_late, annotation, check_number, check_single_gang, largest_minimum
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
 from gangs.workloads.kind_table import has_rules, mark_of, row_of
 from gangs.workloads.later_pods import held_room
@@ -74,7 +74,7 @@ def template_labels(manifest: Manifest, sources: Sources) -> Mapping[str, str]:
 def gang_of(pod: Pod) -> str | None:
     """Return the gang's name for a pod with the label `phalanx.dev/workload` of Run:ai's dialect; None without it."""
     maker = makers.owner_of(pod, NAME)
-    return makers.named(maker.name, makers.part_of(pod, NAME)) if maker is not None else None
+    return makers.gang_name(maker.name, makers.part_of(pod, NAME)) if maker is not None else None
 
 
 def read_parts(
@@ -208,7 +208,7 @@ def _minimum(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: 
     if written is None:
         return minimum_pods.of_kind(marked.manifest, marked.gated, findings)
     total = sum(each.count for each in marked.gated)
-    most = most_pods(marked.manifest, total)
+    most = largest_minimum(marked.manifest, total)
     if marked.part or total != _all(marked):
         most = replace(most, which="of each of its groups")
     check_number(ref, written.field, written.value, most, findings)

@@ -37,7 +37,7 @@ def check_single_gang(ref: ObjectRef, template: Template, findings: Findings) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Most:
+class LargestMinimum:
     """The largest valid minimum of a workload's gang: the number of its pods.
 
     `which`: these pods in words, for messages. `more`: the remedy that raises the number.
@@ -48,15 +48,15 @@ class Most:
     more: str
 
 
-def most_pods(manifest: Manifest, total: int) -> Most:
+def largest_minimum(manifest: Manifest, total: int) -> LargestMinimum:
     """Return the largest valid minimum of a workload's gang: `total`, the number of pods of its templates."""
     kind, row = ref_of(manifest).kind, row_of(manifest)
     if row is not None and row.rules is not None:
-        return Most(total, f"that the {kind} runs at a time", f"raise {row.rules.size_fields}")
-    return Most(total, f"that the {kind} runs", "raise the replicas")
+        return LargestMinimum(total, f"that the {kind} runs at a time", f"raise {row.rules.size_fields}")
+    return LargestMinimum(total, f"that the {kind} runs", "raise the replicas")
 
 
-def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings: Findings) -> None:
+def check_number(ref: ObjectRef, field: str, written: str, most: LargestMinimum, findings: Findings) -> None:
     """Report a minimum that is no number from 1 up, or that is more than the workload's pods.
 
     :param written: the minimum as the user wrote it in `field`.

@@ -46,7 +46,7 @@ class Made(Enum):
 class TemplateFields:
     """The paths of the fields that state how many pods one pod template has.
 
-    Each `*` in these paths stands for the same entry as the `*` at this step of the template's own path.
+    Each `*` in these paths stands for the same entry as the `*` at the same position in `template`.
     """
 
     template: str
@@ -515,7 +515,7 @@ def mark_of(manifest: Manifest) -> str:
     return f"{kind}.{group}" if row is not None and row.fields else kind
 
 
-def marked_in_full(mark: str) -> tuple[str, str] | None:
+def group_and_kind_in(mark: str) -> tuple[str, str] | None:
     """Return API group and kind in a value `<kind>.<group>` of the label `phalanx.dev/workload`.
 
     Return None for a value without group: `<kind>` or `<dialect>.<kind>`.
@@ -524,9 +524,9 @@ def marked_in_full(mark: str) -> tuple[str, str] | None:
     return (group, kind) if "." in group and kind[:1].isupper() else None
 
 
-def says_in_full(mark: str) -> bool:
+def names_a_group(mark: str) -> bool:
     """Whether a value of the label `phalanx.dev/workload` has an API group: `[<dialect>.]<kind>.<group>`."""
-    return (marked_in_full(mark) or marked_in_full(mark.partition(".")[2])) is not None
+    return (group_and_kind_in(mark) or group_and_kind_in(mark.partition(".")[2])) is not None
 
 
 WATCHED: tuple[ResourceKind, ...] = tuple(

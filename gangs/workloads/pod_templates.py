@@ -11,7 +11,7 @@ from gangs.manifests import MalformedError, decode, group_of, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
 from gangs.workloads import spark
 from gangs.workloads.jobs import TemplateMeta, controller_of, job_owner
-from gangs.workloads.kind_table import ANY, WORKLOADS, Made, row_of, says_in_full
+from gangs.workloads.kind_table import ANY, WORKLOADS, Made, names_a_group, row_of
 from gangs.workloads.pod_counts import LEADER_TEMPLATE, by_fields, counted, field_of, number
 from kube import keys
 from kube.objects import Pod
@@ -224,7 +224,7 @@ def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: A
     entry = way[-1] if bare else _entry(manifest, pattern, way)
     return Template(
         path=field_of(way),
-        role=labels.get(keys.POD_SET, entry) if says_in_full(labels.get(keys.WORKLOAD, "")) else entry,
+        role=labels.get(keys.POD_SET, entry) if names_a_group(labels.get(keys.WORKLOAD, "")) else entry,
         count=counts.count,
         labels=labels,
         annotations=annotations,
@@ -376,7 +376,7 @@ def part_of(manifest: Manifest) -> str | None:
 def role_of(pod: Pod) -> str:
     """Return the name of the pod's pod set in its workload, by the labels that operators write (`Template.role`)."""
     labels = pod.metadata.labels
-    if says_in_full(labels.get(keys.WORKLOAD, "")):
+    if names_a_group(labels.get(keys.WORKLOAD, "")):
         return labels.get(keys.POD_SET, MAIN)
     if labels.get(RAY_NODE) == HEAD:
         return HEAD

@@ -28,7 +28,7 @@ def suspended(manifest: Manifest) -> str:
     return next((path for path in (*own, *USUAL) if at_path(manifest, path) is True), "")
 
 
-def unmade_by(manifest: Manifest) -> str:
+def child_prevented_by(manifest: Manifest) -> str:
     """Return the field that suspends a workload so that its operator creates no child workload; "" if there is none.
 
     A TrainJob gives "", because the operator creates the JobSet of a suspended TrainJob, too.
@@ -37,7 +37,7 @@ def unmade_by(manifest: Manifest) -> str:
     return suspended_at(manifest) if child is not None and child.at and suspended(manifest) else ""
 
 
-def governed(manifest: Manifest) -> bool:
+def suspended_with_parent(manifest: Manifest) -> bool:
     """Whether the workload has a parent that suspends and resumes it, by the parent's kind.
 
     It is so for the Jobs of a JobSet, but not for those of a CronJob.
@@ -57,7 +57,7 @@ def to_be_resumed(manifest: Manifest, ref: ObjectRef) -> tuple[str, ...]:
     field = suspended(manifest)
     if not field:
         return ()
-    if governed(manifest) and not has_rules(manifest):
+    if suspended_with_parent(manifest) and not has_rules(manifest):
         _, kind, name = maker_kind(manifest)
         return (f"{ref} to be resumed (by {kind} {name}, which made it)",)
     return (f"{ref} to be resumed (it is suspended by {field})",)

@@ -11,7 +11,7 @@ from typing import Any
 
 from gangs.manifests import key_of
 from gangs.model import Manifest
-from gangs.workloads.kind_table import KindRow, marked_in_full, row_of, says_in_full
+from gangs.workloads.kind_table import KindRow, group_and_kind_in, names_a_group, row_of
 from gangs.workloads.pod_templates import Template, templates
 from kube import keys
 
@@ -30,7 +30,7 @@ def marks(row: KindRow | None, template: Template, labels: Mapping[str, str]) ->
 
     :param labels: the labels of the gang, such as `phalanx.dev/workload`.
     """
-    if row is None or not row.fields or not says_in_full(labels.get(keys.WORKLOAD, "")):
+    if row is None or not row.fields or not names_a_group(labels.get(keys.WORKLOAD, "")):
         return {"labels": labels, "annotations": {}}
     by = {keys.NAMED_BY: row.named_by, keys.PART_BY: row.part_by}
     own = {**labels, keys.POD_SET: template.role}
@@ -82,7 +82,7 @@ def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]
     """
     group, kind, _, _ = key_of(old)
     for way, metadata, _ in _pairs(old, new):
-        if marked_in_full(_texts(metadata, "labels").get(keys.WORKLOAD, "")) == (group, kind):
+        if group_and_kind_in(_texts(metadata, "labels").get(keys.WORKLOAD, "")) == (group, kind):
             own = {
                 "labels": (keys.WORKLOAD, keys.POD_SET),
                 "annotations": (keys.NAMED_BY, keys.PART_BY),
