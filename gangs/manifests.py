@@ -218,7 +218,7 @@ def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         return {}, f"cannot be read as YAML: {where}{error.problem or error.context}"
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, or a nesting without end
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an invalid date, or nesting that is too deep
         return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
     if doubled:
         return {}, f"line {doubled[0].line}: {doubled[0]}"

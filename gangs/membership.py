@@ -11,9 +11,9 @@ from kube.objects import ObjectMeta, Pod
 
 WORKLOAD_INDEX_LABELS = (
     "batch.kubernetes.io/job-completion-index",  # Job, completionMode Indexed
-    "leaderworkerset.sigs.k8s.io/worker-index",  # LeaderWorkerSet, the leader first; StatefulSets make its pods
+    "leaderworkerset.sigs.k8s.io/worker-index",  # LeaderWorkerSet; before the label of its StatefulSets
     "apps.kubernetes.io/pod-index",  # StatefulSet
-    "training.kubeflow.org/replica-index",  # PyTorchJob and its like, each kind of replica from 0 on
+    "training.kubeflow.org/replica-index",  # PyTorchJob and other training jobs; each replica type counts from 0
 )
 
 
@@ -111,7 +111,7 @@ def _indices(seats: Sequence[Seat]) -> list[int | None]:
 
 def workload_index(pod: Pod) -> int | None:
     """Return the index in the label that the pod's workload controller writes; None if there is none."""
-    for key in WORKLOAD_INDEX_LABELS:  # asked of every member
+    for key in WORKLOAD_INDEX_LABELS:
         if (value := pod.metadata.labels.get(key)) is not None:
             return integer(value)
     return None

@@ -159,7 +159,7 @@ class Catalog(Mapping[ObjectKey, Plain]):
 
     def _shelf(self, group: str, kind: str) -> _ObjectsOfKind:
         found = self._shelves.get((group, kind))
-        return _ObjectsOfKind() if found is None else found  # never a shared one: it would mix the indexes of kinds
+        return _ObjectsOfKind() if found is None else found  # a new one each time, because an index is stored in it
 
 
 def cataloged(objects: Mapping[ObjectKey, Plain]) -> Catalog:

@@ -24,6 +24,6 @@ def one_line_each(value: Any) -> Any:
 
 def with_article(kind: str) -> str:
     """Return the name of a kind with its article, by pronunciation: an AppWrapper, an MPIJob, a UserJob, a TFJob."""
-    spelled = kind[:2].isupper()  # letter by letter: em, pee, eye
+    spelled = kind[:2].isupper()  # an acronym, pronounced letter by letter: em, pee, eye
     vowels = "AEFHILMNORSX" if spelled else "AEIO"
     return f"{'an' if kind.startswith(tuple(vowels)) else 'a'} {kind}"

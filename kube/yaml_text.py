@@ -74,7 +74,7 @@ class _Loader(yaml.CSafeLoader):
 
     def descend_resolver(self, current_node: Node | None, current_index: Any) -> None:
         """Check the nesting depth. PyYAML calls this for each node of the text, before it builds the node."""
-        del current_index  # used only if tags depend on paths, which they do not here
+        del current_index  # PyYAML needs it only for tags that depend on paths
         self._depth += 1
         if self._depth > DEEPEST and current_node is not None:
             problem = f"nests deeper than {DEEPEST} levels"

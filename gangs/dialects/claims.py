@@ -39,7 +39,7 @@ def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
         if key is not None and not left.leaves(key):
             return dialect, key
         if key is not None and dialect.name == written:
-            return None  # admission added the Phalanx label with its gang for this dialect, so no other one may read it
+            return None  # the pod is a member in this ceded dialect, so no other dialect may claim it
     return None
 
 

@@ -142,7 +142,7 @@ def missing_pods(
     made = pods_to_come.missing_by_role(manifest, existing)
     held = marked and placeholders and held_room.wanted(manifest)
     pods = (pod for _, pod in made) if held else held_room.first_made(manifest, made)
-    if all(claims):  # a Job may have 20,000 pods, and pods of one template name the same gang
+    if all(claims):  # fast path: a Job may have 20,000 pods, which all name the same gang
         return tuple(pods)
     return tuple(pod for pod in pods if dialect_of(pod, left) is not None)
 

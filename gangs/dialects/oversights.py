@@ -44,7 +44,7 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
     row = row_of(manifest)
     if row is None or pod_templates.controlled(manifest):
         return
-    with suppress(MalformedError):  # the dialects report it
+    with suppress(MalformedError):  # the dialects report the malformed object
         ref, asks = ref_of(manifest), _asks(metadata_of(manifest), theirs)
         of_jobs = ref.kind == "JobSet"
         if not (asks or of_jobs):
@@ -68,7 +68,7 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
 def not_asking(sources: Sources) -> Iterator[Advice]:
     """Yield advice on each Volcano Job that asks for no gang, because only Volcano makes such a Job a gang."""
     for manifest in sources.of_kind(_VOLCANO, "Job"):
-        with suppress(MalformedError):  # the dialects report it
+        with suppress(MalformedError):  # the dialects report the malformed object
             asks = _asks(metadata_of(manifest), ()) or any(map(dialect_of, example_pods(manifest)))
             if not asks and not pod_templates.controlled(manifest):
                 text = f'lacks {GANG}: the Volcano Job is no gang here; write {GANG}: "true"'

@@ -98,7 +98,7 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
         found, metadata, ref = pod_templates.templates(manifest), metadata_of(manifest), ref_of(manifest)
         made = pod_templates.made_by(manifest)
     except MalformedError:
-        return  # the dialects report it
+        return  # the dialects report the malformed object
     for each in found:
         by_place = {"labels": each.labels, "annotations": each.annotations}
         if dialect_of(Pod(metadata=ObjectMeta(labels=dict(each.labels), annotations=dict(each.annotations)))) is None:

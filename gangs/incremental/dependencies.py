@@ -104,7 +104,7 @@ class ReadSetIndex:
         for read_input in inputs:
             if read_input[0] == SOUGHT:
                 _, group, kind, by, _ = read_input
-                group, kind, by = cast("tuple[str, str, Naming]", (group, kind, by))  # as `ReadSet` has put it together
+                group, kind, by = cast("tuple[str, str, Naming]", (group, kind, by))  # the order of `ReadSet.at_sought`
                 self.sought_by[group, kind].add(by)
 
     def readers_of(self, inputs: Iterable[ReadInput]) -> set[GangKey]:

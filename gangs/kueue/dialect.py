@@ -159,7 +159,7 @@ def _tried(
 def _read_job(manifest: Manifest, _pods: Sequence[Pod], around: units.Surroundings, findings: Findings) -> Gang | None:
     metadata = metadata_of(manifest)
     if any(map(marks.marked, templates(manifest))) and not units.queue_of(metadata.labels, metadata.annotations):
-        return None  # its pods are in the gang of what made it
+        return None  # its pods are members of the gang of the JobSet above it
     if any(members_of_gangs.in_a_gang(each) for each in templates(manifest)):
         members_of_gangs.check_queues(manifest, around.sources, findings)
         return None

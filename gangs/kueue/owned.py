@@ -128,7 +128,7 @@ def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) ->
             if key in metadata.annotations:
                 found.advise(ref, f"metadata.annotations[{key}]", "is ignored: Kueue has it on Jobs alone")
     check_priorities(marked.live, ref, found)
-    in_turn = bool(start_order.later_roles(manifest))  # then room is held for its pods by their roles
+    in_turn = bool(start_order.later_roles(manifest))  # capacity is then reserved by role
     only = asking[0].role if in_turn else MAIN
     seats = marked.seats() if several or in_turn else [Seat(pod, MAIN) for pod in marked.live]
     asked = Asked(
@@ -243,7 +243,7 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     if first is not None and made is Made.UNREAD and own.WORKLOAD not in first.labels:
         remedy = TO_GROUP
         if marks.needs_mark(manifest):
-            # In a group of plain pods those that come first would wait for those that come when these run.
+            # In a pod group, the first pods would wait for later pods, which are created only after the first ones run.
             in_order = bool(start_order.later_roles(manifest))
             remedy = f"write the queue on the {ref.kind} itself{'' if in_order else f', or {TO_GROUP}'}"
         findings.fault(ref, _first(first), f"pods of {ref.kind}s are not read as one group yet", remedy)
@@ -368,7 +368,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
             findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, TO_GROUP)
         return None
     if around.sources.get(group_of(maker.api_version), maker.kind, key.namespace, maker.name) is not None:
-        return None  # the reading of the workload has reported its faults, or it needs no more pods
+        return None  # the workload has faults, which are reported already, or it needs no more pods
     return _awaiting(key, ObjectRef(maker.api_version, maker.kind, key.namespace, maker.name), live_pods, findings)
 
 

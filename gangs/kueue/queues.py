@@ -107,7 +107,7 @@ def account_of(namespace: str, name: str, sources: Sources) -> Charged:
     """
     written = sources.get(keys.GROUP, keys.LOCAL_QUEUE, namespace, name)
     if written is None and not sources.has(keys.GROUP, keys.CLUSTER_QUEUE):
-        return Charged()  # where there is no such queue, and no cluster's to draw on, its name is a label
+        return Charged()  # the cluster has no queues, so the name is only a label
     local = valid(written, LocalQueueSpec)
     if local is None:
         return Charged(waiting_for=(f"{keys.LOCAL_QUEUE} {namespace}/{name}",))

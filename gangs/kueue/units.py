@@ -157,7 +157,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         findings.advise(ref, f"metadata.labels[{keys.QUEUE_NAME}]", text)
         return None
     if job.pod_labels.get(keys.POD_GROUP) and not queue:
-        return None  # its pods are a group of plain pods
+        return None  # its pods are a pod group, which is read from the pods
     pods = live(around.sources.pods_of(job))
     if not pods and not job.expected:
         return None
@@ -223,7 +223,7 @@ def gang_of_request(asked: Asked, around: Surroundings, found: Findings, finding
     lowest: str | None = None
     topology, needs_plan = None, any(not member.pod.bound for member in asked.members) or not asked.members
     if account is not None:
-        if needs_plan:  # a running gang keeps its place in the accounts whatever becomes of its topology
+        if needs_plan:  # a running gang keeps its quota even if its topology changes
             wishes.place_in_queue(asked.wishes, account, around.topologies, asked.ref, found)
         used = around.used.get(f"{NAME}/{asked.key}", ())
         account = replace(account, used=used, nearby=not asked.unconstrained)

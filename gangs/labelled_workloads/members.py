@@ -122,7 +122,7 @@ class LabelledWorkload:
     def _role(self, pod: Pod) -> str:
         """Return the name of a pod's pod set. Leaders that are created from the worker template are workers."""
         if self.remaining is not None:
-            return MAIN  # the Job of a JobSet gives its pods the label of a role, too
+            return MAIN  # pods of a Job in a JobSet have the label of a role, too, which must not count
         role = pod_templates.role_of(pod)
         return pod_templates.WORKER if role == pod_templates.LEADER and role not in self.roles else role
 

@@ -97,7 +97,8 @@ class PhalanxDialect:
                     _keep(gang if about in (None, gang.key) else None, gangs, findings)
         workload_kinds.check_all(sources, about, findings)
         for key, pods in sorted(self._by_gang(chain(*labelled.values(), *made.values())).items()):
-            if about in (None, key) and key not in gangs:  # pods of a workload that is gone, and a gang of its name
+            # Pods of a deleted workload are skipped if another gang has its name.
+            if about in (None, key) and key not in gangs:
                 ref = makers.owner_of(pods[0]) or gang_objects.ref_of_key(key)
                 part = makers.part_of(pods[0])
                 alone = gang_objects.orphans(key, ref, pods, findings, part)

@@ -146,7 +146,7 @@ def role_levels(
     for each in marked.gated:
         said = dict(of_one_role(marked.manifest, each))
         if wishes.value_of(said, keys.REQUIRED) == wishes.value_of(asked, keys.REQUIRED):
-            said.pop(keys.REQUIRED, None)  # all pods share such a domain, so these do
+            said.pop(keys.REQUIRED, None)  # adds nothing: all pods of the workload share this domain
         several = _in_jobs(marked.manifest) and each.count > each.in_each
         if several and (preferred := said.pop(keys.PREFERRED, None)) is not None:
             text = "is not honoured where a template has several replicas: each Job would have a wish of its own"

@@ -43,7 +43,7 @@ def asks(manifest: Manifest) -> bool:
     The result is False for a user-defined kind, and for a Job of a workload that is the gang.
     """
     row = row_of(manifest)
-    if row is None or row.user_defined_by:  # asked about for our own words alone (docs/decisions/0026)
+    if row is None or row.user_defined_by:  # only Phalanx's own annotations count there (docs/decisions/0026)
         return False
     if has_rules(manifest) and _is_part(manifest):
         return False

@@ -102,7 +102,7 @@ def _template(part: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
         try:
             pod = decode({"spec": part["spec"]}, Pod, ref_of(manifest), "spec")
             found["spec"] = msgspec.to_builtins(pod.spec)
-        except MalformedError:  # the reader of the template reports the fault
+        except MalformedError:  # reported later, when the template is read
             found["spec"] = part["spec"]
     return found
 

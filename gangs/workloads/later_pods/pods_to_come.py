@@ -87,7 +87,8 @@ def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", m
     :param part: the number of one group, whose pods alone are counted; "" for all pods.
     """
     numbers = [_numbers(each, part) for each in declared]
-    total = sum(max(0, each.stop - each.start) for each in numbers)  # more than `len` can count may be written
+    # Not `len`: it fails above sys.maxsize, which a user's number can exceed.
+    total = sum(max(0, each.stop - each.start) for each in numbers)
     if total > most:
         largest = max(declared, key=lambda each: each.count)
         field = "size" if part else "replicas"
@@ -149,7 +150,7 @@ def _labels(ref: ObjectRef, template: Template, row: KindRow | None) -> dict[str
 
 def _numbered(example: Pod, template: Template, number: int, row: KindRow | None) -> Pod:
     meta = example.metadata
-    stem, index = meta.name.rstrip("-"), dict[str, str]()  # of a generated name the dash is there
+    stem, index = meta.name.rstrip("-"), dict[str, str]()  # a generateName ends with a dash
     stem = stem if template.role == MAIN else f"{stem}-{template.role}"
     name = f"{stem}-{number}"
     if row is not None and row.bare:

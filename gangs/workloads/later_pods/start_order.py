@@ -152,7 +152,7 @@ def to_come(
     :param part: the number of the group that is the gang; "" for the whole workload.
     """
     later, known, row = later_roles(manifest), (*there, *ended), row_of(manifest)
-    by_the_first = row is not None and any(each.later for each in row.fields)  # an ended driver creates none
+    by_the_first = row is not None and any(each.later for each in row.fields)  # only a running driver creates executors
     if not later or not (there if by_the_first else known):
         return ()
     declared = [each for each in _declared(manifest, role, part) if each[0] in later]
