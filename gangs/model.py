@@ -249,7 +249,7 @@ class Gang(PlacementRequest):
     created: str = ""
     """Creation time of `source` (RFC 3339). It is the gang's age, which orders gangs of equal priority."""
     waiting_for: tuple[str, ...] = ()
-    """What must happen before the gang can be planned, for messages.
+    """The events for which the gang waits before it can be planned, for messages.
 
     Most entries are missing objects, as `Kind namespace/name`.
     """
@@ -267,7 +267,7 @@ class Gang(PlacementRequest):
     later: Later | None = None
     """Information about pods that the workload creates only after others run; None if there are no such pods."""
     made_again: frozenset[str] = frozenset()
-    """Identifiers of the expected pods among the members that stand for lost pods (docs/decisions/0034).
+    """Identifiers of the members that are expected pods in place of lost pods (docs/decisions/0034).
 
     The workload recreates lost pods.
     """
@@ -324,7 +324,7 @@ class Gang(PlacementRequest):
 
     @property
     def not_lost(self) -> tuple[Member, ...]:
-        """The members, without the expected pods that stand for lost pods."""
+        """The members, without expected pods in place of lost pods."""
         return tuple(each for each in self.members if each.pod.metadata.uid not in self.made_again)
 
     @property

@@ -25,7 +25,7 @@ __all__ = [
 
 NAME_FIELD = "metadata.name"
 EVERYBODY = "*"
-"""Stands for all namespaces, in the annotation `phalanx.dev/shares-groups-with` and as a key of `Sources.sharing`."""
+"""The name for all namespaces, in the annotation `phalanx.dev/shares-groups-with` and as a key of `Sources.sharing`."""
 
 
 class InputRecorder(Protocol):

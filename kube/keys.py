@@ -19,7 +19,7 @@ PREFERRED = "phalanx.dev/preferred"
 MIN_MEMBER = "phalanx.dev/min-member"
 TOPOLOGY = "phalanx.dev/topology"
 ASKING = (GANG, REQUIRED, PREFERRED, MIN_MEMBER, TOPOLOGY)
-"""The annotations that make a workload a gang. One of them is enough."""
+"""The annotations that make a workload a gang. A single annotation is enough."""
 PLACEHOLDERS = "phalanx.dev/placeholders"
 """Workload annotation "false": no capacity is reserved for expected pods, which the workload creates later."""
 IGNORE_CLAIMS = "phalanx.dev/ignore-resource-claims"
@@ -37,7 +37,7 @@ AUTOMATIC = "phalanx.dev/automatic"
 SHARES_GROUPS_WITH = "phalanx.dev/shares-groups-with"
 """Namespace annotation: the other namespaces whose gangs may be in one group with gangs of this namespace.
 
-The names are separated by commas. "*" stands for all namespaces. Without the annotation, no other namespace may.
+The names are separated by commas. "*" means all namespaces. Without the annotation, no other namespace may.
 """
 
 WORKLOAD = "phalanx.dev/workload"

@@ -90,7 +90,7 @@ def as_held(pod: Pod) -> Pod:
 
 
 def holds_for_later(pod: Pod) -> bool:
-    """Return whether a pod in a snapshot stands for a pod that does not exist yet.
+    """Return whether a pod in a snapshot reserves capacity for a pod that does not exist yet.
 
     Such a pod is either a placeholder, renamed by `as_held`, or an expected pod that a new plan has added.
     """
@@ -100,9 +100,9 @@ def holds_for_later(pod: Pod) -> bool:
 def matched(seats: Iterable[tuple[str, str]], pods: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Match arrived pods to expected pods of the same role. Return the name of the expected pod by the pod's name.
 
-    Three rules are tried in turn for all pods: an expected pod of the same name; an expected pod whose name the pod
-    extends by a dash and a suffix, as pods of Jobs do; the next unmatched expected pod. The last rule is for operators
-    that use random names, whose pods are interchangeable.
+    First, pods are matched to expected pods of the same name. Then, pods are matched whose name extends that of an
+    expected pod by a dash and a suffix, as names of Jobs' pods do. Each remaining pod gets the next expected pod,
+    because operators that use random names create interchangeable pods.
 
     :param seats: the expected pods, as (role, name).
     :param pods: the arrived pods, as (role, name).

@@ -35,7 +35,7 @@ from kube.topology import Topology
 _SET = "main"
 
 _Asked = tuple[Network | None, Settled]
-"""What a JobNetworkTopology requests (None if it is invalid or missing), and the topology in which it does so."""
+"""The request of a JobNetworkTopology (None if it is invalid or missing), and the topology with its layers."""
 _Networks = dict[Name, _Asked]
 
 
@@ -118,7 +118,7 @@ def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) ->
 
 
 def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findings) -> _Asked:
-    """Return what a JobNetworkTopology requests (None if it is invalid), and the topology in which it does so."""
+    """Return the request of a JobNetworkTopology (None if it is invalid), and the topology with its layers."""
     own = Findings()
     network = network_of(manifest, own)
     settled = Settled()

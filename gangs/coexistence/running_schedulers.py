@@ -131,7 +131,7 @@ def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
 def waited_for(reading: Reading, sources: Sources) -> Reading:
     """Return the reading, in which each gang waits that has a gated member whose scheduler does not run.
 
-    Nobody can change a pod's `schedulerName`, so the gang waits until the member is recreated.
+    A pod's `schedulerName` cannot be changed, so the gang waits until the member is recreated.
     """
     gangs = tuple(_waiting(gang, sources) for gang in reading.gangs)
     return replace(reading, gangs=gangs) if any(map(is_not, gangs, reading.gangs)) else reading

@@ -27,7 +27,7 @@ CONSTRAINT = "spec.topologyConstraint"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is known of one gang before its levels are looked up.
+    """The data about one gang before its levels are looked up.
 
     `ref`: the PodGroup, the workload, or the first pod. `minimum`: the number of pods that must start together.
     `spec`: the PodGroup's; an empty one without a PodGroup.

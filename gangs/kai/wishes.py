@@ -54,7 +54,7 @@ def level_of(scope: str, settings: Settings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a gang asks for in KAI Scheduler's keys.
+    """The request of a gang in KAI Scheduler's keys, before it is translated to levels and node affinity.
 
     `scope`, `labels`: the scope and the required node labels of its PodGroup. `policy`: the topology policy that its
     pods name. `gpus`: the number of GPUs that the gang's minimum of pods requests.

@@ -78,13 +78,13 @@ def read_group(
     topologies: Sequence[Topology],
     findings: Findings,
     settings: Settings = DEFAULTS,
-    everybody: Sequence[Pod] = (),
+    all_pods: Sequence[Pod] = (),
 ) -> Gang | None:
     """Return the gang that a GangGroup is; None if it has faults, which go to `findings`.
 
     :param units: the units of the GangGroup, ordered by key; at least one.
     :param settings: the content of Koordinator's ConfigMap.
-    :param everybody: all pods, among which those with the same topology selector as a member are searched.
+    :param all_pods: all pods, among which those with the same topology selector as a member are searched.
     """
     first = units[0]
     own = Findings()
@@ -110,7 +110,7 @@ def read_group(
         required=levels.required,
         preferred=levels.preferred,
         multiples=multiples if len(units) > 1 else (),
-        near=_near([member.pod for member in members], everybody),
+        near=_near([member.pod for member in members], all_pods),
         schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
         all_or_none=any(unit.mode == STRICT for unit in units),
         messages=NAME,
@@ -220,18 +220,18 @@ def named_by_set(gang: GangKey, pod_set: str) -> GangKey:
     return GangKey(NAME, namespace, name) if slash else GangKey(NAME, gang.namespace, pod_set)
 
 
-def _near(members: Sequence[Pod], everybody: Sequence[Pod]) -> tuple[str, ...]:
+def _near(members: Sequence[Pod], all_pods: Sequence[Pod]) -> tuple[str, ...]:
     """Return the nodes of bound pods of other gangs with the same topology selector as an unbound member.
 
     The members prefer to be near these nodes.
 
-    :param everybody: all pods.
+    :param all_pods: all pods.
     """
     own = {pod.key for pod in members}
     wanted = {selector_of(pod) for pod in members if not pod.bound} - {None}
     if not wanted:
         return ()
-    others = (pod for pod in live(everybody) if pod.bound and pod.key not in own)
+    others = (pod for pod in live(all_pods) if pod.bound and pod.key not in own)
     return tuple(sorted(pod.spec.node_name for pod in others if selector_of(pod) in wanted))
 
 

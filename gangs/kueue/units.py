@@ -70,7 +70,7 @@ class RequestedSet:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a workload or a pod group asks for, before its queue and its levels are looked up.
+    """The request of a workload or a pod group, before its queue and its levels are looked up.
 
     `wish`: the levels and slices, if there is one pod set. `sets`: the pod sets with a `wish` each, if there are
     several.

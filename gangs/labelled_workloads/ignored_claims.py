@@ -2,7 +2,7 @@
 
 Phalanx does not plan devices, so without the annotation a gang whose pods have ResourceClaims stays gated
 (`planning.scheduler_rules.resource_claims`). The annotation counts on the object that asks for the gang, on its group
-objects, on each workload that owns its pods, and on the pods if all pods with claims have it.
+objects, and on each workload that owns its pods. It also counts on the pods if all pods with claims have it.
 """
 
 from collections.abc import Iterator, Mapping

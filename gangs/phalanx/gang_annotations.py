@@ -26,8 +26,8 @@ _PREFIX = f"{keys.GROUP}/"
 def opted_in(annotations: Mapping[str, str]) -> bool:
     """Whether a workload's annotations ask for a gang.
 
-    One of `phalanx.dev/gang`, `required`, `preferred`, `min-member` or `topology` is enough, unless `phalanx.dev/gang`
-    is "false".
+    The annotation `phalanx.dev/gang`, `required`, `preferred`, `min-member` or `topology` is enough. If the value of
+    `phalanx.dev/gang` is "false", they do not ask.
     """
     return annotations.get(keys.GANG) != "false" and any(key in annotations for key in WISHES)
 

@@ -18,7 +18,7 @@ MIN_MEMBER = f"{PREFIX}batch-min-member"
 SKIP = f"{PREFIX}skip-podgrouper"
 
 WISHES = (TOPOLOGY, REQUIRED, PREFERRED, MIN_MEMBER)
-"""The annotations that make a workload, or the pods of a template, a gang. One of them is enough."""
+"""The annotations that make a workload, or the pods of a template, a gang. A single annotation is enough."""
 
 PROPAGATED = (*WISHES, SKIP)
 """Annotations that are copied from a workload to its child workload, which is the gang."""

@@ -39,7 +39,7 @@ Wishes = Mapping[str, Wish]
 def asked_by(manifest: Manifest) -> dict[str, Wish]:
     """Return the annotations of Run:ai that apply to a whole workload. Raises `MalformedError`.
 
-    For a Job they may be on the pod template, too. Those of the Job itself take precedence.
+    For a Job they may be on the pod template, too. The annotations of the Job itself take precedence.
     """
     own = of(metadata_of(manifest).annotations)
     if not has_rules(manifest):

@@ -171,8 +171,8 @@ def job_owner(pod: Pod) -> OwnerReference | None:
 def counted_by_job(pod: Pod) -> bool:
     """Whether the succeeded pods of the pod's gang are counted by its Job, so that they must not be counted again.
 
-    This is so if a Job controls the pod, unless the label `phalanx.dev/workload` says that a workload of another kind
-    is the gang, such as the JobSet of the Job.
+    This is so if a Job controls the pod and no other workload, such as the JobSet of the Job, is the gang by the label
+    `phalanx.dev/workload`.
     """
     of_job = pod.metadata.labels.get(WORKLOAD, JOB_KIND).rpartition(".")[2] == JOB_KIND
     return of_job and job_owner(pod) is not None

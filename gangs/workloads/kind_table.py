@@ -27,7 +27,7 @@ from kube.catalog import ObjectKey
 from kube.objects import Pod
 
 ANY = "*"
-"""A step of a path that stands for every entry of a list or mapping, as in `spec.tasks.*.template`."""
+"""A step of a path that means every entry of a list or mapping, as in `spec.tasks.*.template`."""
 
 
 class Made(Enum):
@@ -46,7 +46,7 @@ class Made(Enum):
 class TemplateFields:
     """The paths of the fields that state how many pods one pod template has.
 
-    Each `*` in these paths stands for the same entry as the `*` at the same position in `template`.
+    Each `*` in these paths means the same entry as the `*` at the same position in `template`.
     """
 
     template: str

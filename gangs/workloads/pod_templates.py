@@ -95,8 +95,8 @@ class Template:
 def gang_by_annotation(manifest: Manifest) -> bool:
     """Whether Phalanx's own annotations on the object can make it a gang, by its kind and API version.
 
-    The result is False for an object of the group `apps` that a controller created, such as a Deployment's ReplicaSet,
-    because the controller has copied its annotations from the parent.
+    The result is False for an object of the group `apps` that a controller created, such as a Deployment's ReplicaSet.
+    Its annotations are copied from the parent.
     """
     row = row_of(manifest)
     if row is None or not row.by_annotation:
@@ -195,7 +195,7 @@ def of_a_part(manifest: Manifest) -> tuple[Template, ...]:
 def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Yield each mapping at a path below `part`, as (path as a tuple of keys, the container that has it, the mapping).
 
-    :param steps: the remaining steps of the path; `*` stands for every entry of a list or mapping.
+    :param steps: the remaining steps of the path; `*` means every entry of a list or mapping.
     :param way: the path of `part` itself.
     """
     step, *rest = steps
@@ -242,8 +242,8 @@ def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: A
 def _entry(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
     """Return the name of a template's pod set.
 
-    It is the key, or the field `name`, of the entry that the `*` in `pattern` stands for, such as `worker`. Without `*`
-    it is fixed by the kind, or `MAIN`.
+    It is the key, or the field `name`, of the entry at the `*` of `pattern`, such as `worker`. Without `*` it is fixed
+    by the kind, or `MAIN`.
     """
     row = row_of(manifest)
     if row is not None and row.fields and ANY not in pattern:

@@ -99,41 +99,43 @@ def job_set_of(train_job: Manifest, runtime: Manifest) -> dict[str, Any]:
     :param runtime: the object with the key that `runtime_of` returns.
     """
     ref, (_, kind, _, name) = ref_of(train_job), runtime_of(train_job)
-    said, written = _Written(train_job, ref).part("spec"), _Written(runtime, ref, f"{kind} {name}").part("spec")
+    job_spec, written = _Written(train_job, ref).part("spec"), _Written(runtime, ref, f"{kind} {name}").part("spec")
     template = written.part("template")
     metadata: dict[str, Any] = {"name": ref.name, "namespace": ref.namespace}
     for each in ("labels", "annotations"):
-        metadata[each] = {**template.part(f"metadata.{each}").value, **said.part(each).value}
-    spec, policy, overrides = template.part("spec"), written.part("mlPolicy"), _overrides(said)
+        metadata[each] = {**template.part(f"metadata.{each}").value, **job_spec.part(each).value}
+    spec, policy, overrides = template.part("spec"), written.part("mlPolicy"), _overrides(job_spec)
     if written.value.get("mlPolicy") is not None:  # a policy without numNodes means one node
         policy = replace(policy, value={"numNodes": 1, **policy.value})
-    jobs = [_job(said, policy, each, overrides) for each in spec.entries("replicatedJobs")]
+    jobs = [_job(job_spec, policy, each, overrides) for each in spec.entries("replicatedJobs")]
     made = {**spec.value, "replicatedJobs": jobs}
-    if "suspend" in said.value:
-        made["suspend"] = said.value["suspend"]
+    if "suspend" in job_spec.value:
+        made["suspend"] = job_spec.value["suspend"]
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": made}
 
 
-def _overrides(said: _Written) -> dict[str, list[_Written]]:
+def _overrides(job_spec: _Written) -> dict[str, list[_Written]]:
     """Return, by name of a replicated job, the entries of the TrainJob's `podTemplateOverrides` that apply to it.
 
     They are indexed once, because a TrainJob may have thousands of overrides and of replicated jobs.
 
-    :param said: the `spec` of the TrainJob.
+    :param job_spec: the `spec` of the TrainJob.
     """
     found: defaultdict[str, list[_Written]] = defaultdict(list)
-    for override in said.entries("podTemplateOverrides"):
+    for override in job_spec.entries("podTemplateOverrides"):
         for target in override.entries("targetJobs"):
             found[str(target.value.get("name"))].append(override)
     return found
 
 
-def _job(said: _Written, policy: _Written, written: _Written, overrides: dict[str, list[_Written]]) -> dict[str, Any]:
+def _job(
+    job_spec: _Written, policy: _Written, written: _Written, overrides: dict[str, list[_Written]]
+) -> dict[str, Any]:
     """Return a replicated job of the JobSet: that of the runtime, with the TrainJob's changes.
 
     The job's entry is removed from `overrides`, because names of replicated jobs are unique.
 
-    :param said: the `spec` of the TrainJob.
+    :param job_spec: the `spec` of the TrainJob.
     :param policy: the `mlPolicy` of the runtime.
     :param written: the replicated job in the runtime.
     """
@@ -143,22 +145,22 @@ def _job(said: _Written, policy: _Written, written: _Written, overrides: dict[st
     for override in overrides.pop(str(name), ()):
         pods = _overridden(pods, override)
     if step == _TRAINER or (name == _NODE and policy.part("mpi").value.get("runLauncherAsNode")):
-        pods = _asking(said, replace(spec, value=pods, at=f"{spec.at}.template"))
-    count = _count(said, policy, written, step)
+        pods = _asking(job_spec, replace(spec, value=pods, at=f"{spec.at}.template"))
+    count = _count(job_spec, policy, written, step)
     made = {**spec.value, "parallelism": count, "completions": count, "template": pods}
     one = {"replicas": 1} if step in _ONE_REPLICA else {}
     return {**written.value, **one, "template": {**template.value, "spec": made}}
 
 
-def _count(said: _Written, policy: _Written, written: _Written, step: object) -> Any:
+def _count(job_spec: _Written, policy: _Written, written: _Written, step: object) -> Any:
     """Return the number of pods in each Job of a replicated job: the TrainJob's `numNodes`, else the runtime's number.
 
-    :param said: the `spec` of the TrainJob.
+    :param job_spec: the `spec` of the TrainJob.
     :param policy: the `mlPolicy` of the runtime.
     :param written: the replicated job in the runtime.
     :param step: the step of the TrainJob that the replicated job is; None if it has no label with it.
     """
-    wanted = said.part("trainer").value.get("numNodes")
+    wanted = job_spec.part("trainer").value.get("numNodes")
     by_mpi = policy.value.get("mpi") is not None
     if wanted is not None and by_mpi and written.value.get("name") == _NODE:
         trains = policy.part("mpi").value.get("runLauncherAsNode") and isinstance(wanted, int)
@@ -170,13 +172,13 @@ def _count(said: _Written, policy: _Written, written: _Written, step: object) ->
     return 1 if count is None else count
 
 
-def _asking(said: _Written, pods: _Written) -> dict[str, Any]:
+def _asking(job_spec: _Written, pods: _Written) -> dict[str, Any]:
     """Return a pod template in which the training container has the requests and limits of the TrainJob.
 
-    :param said: the `spec` of the TrainJob.
+    :param job_spec: the `spec` of the TrainJob.
     :param pods: the pod template.
     """
-    asked = said.part("trainer.resourcesPerNode").value
+    asked = job_spec.part("trainer.resourcesPerNode").value
     resources = {each: asked[each] for each in ("limits", "requests") if asked.get(each) is not None}
     spec = pods.part("spec")
     containers = [

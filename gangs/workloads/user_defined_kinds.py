@@ -29,7 +29,7 @@ MOST_TEMPLATES = 16
 _LONGEST_MARK = 63
 """The most characters of a label's value. `<kind>.<group>` is such a value (`kind_table.mark_of`)."""
 _STEP = r"(?![0-9]+(?:\.|$))[A-Za-z0-9_-]+"
-"""The pattern of one step of a path. It excludes numbers, because `*` stands for the entries of a list."""
+"""The pattern of one step of a path. It excludes numbers, because `*` means the entries of a list."""
 _PATH = re.compile(rf"{_STEP}(\.({_STEP}|\*))*")
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 NOT_ASKED = (keys.GROUP, "kueue.x-k8s.io", "kai.scheduler", "scheduling.run.ai", "scheduling.koordinator.sh")
@@ -225,7 +225,7 @@ def _wrong_fields(spec: WorkloadKindSpec) -> Iterator[_Wrong]:
 
 
 def _along(template: Sequence[str], path: Sequence[str]) -> bool:
-    """Whether each `*` of a field's path stands for the same entry as a `*` in the path of the pod template.
+    """Whether each `*` of a field's path means the same entry as a `*` in the path of the pod template.
 
     It does if both paths are equal up to the last `*`.
     """
