@@ -168,16 +168,19 @@ def gangs_around(about: GangKey, sources: Sources) -> set[GangKey]:
 
 
 def _gang_in(job: Manifest) -> tuple[Name, ...]:
-    """Return, as index values of a Job, namespace and name of the gang that its pods name; empty if they name none."""
+    """Return namespace and name of the gang that a Job's pods name, in a tuple; empty if they name none.
+
+    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs of a gang are found.
+    """
     labels = template_says(job, "labels")
     network = labels.get(keys.JOB_NAME)
     return ((key_of(job)[2], labels.get(keys.GANG_NAME) or network),) if network else ()
 
 
 def _parts_of(job: Manifest) -> tuple[Name, ...]:
-    """Return, as index values of a Job whose pods name a gang, the Job itself and the JobNetworkTopology they name.
+    """Return (namespace, name) of a Job, and of the JobNetworkTopology that its pods name; empty if they name none.
 
-    Each is (namespace, name). For other Jobs the result is empty.
+    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs are found that have to do with an object.
     """
     labels, (_, _, namespace, name) = template_says(job, "labels"), key_of(job)
     network = labels.get(keys.JOB_NAME)

@@ -158,7 +158,10 @@ def _shown(sources: Sources, system: System) -> Manifest | None:
 
 
 def _systems_in(configuration: Plain) -> list[str]:
-    """Return the names of the systems to which a webhook configuration belongs, as the index values of the object."""
+    """Return the names of the systems to which a webhook configuration belongs.
+
+    They are the object's index values (`kube.catalog.Naming`), by which `_shown` finds it.
+    """
     return [system.name for system in SYSTEMS if system.shows_in(configuration)]
 
 

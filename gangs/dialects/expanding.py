@@ -91,7 +91,9 @@ def _named_anew(manifest: Manifest, taken: Container[tuple[str, str]]) -> Manife
 
 
 def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Advice]:
-    """Yield advice on workloads whose pods name gangs, but of which a dry run cannot plan pods that do not exist.
+    """Yield advice on workloads whose pods name gangs but cannot be planned before they exist.
+
+    A dry run therefore has no plan for them. Examples: a CronJob, and a JobSet that creates its Jobs in order.
 
     :param mentioned: objects that have a fault or advice already; they get no further advice.
     """

@@ -121,7 +121,7 @@ class GangStore:
 
     @property
     def topologies(self) -> Sequence[Topology]:
-        """All valid topologies."""
+        """All valid topologies that objects of any dialect describe."""
         return [each for each in self._topologies if not each.refused]
 
     @property

@@ -291,6 +291,9 @@ def _jobs_naming(group: ObjectRef, sources: Sources) -> list[tuple[ObjectRef, Jo
 
 
 def _group_in(job: Manifest) -> tuple[tuple[str, str], ...]:
-    """Return, as index values of a Job, namespace and name of the PodGroup that its pods name; empty if none."""
+    """Return namespace and name of the PodGroup that a Job's pods name, in a tuple; empty if they name none.
+
+    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs of a PodGroup are found.
+    """
     name = members.named_by(template_says(job, "annotations"))
     return ((key_of(job)[2], name),) if name else ()

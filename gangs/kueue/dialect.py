@@ -223,7 +223,10 @@ def _used(sources: Sources, about: GangKey | None) -> units.Used:
 
 
 def _shown_in(gang: Manifest) -> tuple[str, ...]:
-    """Return, as index values of a Gang object, the gang of this dialect that it mirrors; empty if it mirrors none."""
+    """Return the gang of this dialect that a Gang object mirrors, as text in a tuple; empty if it mirrors none.
+
+    It is the object's index value (`kube.catalog.Naming`), by which the mirror of a gang is found.
+    """
     key = mirrored_key(gang)
     return (key_text(key),) if key is not None and key.dialect == NAME else ()
 

@@ -228,7 +228,10 @@ def _queues_in(tree: Iterable[str], sources: Sources) -> Iterator[ClusterQueue]:
 
 
 def _cohort_in(queue: Manifest) -> tuple[str, ...]:
-    """Return, as index values of a ClusterQueue, the cohort that it names; empty if it names none."""
+    """Return the cohort that a ClusterQueue names, in a tuple; empty if it names none.
+
+    It is the object's index value (`kube.catalog.Naming`), by which the queues of a cohort are found.
+    """
     spec = queue.get("spec")
     named = (spec.get("cohortName") or spec.get("cohort")) if isinstance(spec, Mapping) else None
     return (named,) if isinstance(named, str) else ()

@@ -166,7 +166,10 @@ def _made_by_jobs(ref: ObjectRef, sources: Sources) -> int:
 
 
 def _gang_in(job: Manifest) -> tuple[tuple[str, str], ...]:
-    """Return, as index values of a Job, namespace and name of the Gang that its pods name; empty if they name none."""
+    """Return namespace and name of the Gang object that a Job's pods name, in a tuple; empty if they name none.
+
+    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs of a Gang object are found.
+    """
     name = template_says(job, "labels").get(keys.GANG)
     return ((key_of(job)[2], name),) if name else ()
 
