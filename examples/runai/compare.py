@@ -1,5 +1,7 @@
 # ruff: noqa: INP001 -- a script that is run by its path
-"""Measures the guide's figure: how often plain pod affinity splits workload 3, and how often Phalanx does.
+"""Measures how often pod affinity alone, and how often Phalanx, splits a workload over racks.
+
+The cluster and workload 3 are those of the figure in Run:ai's guide on topology-aware scheduling (README.md).
 
     python examples/runai/compare.py [RUNS]
 

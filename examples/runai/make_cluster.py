@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 -- a script that is run by its path
-"""Writes nodes.yaml and running-workloads.yaml, the cluster of the guide's figure.
+"""Writes nodes.yaml and running-workloads.yaml: the cluster in the figure of Run:ai's guide (README.md).
 
 It has two racks of 18 GB200 nodes with 4 GPUs each, and two running workloads: one of 12 nodes in rack A, and one of 15
 nodes in rack B.

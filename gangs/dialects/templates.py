@@ -1,6 +1,6 @@
-"""The labels that a workload's pod template gets at admission to identify its pods as a gang's.
+"""The changes that admission makes to a workload that asks for a gang: labels on its pod templates, and its resumption.
 
-From a workload and the sources, the functions return these labels, or the workload as it is after admission.
+By the labels, the pods of the workload name their gang.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
