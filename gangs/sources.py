@@ -41,10 +41,10 @@ class InputRecorder(Protocol):
         """Record a look-up of all objects of a kind."""
 
     def whether(self, group: str, kind: str) -> None:
-        """Record the question whether an object of a kind exists."""
+        """Record a look-up of whether any object of a kind exists."""
 
     def at_kinds(self) -> None:
-        """Record the question which kinds have objects."""
+        """Record a look-up of the set of kinds that have objects."""
 
     def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
         """Record a look-up of the objects of a kind for which the index function `by` returns `value`."""
@@ -59,7 +59,7 @@ class InputRecorder(Protocol):
         """Record a look-up of the annotation `phalanx.dev/shares-groups-with` of a namespace."""
 
     def at_scheduler(self, name: str) -> None:
-        """Record the question when a scheduler last tried to schedule a pod."""
+        """Record a look-up of the last time a scheduler tried to schedule a pod."""
 
 
 class QueueNamed(NamedTuple):
@@ -128,7 +128,7 @@ class Sources:
         return self.catalog.has(group, kind)
 
     def kinds(self) -> Iterable[tuple[str, str]]:
-        """Return API group and kind of all objects."""
+        """Return (API group, kind) of each kind that has objects."""
         if self.recorder is not None:
             self.recorder.at_kinds()
         return self.catalog.kinds()

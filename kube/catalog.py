@@ -27,7 +27,10 @@ _Index = dict[Hashable, frozenset[_NamespacedName]]
 
 
 class _ObjectsOfKind:
-    """The objects of one kind. An index is built when it is first used, and then updated with each change."""
+    """The objects of one kind (`named`: by namespace and name), and their indexes by the function that defines each.
+
+    An index is built when it is first used. `changed` then keeps it up to date.
+    """
 
     __slots__ = ("indexes", "named")
 
@@ -118,11 +121,11 @@ class Catalog(Mapping[ObjectKey, Plain]):
                     yield group, kind, namespace, name
 
     def kinds(self) -> Iterable[tuple[str, str]]:
-        """Return group and kind of all objects."""
+        """Return (API group, kind) of each kind that has objects."""
         return self._shelves
 
     def has(self, group: str, kind: str) -> bool:
-        """Return whether there is an object of this kind."""
+        """Return whether any object of this kind exists."""
         return (group, kind) in self._shelves
 
     def of_kind(self, group: str, kind: str) -> list[Plain]:

@@ -106,7 +106,7 @@ class Propagating(Protocol):
     """Keys of the annotations that are copied from such a workload to its child."""
 
     def asks(self, annotations: Mapping[str, str]) -> bool:
-        """Whether a workload with these annotations asks for a gang."""
+        """Whether these annotations of such a workload ask for a gang, which its child workload then is."""
 
 
 @runtime_checkable

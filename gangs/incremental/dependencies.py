@@ -46,11 +46,11 @@ class ReadSet:
         self.all.add((KIND, group, kind))
 
     def whether(self, group: str, kind: str) -> None:
-        """Record the question whether an object of a kind exists."""
+        """Record a look-up of whether any object of a kind exists."""
         self.all.add((EXISTENCE, group, kind))
 
     def at_kinds(self) -> None:
-        """Record the question which kinds have objects."""
+        """Record a look-up of the set of kinds that have objects."""
         self.all.add((KINDS,))
 
     def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
@@ -70,7 +70,7 @@ class ReadSet:
         self.all.add((SHARING, namespace))
 
     def at_scheduler(self, name: str) -> None:
-        """Record the question when a scheduler last tried to schedule a pod."""
+        """Record a look-up of the last time a scheduler tried to schedule a pod."""
         self.all.add((SCHEDULER, name))
 
 

@@ -341,7 +341,10 @@ def texts_at(manifest: Manifest, path: str) -> Mapping[str, str]:
 
 
 def maker_of(pod: Pod) -> Maker | None:
-    """Return the workload that created the pod; None for a pod without a controlling owner."""
+    """Return the workload that created the pod, from its controlling owner; None for a pod without one.
+
+    For a pod of a LeaderWorkerSet, it is the LeaderWorkerSet, not the StatefulSet that controls the pod.
+    """
     owner = controller_of(pod)
     if owner is None:
         return None

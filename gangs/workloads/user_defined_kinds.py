@@ -103,7 +103,7 @@ def with_row(manifest: Manifest, rows: Mapping[tuple[str, str], KindRow]) -> Man
 
 
 def resources_of(manifests: Sequence[Manifest]) -> Iterator[ResourceKind]:
-    """Yield the kinds that these WorkloadKinds describe, as resources to read from the API server."""
+    """Yield the kinds that these WorkloadKinds describe, as kinds of objects to read from the API server."""
     for (group, kind), row in rows_of(manifests).items():
         as_read = partial(kept, row=row)
         yield ResourceKind(group, row.versions, kind, row.plural, as_read=as_read)

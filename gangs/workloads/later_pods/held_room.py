@@ -49,7 +49,7 @@ def later_of(manifest: Manifest) -> Later | None:
 
 
 def _at_once(manifest: Manifest) -> Iterator[str]:
-    """Yield the changes that make the workload create all pods at once; none if its kind has no such setting."""
+    """Yield remedies, for messages, that make the workload create all pods at once; none if its kind has no setting."""
     yield from (order.at_once for order, _ in start_order.orders_of(manifest))
     row = row_of(manifest)
     for each in row.fields if row is not None and not row.user_defined_by else ():

@@ -104,7 +104,7 @@ def _names(manifest: Manifest) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _on_jobs(replicated_job: Mapping[str, Any], annotation: str) -> bool:
-    """Whether the Job template of a replicated job has the annotation."""
+    """Whether the Job template of a JobSet's replicated job has an annotation with this key."""
     own = pod_templates.at_path(replicated_job, "template.metadata.annotations")
     return isinstance(own, Mapping) and annotation in own
 
