@@ -55,7 +55,7 @@ def _on_every_pod(gang: Gang) -> bool:
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Report an invalid value of the annotation `phalanx.dev/ignore-resource-claims` on a workload or a group object."""
+    """Report an invalid `phalanx.dev/ignore-resource-claims` annotation of a workload or a group object."""
     value = annotations.get(IGNORE_CLAIMS, "false")
     if value not in ("true", "false"):
         findings.take([_fault(ref, value)])
