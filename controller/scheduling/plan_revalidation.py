@@ -1,4 +1,7 @@
-"""Whether a plan is stale when a reconcile accepts it, by accounting on the present snapshot."""
+"""Checks whether a plan is stale before a reconcile accepts it: capacity and quota are counted again.
+
+The plan was made on an older snapshot, in a background thread.
+"""
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
@@ -40,10 +43,10 @@ class PlanRevalidation:
             self._usage = charged(decision, self._usage)
 
     def fault(self, decision: Decision, gang: Gang, planning_request: PlanningRequest) -> str:
-        """Return the reason for which the plan is stale; "" if it is not.
+        """Return why the plan is stale; "" if it can be accepted.
 
         :param gang: the present state of the gang. Its request is the one that was planned.
-        :param planning_request: the planning request of the plan. Plans of one request were made beside each other.
+        :param planning_request: the request that found the plan. Plans of one request do not compete with each other.
         """
         before, after = basis_of(planning_request.cluster_view), basis_of(self._cluster_view)
         if self._accepted_requests <= {planning_request} and before.version == after.version:
