@@ -40,7 +40,7 @@ class QueuedGang:
     needs_more_time: bool = False
     """Whether the gang had too little time in the fast lane, and waits for the slow lane."""
     overtaken: bool = False
-    """Whether the plan from the slow lane was stale. Then the fast lane plans the gang once with the full time limit."""
+    """Whether the slow lane's plan was stale. Then the fast lane plans the gang once with the full time limit."""
     planned_at: float = float("-inf")
     """The monotonic time at which the gang was last planned, or sent to a lane as infeasible."""
     unanswered_since: float | None = None
@@ -54,7 +54,7 @@ class QueuedGang:
         return cls(gang.key, gang, request_of(gang), MinimumDemand(gang))
 
     def update(self, gang: Gang) -> None:
-        """Replace the gang by its latest state. If its request has changed, drop its results, so that it is replanned."""
+        """Replace the gang by its latest state. If its request has changed, drop its results, so it is replanned."""
         if self.gang is gang:
             return
         self.gang, request = gang, request_of(gang)

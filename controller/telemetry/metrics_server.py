@@ -1,8 +1,8 @@
-"""The controller's `/metrics` over TLS, for clients that are allowed to read that path. Other paths are not served.
+"""The controller's `/metrics` over TLS, for clients whose token is allowed to read that path. It serves no other path.
 
-The certificate is created at start and signed by a CA that no client knows. It protects the client's token on the
-network. A scraper is configured not to verify it, as for the metrics of other controllers
-(https://book.kubebuilder.io/reference/metrics). The replicas have no common name that one certificate could carry.
+The certificate is created at start and signed by a CA that no client knows, so scrapers must be configured not to
+verify it, as for the metrics of other controllers (https://book.kubebuilder.io/reference/metrics). It only encrypts the
+client's token on the network. The replicas have no common name that one verifiable certificate could carry.
 """
 
 import ssl
@@ -23,7 +23,7 @@ PATH = "/metrics"
 def metrics_server(
     host: str, port: int, metrics: Metrics, access: AccessCheck, clock: Clock = SYSTEM_CLOCK
 ) -> BackgroundPort:
-    """Return a server of `/metrics`.
+    """Return a server of `/metrics` at this address. `access` decides which clients may read the path.
 
     :raises OSError: if the port is not available.
     """
