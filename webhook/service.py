@@ -23,10 +23,13 @@ from webhook.picture import LivePicture
 from webhook.rereading import Rereader
 
 SYNC_SECONDS = 600.0
+"""The most seconds to wait for complete caches before their objects are frozen for the garbage collector."""
 
 
 class WebhookService:
-    """The webhook of one cluster. Its caches start to fill at once. The check `caches` passes when they are complete.
+    """The webhook in one process: watch caches, HTTP application and metrics.
+
+    The caches start to fill at once. The readiness check `caches` passes when they are complete.
 
     :param placeholders: whether the controller reserves capacity for expected pods.
     :param longest_forecast: the most seconds that an admission waits for a forecast.
@@ -75,7 +78,7 @@ class WebhookService:
         shared_workers().close()
 
     def _settle(self) -> None:
-        """Freeze the listed objects for the garbage collector, because they live as long as the process."""
+        """When the caches are complete, exclude their objects from garbage collection, which scans them in vain."""
         if self._cache.wait_synced(SYNC_SECONDS):
             self._cache.snapshot()
             gc.freeze()

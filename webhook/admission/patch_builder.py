@@ -1,6 +1,6 @@
-"""JSON patches (RFC 6902) that cannot fail: missing parents are added first, and a patch is tried before it is sent.
+"""Builds JSON patches (RFC 6902) for admission answers. Each patch is tried on the object before it is sent.
 
-If a patch does not apply, the API server rejects the object, even if the failurePolicy is Ignore.
+If a patch did not apply, the API server would reject the object, even if the failurePolicy is Ignore.
 """
 
 import copy
@@ -18,9 +18,10 @@ Operation = Mapping[str, Any]
 
 
 class PatchBuilder:
-    """Collects the operations of a patch on one object. Each operation applies to the result of the earlier ones.
+    """Collects the operations of a JSON patch for one object, in order.
 
-    If the object has a value already, no operation is added. A second call of the webhook therefore patches nothing.
+    If the object has a wanted value already, no operation is added. So a second call of the webhook for the same object
+    patches nothing.
     """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
@@ -57,7 +58,7 @@ class PatchBuilder:
             self._add([*path, "-"], value)
 
     def build(self) -> tuple[Operation, ...]:
-        """The operations, after a trial on the original object.
+        """Return the operations, after applying them to a copy of the original object as a test.
 
         :raises Unavailable: the operations do not apply, or do not give the intended object.
         """
@@ -94,10 +95,10 @@ class PatchBuilder:
 
 
 def _copied(manifest: Mapping[str, Any]) -> Any:
-    """A deep copy of the manifest. Encoding and decoding it takes a tenth of the time of `copy.deepcopy`."""
+    """Return a deep copy of the manifest. Encoding and decoding it takes a tenth of the time of `copy.deepcopy`."""
     return msgspec.json.decode(msgspec.json.encode(manifest))
 
 
 def _pointer(path: Sequence[str]) -> str:
-    """A JSON pointer (RFC 6901)."""
+    """Return the path as a JSON pointer (RFC 6901)."""
     return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)

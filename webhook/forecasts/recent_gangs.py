@@ -13,13 +13,13 @@ from webhook.forecasts.slots import BusyError
 from webhook.picture import Picture
 
 CHEAP_SECONDS = 0.1
-"""If reading the gangs takes less processor time than this, every call reads them again."""
+"""If reading all gangs takes less processor time than this, the result is not cached: every call reads them again."""
 REST = DutyCycle(rest=10)
-"""How long a reading that costs more stays cached: ten times its cost, so readings use a tenth of a processor."""
+"""How long the gangs stay cached if reading them takes longer: ten times that, so reads use a tenth of a processor."""
 
 
 class Known(NamedTuple):
-    """Every gang of the cluster, and the gang of each running pod."""
+    """All gangs of the cluster as read at one instant (`reading`), and the gang of each running pod (`running`)."""
 
     reading: Reading
     running: RunningGangs
@@ -34,13 +34,13 @@ class RecentGangs:
         self._lock = threading.Lock()
         self._known = Known(Reading(), {})
         self._coming: Future[Known] | None = None
-        """The reading in progress. Calls that arrive meanwhile wait for it."""
+        """The read in progress; None if none is. Calls that arrive meanwhile wait for it."""
         self._until = -1.0
 
     def of(self, picture: Picture, seconds: float) -> Known:
-        """The gangs of the cluster. Their age is at most ten times the processor time that reading them takes.
+        """Return the gangs of the cluster. Their age is at most ten times the processor time that reading them takes.
 
-        :param seconds: how long to wait for a reading. A reading that takes longer continues and serves later calls.
+        :param seconds: how long to wait for a read. A read that takes longer goes on, and later calls use its result.
         :raises BusyError: the gangs could not be read in time.
         """
         with self._lock:

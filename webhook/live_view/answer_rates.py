@@ -1,4 +1,4 @@
-"""Rate limits by caller, for answers that are too expensive to be given at once every time."""
+"""Limits how many expensive answers each caller gets per second."""
 
 from collections import OrderedDict
 
@@ -15,7 +15,10 @@ class AnswerRates:
         self._due: OrderedDict[str, float] = OrderedDict()
 
     def pause(self, who: str, now: float) -> float:
-        """Return how many seconds to delay the next answer to `who`. The answer counts as given."""
+        """Return how many seconds to delay the next answer to the caller `who`. The answer is counted as given.
+
+        :param now: the present time, in monotonic seconds.
+        """
         due = max(self._due.get(who, now), now)
         self._due[who] = due + self._interval
         self._due.move_to_end(who)
