@@ -8,7 +8,10 @@ SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critica
 
 
 def priority_of(pod: Pod, classes: Mapping[str, PriorityClass]) -> int:
-    """`spec.priority`, else the value of its class, else of the global default class, else 0."""
+    """Return the pod's priority: `spec.priority`, else the value of its class, else of the global default class.
+
+    0 if there is none of them, or if the class does not exist.
+    """
     if pod.spec.priority is not None:
         return pod.spec.priority
     name = pod.spec.priority_class_name

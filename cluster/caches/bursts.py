@@ -1,4 +1,4 @@
-"""Batched reading of watch events during bursts: several events together cost less than each event alone.
+"""Decides when the reader of a watch pauses during a burst of events, so that several events are read together.
 
 An event that is read alone needs its own system call, lock and thread wake-up, and finds the processor's cache cold. It
 costs 0.2 to 0.3 ms; an event in a batch costs 0.03 to 0.05 ms. So during a burst the reader pauses to let events
@@ -7,11 +7,11 @@ gather. It pauses only after it has read all events that had arrived, so even in
 """
 
 APART = 0.1
-"""Seconds of silence after which a burst is over."""
+"""Seconds without an event after which a burst is over."""
 SHARE = 0.1
-"""A pause as a share of the burst's duration so far. A short burst is hardly delayed."""
+"""The length of a pause as a share of the burst's duration so far, so a short burst is hardly delayed."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.025
-"""Seconds. A pause shorter than the minimum is skipped, because no events gather in it."""
+"""The bounds of a pause in seconds. A shorter pause is skipped, because no events would gather in it."""
 
 
 class Burst:
