@@ -42,7 +42,7 @@ class Connection:
 
 
 class Connections:
-    """The table of a port's connections, about `most` at a time. Both halves are ordered by the last change of state."""
+    """The table of a port's connections, about `most` at a time. Each half is ordered by the last change of state."""
 
     def __init__(self, most: int) -> None:
         self.half = max(1, most // 2)

@@ -96,7 +96,7 @@ class PoliteArbiter(Arbiter):  # type: ignore[misc]  # gunicorn has no types
         super().__init__(app)
 
     def handle_term(self) -> None:
-        """Handle SIGTERM: announce the stop to the workers, wait for `notice` seconds, then stop them as gunicorn does."""
+        """Handle SIGTERM: announce the stop to the workers, wait for `notice` seconds, then stop as gunicorn does."""
         self.kill_workers(LEAVE)
         end = time.monotonic() + self._notice
         while self.WORKERS and (left := end - time.monotonic()) > 0:

@@ -130,7 +130,7 @@ class Port:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _secured(self, accepted: socket.socket, place: Connection) -> None:
-        """Do the TLS handshake of an accepted connection, and then serve HTTP on it. Close it if the handshake fails."""
+        """Do the TLS handshake of a connection, and then serve HTTP on it. Close it if the handshake fails."""
 
         def protocol() -> Protocol:
             made = Protocol(self._config, self._state, place, self.connections, self._limits)
@@ -159,7 +159,7 @@ class Port:
         accepted.close()
 
     async def _watch(self) -> None:
-        """Close connections that exceed their time limit, and return the memory of ended ones to the system. Never ends."""
+        """Close connections over their time limit, and return the memory of ended ones to the system, again and again."""
         loop = asyncio.get_running_loop()
         due, before = loop.time(), (0, 0)
         while True:
@@ -184,6 +184,6 @@ def _closing(accepted: socket.socket) -> Callable[[], None]:
 
 
 def _without_frames(error: BaseException | None) -> None:
-    """Remove the tracebacks of an error and its causes, because their frames would keep the connection's buffers alive."""
+    """Remove the tracebacks of an error and its causes, whose frames would keep the connection's buffers in memory."""
     while error is not None:
         error.__traceback__, error = None, error.__context__

@@ -59,7 +59,7 @@ class CertificateFolder:
         return self.current is not None and datetime.now(UTC) < self.current.not_after
 
     def problem(self) -> str:
-        """Return why no connection can be served; "" if a valid certificate is loaded, whatever the files contain now."""
+        """Return why no connection can be served; "" if a valid certificate is loaded, whatever the files are now."""
         if self.valid:
             return ""
         expired = f"it expired at {self.current.not_after}" if self.current else ""

@@ -98,7 +98,7 @@ class Turns:
         return True
 
     def _next(self) -> None:
-        """Let the next waiting request use a thread that has become free: of the source whose last turn is longest ago."""
+        """Give a free thread to the next waiting request: of the source whose last turn is longest ago."""
         while self._queues:
             source, queue = self._queues.popitem(last=False)
             place = queue.popleft()
