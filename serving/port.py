@@ -159,7 +159,7 @@ class Port:
         accepted.close()
 
     async def _watch(self) -> None:
-        """Close connections over their time limit, and return the memory of ended ones to the system, again and again."""
+        """Repeatedly close connections over their time limit, and return the memory of ended ones to the system."""
         loop = asyncio.get_running_loop()
         due, before = loop.time(), (0, 0)
         while True:
