@@ -69,7 +69,7 @@ def new_authority(name: str, now: datetime, lifetime: timedelta = AUTHORITY_LIFE
 
 
 def issue(authority: Pair, names: ServerNames, now: datetime, lifetime: timedelta = LEAF_LIFETIME) -> Pair:
-    """Return a new serving certificate for these names, signed by the authority. It ends no later than the authority."""
+    """Return a new serving certificate for these names, signed by the authority. It never outlives the authority."""
     signer = x509.load_pem_x509_certificate(authority.certificate)
     signing_key = serialization.load_pem_private_key(authority.key, password=None)
     if not isinstance(signing_key, ec.EllipticCurvePrivateKey):

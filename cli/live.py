@@ -39,7 +39,7 @@ def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
 
 @contextmanager
 def watched_cluster(kubeconfig: str | None) -> Iterator[tuple[Transport, ClusterCache]]:
-    """Yield a transport, and watch caches of the cluster that are complete and stay current until the `with` block ends.
+    """Yield a transport, and watch caches that are complete and stay current until the `with` block ends.
 
     :raises click.ClickException: the cluster does not answer.
     """

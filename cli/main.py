@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def complete() -> None:
-    """Run `kubectl_complete-phalanx WORD... INCOMPLETE`, which kubectl calls to complete a word of `kubectl phalanx`."""
+    """Run `kubectl_complete-phalanx WORD... INCOMPLETE`, by which kubectl completes words of `kubectl phalanx`."""
     from cli.completion import complete_for_kubectl  # noqa: PLC0415 -- no other command needs it
 
     complete_for_kubectl(group, sys.argv[1:])

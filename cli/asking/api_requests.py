@@ -21,7 +21,7 @@ NOT_INSTALLED = f"this cluster knows no Gang objects ({API_VERSION}): is Phalanx
 
 @contextlib.contextmanager
 def told_in_a_line() -> Iterator[None]:
-    """Turn errors of requests in the `with` block into `click.ClickException`, which prints one line to standard error."""
+    """Turn errors of requests in the `with` block into a `click.ClickException`, which click prints as one line."""
     try:
         yield
     except ConfigException as error:

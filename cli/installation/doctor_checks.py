@@ -103,7 +103,7 @@ def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _trust(client: Object, served: Found, now: datetime) -> str:
-    """Return what is wrong with a webhook's caBundle, such as that it does not trust the served certificate; else ""."""
+    """Return what is wrong with a webhook's caBundle; "" if it trusts the certificate that is served."""
     written = client.get("caBundle")
     if not written:
         return "has no caBundle: every call to it fails"

@@ -60,7 +60,7 @@ def custom_resource_definitions(*folders: str) -> list[Manifest]:
 
 
 def system_objects() -> list[Manifest]:
-    """Return the objects in `manifests/system`: namespace, service accounts with their roles, priority class and so on."""
+    """Return the objects in `manifests/system`, such as the namespace, service accounts, roles and priority class."""
     return [each for name in SYSTEM_FILES for each in _objects(_manifests() / "system" / name)]
 
 

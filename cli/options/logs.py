@@ -68,7 +68,7 @@ class _Lines(logging.Formatter):
 
 
 def formatter(form: str) -> logging.Formatter:
-    """Return the log formatter for "text" or "json". In JSON, values logged with `extra` become fields of the object."""
+    """Return the log formatter for "text" or "json". In JSON, values logged with `extra` become fields."""
     if form == "text":
         return _Lines(_LINE)
     from pythonjsonlogger.json import JsonFormatter  # noqa: PLC0415 - not needed by most commands

@@ -38,7 +38,7 @@ Examples:
 @WATCH
 @KUBECONFIG
 def events(gang: str, *, output: str, watch: bool, kubeconfig: str | None) -> None:
-    """Print the history of a gang: when it was created, planned, released and bound, and which pods were evicted for it.
+    """Print the history of a gang: when it was created, planned, released and bound, and the pods evicted for it.
 
     Warnings on the gang's pods and on their owners are included. Exit status 1: the gang does not exist.
     """

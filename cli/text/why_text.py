@@ -20,8 +20,7 @@ from planning.stories.facts import GangFacts, asked_by, left_over, pod_state, pr
 from planning.stories.timeline import moment
 
 NO_LEADER_SECONDS = 60
-"""If the controllers' Lease is not renewed for its duration and this many seconds more, no controller counts as leading.
-"""
+"""If the controllers' Lease is overdue by its duration and so many seconds more, no controller counts as leading."""
 
 MOST_ROWS = 10
 """The most pods with a row of their own. More rows would push the answer off a screen of 24 lines."""
@@ -36,7 +35,7 @@ _STYLES = {
 
 
 def render(story: GangFacts, now: datetime) -> str:
-    """Return the state of the gang as text. If standard output is a terminal, the text is coloured and fits its width."""
+    """Return the state of the gang as text, which is coloured and fits the width if standard output is a terminal."""
     terminal = sys.stdout.isatty()
     console = Console(file=io.StringIO(), force_terminal=terminal, width=None if terminal else _UNLIMITED)
     with console.capture() as capture:
