@@ -1,4 +1,4 @@
-"""Certificates as files, named as in a mounted Secret: `tls.crt`, `tls.key` and, if known, `ca.crt`."""
+"""Writes certificates to files that are named as in a mounted Secret: `tls.crt`, `tls.key` and `ca.crt`."""
 
 import os
 import tempfile

@@ -29,7 +29,7 @@ def completion(shell: str) -> None:
     For `kubectl phalanx`, set up kubectl's own completion, which runs the program kubectl_complete-phalanx.
     """
     found = get_completion_class(shell)
-    assert found is not None  # noqa: S101 -- click has those of SHELLS
+    assert found is not None  # noqa: S101 -- click supports all of SHELLS
     click.echo(found(click.get_current_context().find_root().command, {}, "phalanx", "_PHALANX_COMPLETE").source())
 
 

@@ -33,7 +33,7 @@ Example:
 @click.option("--identity", default=lambda: f"{socket.gethostname()}-{os.getpid()}", help="Name in the Lease.")
 @click.option(
     "--health-address",
-    default="0.0.0.0",  # noqa: S104 - kubelets and scrapers ask from outside the pod
+    default="0.0.0.0",  # noqa: S104 - kubelets and scrapers connect from outside the pod
     show_default=True,
     help="Where /healthz, /readyz and /metrics answer.",
 )

@@ -146,7 +146,7 @@ def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
 def print_result(result: DryRun, output: str) -> None:
     """Print the decisions of the dry run to standard output, in this format."""
     if output == "table":
-        from cli.text.decision_text import render  # noqa: PLC0415 -- a machine that asks for JSON need not wait for it
+        from cli.text.decision_text import render  # noqa: PLC0415 -- other formats need not wait for it
 
         click.echo(render(result.decisions), nl=False)
         return
@@ -165,7 +165,7 @@ def _page(result: DryRun) -> str:
 
     :raises click.ClickException: this installation was built without the script of the page.
     """
-    from webhook.live_view.page import SCRIPT  # noqa: PLC0415 -- Jinja takes its time, and nobody else needs it
+    from webhook.live_view.page import SCRIPT  # noqa: PLC0415 -- Jinja is slow to import, and only html needs it
     from webhook.live_view.recorded import recorded  # noqa: PLC0415 -- as above
 
     if not SCRIPT:

@@ -190,7 +190,7 @@ def own_host() -> str:
     On macOS, return the loopback address if the system does not resolve such a name.
     """
     name = f"phalanx-{secrets.token_hex(8)}.localhost"
-    if sys.platform == "darwin":  # Safari asks the system, which knows them in newer versions
+    if sys.platform == "darwin":  # Safari resolves names by the system, and older versions do not resolve them
         try:
             socket.getaddrinfo(name, None)
         except OSError:

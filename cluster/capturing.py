@@ -27,7 +27,7 @@ DEFAULT_MAX_PODS = 110
 
 _MIRROR = "kubernetes.io/config.mirror"
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 Protected = Callable[[Pod], str]
 """Function that returns why a pod may never be a victim; "" if it may."""
@@ -85,7 +85,10 @@ class Capture:
         return True
 
     def put_node(self, node: Node) -> None:
-        """Add or replace a node. Raises ValueError if its allocatable cannot be parsed."""
+        """Add or replace a node.
+
+        :raises ValueError: its allocatable amounts cannot be parsed. The node is then not changed.
+        """
         name = node.metadata.name
         allocatable = {each: amount(each, value) for each, value in node.status.allocatable.items()}
         allocatable.setdefault(PODS, DEFAULT_MAX_PODS)
@@ -102,7 +105,10 @@ class Capture:
             self._reordered = True
 
     def put_pod(self, pod: Pod) -> None:
-        """Add or replace a pod. Raises ValueError if its requests cannot be parsed; the pod then holds no capacity."""
+        """Add or replace a pod.
+
+        :raises ValueError: its requests cannot be parsed. The pod then takes no capacity.
+        """
         key = pod.key
         self.drop_pod(key)
         self._pods[key] = pod
@@ -251,9 +257,9 @@ def snapshot_of(
     )
 
 
-def _named(what: str, put: Callable[[Thing], None], thing: Thing) -> None:
+def _named(what: str, put: Callable[[Item], None], item: Item) -> None:
     try:
-        put(thing)
+        put(item)
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from None
 
@@ -327,5 +333,5 @@ def _protection(pod: Pod) -> str:
 
 @lru_cache(maxsize=4096)
 def _shared(items: tuple[tuple[str, int], ...]) -> Amounts:
-    """Return one shared mapping for all pods with equal requests."""
+    """Return the requests as a mapping, which all pods with equal requests share to save memory."""
     return dict(items)

@@ -47,8 +47,10 @@ class DeviceClass(Struct, frozen=True):
 
 
 def with_runtime_class(pod: Pod, classes: Mapping[str, RuntimeClass]) -> Pod:
-    """Return the pod with its RuntimeClass' overhead, node selector and tolerations, as the RuntimeClass admission
-    plugin sets them. A pod that names no known class, or has an overhead, is returned unchanged.
+    """Return the pod with the overhead, node selector and tolerations of its RuntimeClass.
+
+    The API server's RuntimeClass admission plugin changes pods in the same way, but pods from files lack these parts. A
+    pod that names no known class, or has an overhead already, is returned unchanged.
     """
     spec = pod.spec
     found = classes.get(spec.runtime_class_name) if spec.runtime_class_name and not spec.overhead else None

@@ -28,7 +28,7 @@ class Departure(Enum):
 
 
 def departure_of(pod: Pod, now: datetime) -> Departure | None:
-    """Return how the pod counts at `now`; None if it does not terminate."""
+    """Return how a terminating pod counts at the time `now`; None if the pod does not terminate."""
     if not pod.terminating:
         return None
     end = grace_end(pod)

@@ -63,7 +63,7 @@ class NodeState:
 
     @cached_property
     def open(self) -> bool:
-        """Whether a pod without node rules may run there: the node is ready, and neither cordoned nor tainted."""
+        """Whether the node is ready and neither cordoned nor tainted, so that a pod without node rules may use it."""
         return self.node.ready and not self.node.spec.unschedulable and not self.node.spec.taints
 
     @cached_property

@@ -1,9 +1,10 @@
-"""A pod's priority (admission plugin Priority; the classes system-* exist in every cluster)."""
+"""Determines a pod's priority as the API server does (admission plugin Priority)."""
 
 from collections.abc import Mapping
 
 from kube.objects import Pod, PriorityClass
 
+# These classes exist in every cluster, even if no object was read.
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 

@@ -21,7 +21,10 @@ _BARE = ("cpu", "memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The number of pods that a quota counts, and their charges by the quota's resource names, in base units."""
+    """What pods cost a quota. `pods`: how many of them the quota counts.
+
+    `amounts`: by the quota's own name of a resource, such as "requests.cpu", the charged amount in base units.
+    """
 
     pods: int
     amounts: Counter[str]
@@ -102,7 +105,7 @@ def _limits(pod: Pod) -> Mapping[str, int]:
 
 
 def _in_scope(pod: Pod, scope: QuotaScope) -> bool:
-    """Whether a quota of this scope counts the pod. A quota with an unknown scope is assumed to count no pods."""
+    """Whether a quota with this scope counts the pod. For an unknown scope it is assumed to count no pod."""
     if scope.scope_name == "PriorityClass":
         name = pod.spec.priority_class_name
         named = {"In": name in scope.values, "NotIn": name not in scope.values, "DoesNotExist": not name}

@@ -38,7 +38,11 @@ class RoomColumns:
         self._columns: dict[str, RoomColumn] = {}
 
     def after(self, states: Sequence[NodeState], changed: Iterable[int]) -> "RoomColumns":
-        """Return the columns of the next snapshot of the same nodes. `changed`: positions of the changed nodes."""
+        """Return the columns of the next snapshot, which has the same nodes. They are updated from these on demand.
+
+        :param states: the nodes of the next snapshot.
+        :param changed: the positions of the nodes that have changed.
+        """
         if self._columns:
             return RoomColumns(states, self._columns, frozenset(changed))
         return RoomColumns(states, self._earlier, self._changed.union(changed))
@@ -91,7 +95,10 @@ def _all_nodes(rooms: Sequence[tuple[Amounts, Amounts]], resource: str) -> RoomC
 
 
 def _with(column: RoomColumn, resource: str, rooms: Mapping[int, tuple[Amounts, Amounts]]) -> RoomColumn:
-    """Return a copy of the column in which the amounts of some nodes are replaced by `rooms`."""
+    """Return a copy of a resource's column with other amounts for some nodes.
+
+    :param rooms: by position of the node: its free and its terminating amounts, by resource.
+    """
     found = RoomColumn(list(column.free), list(column.terminating))
     for place, (free, leaving) in rooms.items():
         found.free[place], found.terminating[place] = free.get(resource, 0), leaving.get(resource, 0)

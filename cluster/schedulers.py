@@ -12,7 +12,7 @@ from kube.scheduling import names_another_scheduler, tried
 
 
 class SchedulerIndex:
-    """Counts pods by scheduler as they are added and removed. It must not be shared between threads."""
+    """Indexes pods by the scheduler that they name, as they are added and removed. For one thread only."""
 
     def __init__(self) -> None:
         self._uses: dict[str, _Use] = {}
@@ -123,7 +123,7 @@ def waits(pod: Pod) -> bool:
 
 
 def tried_of(pods: Iterable[Pod]) -> Mapping[str, str]:
-    """Return `SchedulerIndex.tried` for these pods: the last try of each scheduler."""
+    """Return, for each scheduler other than the stock one, the last time (RFC 3339) that it tried one of these pods."""
     index = SchedulerIndex()
     for pod in pods:
         index.put(pod)

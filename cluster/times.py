@@ -1,6 +1,6 @@
-"""Times in Kubernetes objects (RFC 3339, as apimachinery's `metav1.Time` and `metav1.MicroTime` write them).
+"""Parses times in Kubernetes objects (RFC 3339, as apimachinery's `metav1.Time` and `metav1.MicroTime` write them).
 
-Users and operators may write any text into a status, so no reader may rely on the format.
+Users and operators may write any text into a status, so a time may have any format.
 """
 
 import re

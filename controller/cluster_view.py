@@ -64,7 +64,7 @@ class ClusterView:
 
     @property
     def charged(self) -> Iterator[Gang]:
-        """All gangs, with the members for which the quotas of their queues are charged."""
+        """All gangs, with a member for each lost pod that is being recreated, because quotas charge these, too."""
         with_lost = dict(self.made_again)
         for gang in self.reading.gangs:
             yield with_lost.pop(gang.key, gang)
@@ -72,10 +72,10 @@ class ClusterView:
 
 
 class ClusterViewReader:
-    """Reads one cluster view after another. `journal` lists the changes between two views."""
+    """Reads one cluster view after another from the watch caches. `journal` records the changes between two views."""
 
     def __init__(self, cache: ClusterCache, journal: Journal) -> None:
-        """Mark everything in the journal as changed, for the first view."""
+        """Start so that the first view reads everything."""
         journal.lose()
         self._cache = cache
         self.journal = journal
@@ -207,7 +207,7 @@ def _by_gang(pods: Iterable[Pod]) -> Mapping[GangKey, Mapping[str, Pod]]:
 
 
 def _named_by(objects: Iterable[ObjectKey], *sources: Sources) -> Iterator[GangKey]:
-    """Yield the gangs that changed objects define, or mirror now or mirrored before."""
+    """Yield the gangs to which changed objects may matter: the objects define them, or mirror them now or before."""
     for key in objects:
         group, kind, namespace, name = key
         for dialect in DIALECTS:

@@ -37,7 +37,10 @@ _T = TypeVar("_T")
 
 
 class Activity(Enum):
-    """The activity that fails at a gang. Its name in lower case is a label value of `phalanx_gang_errors_total`."""
+    """What failed with an internal error: computing a gang's step, carrying it out, or reporting the gang's state.
+
+    The name in lower case is a label value of `phalanx_gang_errors_total`. The value is the text in the log.
+    """
 
     LOOKING = "what is due for it cannot be told"
     ACTING = "what is due for it cannot be done"

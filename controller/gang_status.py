@@ -1,4 +1,4 @@
-"""The status of a Gang, computed from its decision and its members. Pure and idempotent.
+"""Computes the status of a Gang object from the gang's decision and its members. Pure and idempotent.
 
 Equal states give equal statuses, including the times of the conditions, so a writer can skip equal statuses. The
 plan stays in the status while it is in force, so that a restarted controller can continue from it.
@@ -40,7 +40,7 @@ _PLAN_FIELDS = ("planId", "flavors", "assignments", "levels", "victims", "object
 
 
 class Phase(Enum):
-    """The phase of a gang between its creation and its placement."""
+    """The phase of a gang, from its creation until all its members are bound. It is shown in the Gang's status."""
 
     WAITING = "Waiting"
     UNPLACEABLE = "Unplaceable"

@@ -1,6 +1,7 @@
-"""The controller's loop: read, decide, act, report. It is level-triggered.
+"""The controller's loop. Each reconcile reads the cluster, decides, acts and reports. The loop is level-triggered.
 
-The state kept between reconciles is the cluster as it was read. A reconcile that fails drops this state.
+The state that is kept between reconciles is a cache of the cluster. If a reconcile fails, that state is dropped and
+everything is read again.
 """
 
 import logging
@@ -150,7 +151,7 @@ class Controller:
         self._quota_shortages = QuotaShortages(clock)
 
     def lead(self, lost: threading.Event) -> None:
-        """Reconcile until leadership is lost."""
+        """Run reconciles, each when it is due, until leadership is lost."""
         with self._cache.journal() as journal:
             known = self.begin(journal)
             while not lost.is_set():

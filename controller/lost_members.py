@@ -1,8 +1,8 @@
-"""Lost members that their workload recreates. Until it has recreated them, their gang keeps capacity for them.
+"""Keeps capacity for lost members of a gang until their workload has recreated them.
 
-The input is the gang as the cluster shows it, and its state in the last reconcile. The output is the gang with a member
-for each pod that will replace a lost one (docs/decisions/0034). Such a member is planned, and its capacity is reserved,
-like any expected pod (docs/decisions/0022). The state is in memory only: a restarted controller starts without it.
+The input is the gang as the cluster shows it, and its state in the last reconcile. The output is the gang with an
+expected pod for each lost member (docs/decisions/0034). It is planned, and its capacity is reserved, like that of any
+expected pod (docs/decisions/0022). The state is in memory only: a restarted controller starts without it.
 """
 
 import logging
@@ -82,7 +82,7 @@ class LostMembers:
         return {key: gang for key, gang in self._made.items() if key not in self._refused}
 
     def refuse(self, key: GangKey) -> None:
-        """Record that the gang was rejected."""
+        """Record that the gang was rejected, so that its queue is not charged for its lost members any more."""
         if key in self._lost:
             self._refused.add(key)
 
@@ -129,7 +129,7 @@ class LostMembers:
             self._read[key] = read
 
     def forget(self, key: GangKey) -> None:
-        """Forget the gang."""
+        """Forget the gang and its lost members."""
         for memory in (self._read, self._lost, self._made):
             memory.pop(key, None)
         self._refused.discard(key)

@@ -62,7 +62,7 @@ class Pace:
         self._answered = answered
 
     def wait(self, last: Due, lost: threading.Event) -> None:
-        """Return when a reconcile is due, or leadership is lost."""
+        """Block until the next reconcile is due, or leadership is lost."""
         pauses, version, due = _pauses(last.spent), last.version, self.due(last)
         while not lost.is_set() and (last.late or not self._answered()) and (left := due - self._clock.monotonic()) > 0:
             if self._cache.wait_for_change(version, min(left, IDLE_SECONDS)) == version:
@@ -75,7 +75,7 @@ class Pace:
             self._clock.wait(lost, min(_TICK_SECONDS, max(0.0, due - self._clock.monotonic())))
 
     def due(self, last: Due) -> float:
-        """Return when the next reconcile is due if nothing changes, in monotonic seconds; infinity if none is."""
+        """Return the time at which a reconcile is due if nothing changes, in monotonic seconds; infinity if none is."""
         now = self._clock.monotonic()
         if last.hurried:
             return now + _pauses(last.spent)[Urgency.SOON]

@@ -1,6 +1,7 @@
-"""One gang in one reconcile. Each step of the reconcile reads an immutable state and returns its effects.
+"""The state of one gang in one reconcile, and the effects of steps on it.
 
-The loop applies the effects before the next step (`after`).
+Each step of the reconcile reads immutable states and returns its `Effects`. The loop applies them before the next step
+(`after`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -136,7 +137,7 @@ class ReconcileState:
     follow_up: FollowUp = FollowUp.RECONCILE
 
     def after(self, effects: Effects) -> "ReconcileState":
-        """Return the state after these effects."""
+        """Return the state of the gang with these effects of a step applied."""
         plan = effects.plan or self
         return replace(
             self,
@@ -204,7 +205,7 @@ class ReconcileState:
 
     @property
     def resting(self) -> bool:
-        """Whether there is nothing to do until an input changes or there is another decision."""
+        """Whether nothing is due for the gang until an input changes or planning returns another decision."""
         return self.follow_up is FollowUp.NONE
 
     @property

@@ -169,9 +169,11 @@ class ReconcileStates:
         )
 
     def _renew(self, keys: Collection[GangKey], cluster_view: ClusterView, existing: mirrors.GangObjects) -> None:
-        """Rebuild the `ReconcileState`s of these gangs, and write the mirrors that differ from their gangs.
+        """Rebuild the states of these gangs. Create, update and delete their mirrors, as far as the time allows.
 
-        One reconcile writes and deletes only as many mirrors as its time allows.
+        Gangs whose mirrors could not be written are retried in the next reconcile.
+
+        :param existing: the present Gang objects.
         """
         writes: dict[GangKey, Callable[[], Manifest | None]] = {}
         left = self._delete_stale(sorted(keys), cluster_view, existing)
@@ -316,9 +318,12 @@ class ReconcileStates:
     def _object_of(
         self, gang: Gang, existing: mirrors.GangObjects, ending: Collection[str]
     ) -> Manifest | Callable[[], Manifest | None] | None:
-        """Return the Gang object of the gang, or a function that creates or updates a mirror that is not as wanted.
+        """Return the gang's Gang object if it is as wanted; otherwise a function that creates or updates the mirror.
 
-        None if the mirror's namespace is being deleted.
+        That function returns the written object, or None if the write failed. The result is None if the mirror's
+        namespace is being deleted.
+
+        :param ending: the namespaces that are being deleted.
         """
         if not mirrors.is_mirrored(gang):
             own = (gang.source.namespace, gang.source.name)

@@ -140,7 +140,7 @@ class Planners:
     restart_checks: RestartChecks
 
     def close(self) -> None:
-        """Stop planning."""
+        """Stop planning and checking in the background threads."""
         self.planning_queue.close()
         self.restart_checks.close()
 

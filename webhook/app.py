@@ -1,4 +1,4 @@
-"""The Flask application: admission, the dry run, the live cluster as JSON and as a page, metrics."""
+"""The webhook's Flask application: its paths for admission, dry runs, the live page with its data, and metrics."""
 
 import hashlib
 import logging

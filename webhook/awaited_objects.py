@@ -1,4 +1,4 @@
-"""The objects that a gang waits for, and a short wait for objects that are about to reach the caches.
+"""Waits for a moment until objects that a gang needs reach the caches.
 
 One `kubectl apply` creates a PodGroup and its pods a few milliseconds apart. When the first pod is reviewed, the caches
 may not have the PodGroup yet. Without the wait, the pod's author would get a warning that the PodGroup is missing.
@@ -44,7 +44,7 @@ class AwaitedObject:
 
     @property
     def key(self) -> ObjectKey:
-        """The key of the object in `kube.catalog.Catalog`."""
+        """The key of the object in the caches: group, kind, namespace, name (`kube.catalog.Catalog`)."""
         return self.kind.group, self.kind.kind, self.namespace, self.name
 
 

@@ -1,4 +1,4 @@
-"""Access to the admission paths: open to all clients, or only to clients with the API server's certificate."""
+"""Decides which clients may call the admission paths: all, or only those that present the API server's certificate."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""`POST /v1/solve`: the dry run of `phalanx solve`, over HTTP."""
+"""`POST /v1/solve`: plans the gangs in the request's body without changing the cluster, as `phalanx solve` does."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -58,12 +58,12 @@ AS_USUAL = DryRunOptions()
 
 
 def solve_stream(body: bytes, picture: Picture | None, seconds: float, asked: DryRunOptions = AS_USUAL) -> DryRunAnswer:
-    """Plan the objects in `body` (YAML or JSON, any number of documents).
+    """Plan the gangs that the objects in `body` describe (YAML or JSON, any number of documents). Nothing is changed.
 
     :param picture: the live cluster. None: the objects describe their own cluster.
     :param seconds: how long reading and planning together may take.
-    :raises InputError: the text or the shape of an object is wrong. A wrong request raises nothing: its outcome is
-        Invalid.
+    :raises InputError: the text or the form of an object is wrong. A gang whose request contradicts itself raises
+        nothing; its outcome is Invalid.
     :raises UnknownNodeError: `asked.what_if` names a node that does not exist.
     :raises TooLongError: the objects were not read in this time.
     """

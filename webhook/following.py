@@ -29,10 +29,10 @@ class Observation:
 
 
 class Follower(Protocol):
-    """Observes the cluster repeatedly. Not safe to share between threads."""
+    """Observes the cluster repeatedly, for one thread."""
 
     def look(self) -> Observation | None:
-        """The current observation. None if nothing has changed since the last call."""
+        """Return the cluster as it is now; None if nothing has changed since the last call."""
 
 
 class CacheFollower:

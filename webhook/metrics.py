@@ -22,9 +22,9 @@ _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
 class Metrics:
-    """The webhook's metrics.
+    """The Prometheus metrics of the webhook.
 
-    `outcome` is one of admitted, patched, refused, bad-review, unavailable, forbidden, failed.
+    The label `outcome` of admissions is one of admitted, patched, refused, bad-review, unavailable, forbidden, failed.
     """
 
     def __init__(self) -> None:
@@ -67,5 +67,5 @@ class Metrics:
         self._not_after.set(not_after.timestamp())
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -82,13 +82,13 @@ class Picture(Protocol):
         """Seconds since the caches last heard from the API server."""
 
     def following(self) -> AbstractContextManager[Follower]:
-        """A follower of the caches' changes, for one thread of the caller."""
+        """Return a context manager for a follower of the caches' changes. Use the follower from one thread."""
 
 
 class LivePicture:
-    """A `Picture` over watch caches that group pods by `places_of` (`gangs.dialects.concerned`).
+    """The `Picture` of a live cluster, read from watch caches. Safe to share between threads.
 
-    Safe to share between threads.
+    The caches must group pods by `gangs.dialects.concerned.places_of`.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class LivePicture:
         *,
         placeholders: bool = True,
     ) -> None:
-        """Make a view over `cache`.
+        """Read from these watch caches.
 
         :param rereader: reads objects from the API server. None: only the caches are read.
         :param fresh_kinds: reads WorkloadKinds from the API server. None: only the caches are read.
@@ -175,7 +175,7 @@ class LivePicture:
         return self._cache.age()
 
     def following(self) -> AbstractContextManager[Follower]:
-        """A follower of the caches' changes."""
+        """Return a context manager for a follower of the caches' changes. Use the follower from one thread."""
         return following(self._cache)
 
     def _with(self, pods: Sequence[Pod]) -> Sources:

@@ -1,4 +1,4 @@
-"""The parts of one worker process of the webhook: caches, application, metrics."""
+"""Assembles the webhook in its worker process: watch caches, HTTP application and metrics."""
 
 import gc
 import threading
@@ -63,11 +63,11 @@ class WebhookService:
         )
 
     def checks(self) -> dict[str, Check]:
-        """The readiness checks by name. The process is ready when all pass."""
+        """Return the readiness checks by name. The process is ready if all of them pass."""
         return {"caches": self._caches}
 
     def certificate_changed(self, not_after: datetime) -> None:
-        """Set the metric of the served certificate's end of validity."""
+        """Report the end of validity of the certificate that is served now, as a metric."""
         self._metrics.certificate_changed(not_after)
 
     def close(self) -> None:

@@ -48,18 +48,18 @@ class Changes:
         for each in objects:
             self.put(each)
 
-    def put(self, thing: dict[str, Any]) -> None:
+    def put(self, item: dict[str, Any]) -> None:
         """Pass on an object if it is new or its resourceVersion has changed, and `keep` selects it."""
-        known = self._known.get(_uid(thing))
-        newer = known is None or known["metadata"]["resourceVersion"] != thing["metadata"]["resourceVersion"]
-        if newer and self._keep(thing):
-            self._known[_uid(thing)] = thing
-            self._to((one_line_each(thing), True))
+        known = self._known.get(_uid(item))
+        newer = known is None or known["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]
+        if newer and self._keep(item):
+            self._known[_uid(item)] = item
+            self._to((one_line_each(item), True))
 
-    def drop(self, thing: dict[str, Any]) -> None:
+    def drop(self, item: dict[str, Any]) -> None:
         """Pass on the deletion of an object, if it was known."""
-        if self._known.pop(_uid(thing), None) is not None:
-            self._to((one_line_each(thing), False))
+        if self._known.pop(_uid(item), None) is not None:
+            self._to((one_line_each(item), False))
 
 
 def _uid(manifest: Manifest) -> str:

@@ -72,12 +72,13 @@ def gangs(
     service_account: str | None,
     server: str | None,
 ) -> None:
-    """List the gangs: how each stands, how many of its pods are bound, in which domain, and why.
+    """List the gangs, each with its phase, its bound pods, its domain and the reason for its phase.
 
-    With --all, the gangs that have ended follow: how long each waited and for what, how long it ran, what it used.
-    The webhook records them since it started, for a day at most. You need the ClusterRole phalanx-viewer for it.
+    With --all, the gangs that have ended follow: how long each waited and for what, how long it ran, and what it used.
+    The webhook records them from its start, for a day at most. To read the record, you need the ClusterRole
+    phalanx-viewer.
 
-    Exit status 1 where a gang that is named is not there.
+    Exit status 1: a gang that you named does not exist.
     """
     if ended and watch:
         raise click.UsageError("--all shows what has ended once: leave out --watch")

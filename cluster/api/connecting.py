@@ -1,4 +1,4 @@
-"""Connects a Phalanx program to its cluster."""
+"""Finds the cluster of a Phalanx program, from a kubeconfig or from inside the cluster, and connects to it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ def connect(kubeconfig: str | None = None) -> Transport:
     _load(settings, kubeconfig)
     settings.connection_pool_maxsize = POOL_SIZE
     settings.keep_alive = True
-    # Else urllib3 asks up to four times, each with the whole timeout, and sleeps between as long as `Retry-After` says.
+    # Otherwise urllib3 sends a request up to four times, each with the whole timeout, and waits for `Retry-After`.
     settings.retries = False
     return Transport(ApiClient(settings))
 

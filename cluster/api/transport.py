@@ -73,7 +73,7 @@ class _Connection(urllib3.connection.HTTPConnection):
         return self.incoming
 
     def request(self, *arguments: Any, **options: Any) -> None:
-        """Call the allowance, if there is one, and send the request."""
+        """Send a request. Right before that, call the allowance, which raises if the leader's term is over."""
         if _SENDING.allowance is not None:
             _SENDING.allowance()
         super().request(*arguments, **options)

@@ -15,7 +15,10 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.025
 
 
 class Burst:
-    """The timing of one watch's events. Only the reading thread may use it. Times are monotonic seconds."""
+    """Measures the bursts of events of one watch, and says when to pause. Only the reading thread may use it.
+
+    All times are in monotonic seconds.
+    """
 
     def __init__(self) -> None:
         self._began: float | None = None
@@ -23,7 +26,7 @@ class Burst:
         """The time since which the reader waits for an event; None: an event was available at once."""
 
     def came(self, now: float) -> None:
-        """Record that an event has arrived."""
+        """Record that an event has been read. It begins a new burst if none has come for `APART` seconds."""
         if self._began is None or (self._waiting is not None and now - self._waiting > APART):
             self._began = now
         self._waiting = None

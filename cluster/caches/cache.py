@@ -284,7 +284,7 @@ class ClusterCache:
             yield
 
     def snapshot(self) -> Snapshot:
-        """Return the current snapshot. It stays the same object until something in it changes."""
+        """Return the snapshot of the present cluster. It is the same object as before if nothing in it has changed."""
         with self._changed:
             self._protect()
             self._let_time_pass()

@@ -1,4 +1,4 @@
-"""Prometheus metrics about the freshness of the watch caches, with the same names in every server that has caches."""
+"""Prometheus metrics that report how fresh the watch caches are. They have the same names in all servers of Phalanx."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 
 class Watched(Protocol):
-    """The watch caches (`cluster.caches.cache.ClusterCache`)."""
+    """The part of the watch caches that these metrics read (`cluster.caches.cache.ClusterCache`)."""
 
     def synced(self) -> bool:
         """Whether every watched resource has been listed once."""

@@ -75,17 +75,17 @@ class _ClosableSink:
             if not self._closed:
                 self._sink.replace(objects, api_version)
 
-    def put(self, thing: Object) -> None:
+    def put(self, item: Object) -> None:
         """Add or update an object in the underlying sink, unless closed."""
         with self._lock:
             if not self._closed:
-                self._sink.put(thing)
+                self._sink.put(item)
 
-    def drop(self, thing: Object) -> None:
+    def drop(self, item: Object) -> None:
         """Remove an object from the underlying sink, unless closed."""
         with self._lock:
             if not self._closed:
-                self._sink.drop(thing)
+                self._sink.drop(item)
 
 
 class FurtherKinds:
@@ -119,18 +119,18 @@ class FurtherKinds:
         self._objects = {each["metadata"]["name"]: each for each in objects}
         self._follow()
 
-    def put(self, thing: Object) -> None:
+    def put(self, item: Object) -> None:
         """Add or update an object that names a kind. Start or replace the watch of that kind if its spec changed."""
-        self._sink.put(thing)
-        old = self._objects.get(thing["metadata"]["name"], {})
-        self._objects[thing["metadata"]["name"]] = thing
-        if old.get("spec") != thing.get("spec"):
+        self._sink.put(item)
+        old = self._objects.get(item["metadata"]["name"], {})
+        self._objects[item["metadata"]["name"]] = item
+        if old.get("spec") != item.get("spec"):
             self._follow()
 
-    def drop(self, thing: Object) -> None:
+    def drop(self, item: Object) -> None:
         """Remove an object that names a kind. End the watch of that kind."""
-        self._sink.drop(thing)
-        if self._objects.pop(thing["metadata"]["name"], None) is not None:
+        self._sink.drop(item)
+        if self._objects.pop(item["metadata"]["name"], None) is not None:
             self._follow()
 
     def reflectors(self) -> Sequence[Reflector[Object]]:
@@ -202,6 +202,6 @@ def _trouble_of(sink: ManifestsOfKind) -> Trouble | None:
     return Trouble(TroubleReason.SOME_LEFT_OUT, sink.left_out) if sink.left_out else None
 
 
-def _names(thing: Object, at: tuple[str, str]) -> bool:
-    spec = thing.get("spec")
+def _names(item: Object, at: tuple[str, str]) -> bool:
+    spec = item.get("spec")
     return isinstance(spec, Mapping) and (spec.get("group"), spec.get("kind")) == at

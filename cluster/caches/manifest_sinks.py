@@ -50,7 +50,7 @@ class Manifests:
         return ManifestsOfKind(self, group, kind, keeps, as_read)
 
     def all(self) -> Catalog:
-        """Return all kept objects. The catalog stays the same object until an object changes."""
+        """Return all kept objects, by key. It is the same catalog object as before if none has changed."""
         if self._changes:
             self._all, self._changes = self._all.changed(self._changes), {}
         return self._all
@@ -107,21 +107,21 @@ class ManifestsOfKind:
             for each in kept:
                 self._keep(each)
 
-    def put(self, thing: dict[str, Any]) -> None:
+    def put(self, item: dict[str, Any]) -> None:
         """Add or update an object."""
-        before, kept = self.left_out, self._worth(thing)
+        before, kept = self.left_out, self._worth(item)
         self._tell()
-        if kept is None and self._unheard_of(self._key(thing)) and self.left_out == before:
+        if kept is None and self._unheard_of(self._key(item)) and self.left_out == before:
             return
         with self._manifests.changing():
             if kept is None:
-                self._forget(self._key(thing))
+                self._forget(self._key(item))
             else:
                 self._keep(kept)
 
-    def drop(self, thing: dict[str, Any]) -> None:
+    def drop(self, item: dict[str, Any]) -> None:
         """Remove an object."""
-        key, before = self._key(thing), self.left_out
+        key, before = self._key(item), self.left_out
         self._failed.pop(key, None)
         self._tell()
         if self._unheard_of(key) and self.left_out == before:
@@ -129,16 +129,16 @@ class ManifestsOfKind:
         with self._manifests.changing():
             self._forget(key)
 
-    def _worth(self, thing: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _worth(self, item: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the object in the form in which it is kept; None if it is not kept.
 
         If Phalanx fails to read the object, it is logged and left out, so the other objects are not affected.
         """
-        key = self._key(thing)
+        key = self._key(item)
         try:
-            read = thing if self.as_read is None else self.as_read(thing)
+            read = item if self.as_read is None else self.as_read(item)
             kept = read if self._keeps is None or self._keeps(read) else None
-        except Exception as error:  # noqa: BLE001 - it is logged and told
+        except Exception as error:  # noqa: BLE001 - it is logged and reported in `left_out`
             self._fail(key, error)
             return None
         self._failed.pop(key, None)

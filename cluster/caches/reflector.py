@@ -32,15 +32,15 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Sink(Protocol[T_contra]):
-    """The receiver of a reflector's objects. The reflector's thread makes one call at a time."""
+    """Stores the objects that a reflector receives. The reflector's thread makes one call at a time."""
 
     def replace(self, objects: Sequence[T_contra], api_version: str) -> None:
         """Replace all stored objects by these. `api_version`: `group/version` of the list they come from."""
 
-    def put(self, thing: T_contra) -> None:
+    def put(self, item: T_contra) -> None:
         """Add or update an object."""
 
-    def drop(self, thing: T_contra) -> None:
+    def drop(self, item: T_contra) -> None:
         """Remove an object."""
 
 
@@ -103,7 +103,7 @@ class Reflector(Generic[T]):
         self._decode_page = msgspec.json.Decoder(Page[kind], strict=False).decode  # type: ignore[valid-type]
         self._decode_object = msgspec.json.Decoder(kind, strict=False).decode
         self._sink = sink
-        self._trim: Callable[[T], T] = trim or (lambda thing: thing)
+        self._trim: Callable[[T], T] = trim or (lambda item: item)
         self._field_selector = field_selector
         self._optional = optional
         self._of_kind = of_kind
@@ -320,13 +320,13 @@ class Reflector(Generic[T]):
         event = msgspec.json.decode(line, type=WatchEvent)
         match event.type:
             case "ADDED" | "MODIFIED":
-                thing = self._decode_object(event.object)
-                self._sink.put(self._trim(thing))
-                version = _version_of(thing)
+                item = self._decode_object(event.object)
+                self._sink.put(self._trim(item))
+                version = _version_of(item)
             case "DELETED":
-                thing = self._decode_object(event.object)
-                self._sink.drop(thing)
-                version = _version_of(thing)
+                item = self._decode_object(event.object)
+                self._sink.drop(item)
+                version = _version_of(item)
             case "ERROR":
                 raise _StaleError(bytes(event.object).decode("utf-8", "replace"))
             case _:  # a bookmark
@@ -430,7 +430,7 @@ class Reflector(Generic[T]):
             self._clock.wait(self._stopping, seconds)
 
 
-def _version_of(thing: Any) -> str:
+def _version_of(item: Any) -> str:
     """Return the resourceVersion of a decoded object, which is a Struct or a dict; "" if it has none."""
-    meta = thing["metadata"] if isinstance(thing, dict) else thing.metadata
+    meta = item["metadata"] if isinstance(item, dict) else item.metadata
     return str(meta.get("resourceVersion", "") if isinstance(meta, dict) else meta.resource_version)

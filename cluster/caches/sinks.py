@@ -67,22 +67,22 @@ class Table(Generic[Kept]):
             for each in objects:
                 self._take(each)
 
-    def put(self, thing: Kept) -> None:
+    def put(self, item: Kept) -> None:
         """Add or update an object. If no field has changed that Phalanx reads, it is stored but no reader is woken."""
-        key = _key(thing.metadata)
+        key = _key(item.metadata)
         with self._cache.still():
             old = self._kept.get(key)
-            if old is not None and _alike(old, thing):
-                self._kept[key] = thing
+            if old is not None and _alike(old, item):
+                self._kept[key] = item
                 self._all = None
-                self._renewed(thing)
+                self._renewed(item)
                 return
         with self._changing():
-            self._take(thing)
+            self._take(item)
 
-    def drop(self, thing: Kept) -> None:
+    def drop(self, item: Kept) -> None:
         """Remove an object."""
-        key = _key(thing.metadata)
+        key = _key(item.metadata)
         with self._changing():
             if (old := self._kept.pop(key, None)) is not None:
                 if self._order is not None:
@@ -108,27 +108,27 @@ class Table(Generic[Kept]):
             yield
             self._noted()
 
-    def _take(self, thing: Kept) -> None:
-        key = _key(thing.metadata)
+    def _take(self, item: Kept) -> None:
+        key = _key(item.metadata)
         old = self._kept.get(key)
-        if old is None or old.metadata.resource_version != thing.metadata.resource_version:
+        if old is None or old.metadata.resource_version != item.metadata.resource_version:
             if old is None and self._order is not None:
                 insort(self._order, key)
-            self._kept[key] = thing
-            self._added(thing)
+            self._kept[key] = item
+            self._added(item)
 
     def _noted(self) -> None:
         """Record in the journals that an object of the kind has changed, without its name."""
         for journal in self._journals:
             journal.other()
 
-    def _added(self, thing: Kept) -> None:
+    def _added(self, item: Kept) -> None:
         """Called for each object that was added or changed. Subclasses update their indexes."""
 
-    def _renewed(self, thing: Kept) -> None:
+    def _renewed(self, item: Kept) -> None:
         """Called for a new version of an object in which no field has changed that Phalanx reads."""
 
-    def _remove(self, thing: Kept) -> None:
+    def _remove(self, item: Kept) -> None:
         """Called for each object that was removed. Subclasses update their indexes."""
 
 
@@ -152,13 +152,13 @@ class Nodes(Table[Node]):
         """Return the topology that the well-known labels of all nodes describe; None if there are no such labels."""
         return found_by(self._counts)
 
-    def _added(self, thing: Node) -> None:
-        _readable(f"Node {thing.metadata.name}", self._capture.put_node, thing)
-        self._count(thing.metadata.name, known_labels(thing))
+    def _added(self, item: Node) -> None:
+        _readable(f"Node {item.metadata.name}", self._capture.put_node, item)
+        self._count(item.metadata.name, known_labels(item))
 
-    def _remove(self, thing: Node) -> None:
-        self._capture.drop_node(thing.metadata.name)
-        self._count(thing.metadata.name, frozenset())
+    def _remove(self, item: Node) -> None:
+        self._capture.drop_node(item.metadata.name)
+        self._count(item.metadata.name, frozenset())
 
     def _count(self, name: str, labels: frozenset[str]) -> None:
         before = self._labels.pop(name, frozenset())
@@ -222,38 +222,38 @@ class Pods(Table[Pod]):
         _, kind = self._named.get(key, ((), None))
         return len(self._groups.get(group, {}).get(kind, ()))
 
-    def _added(self, thing: Pod) -> None:
-        _readable(f"Pod {thing.key}", self._capture.put_pod, thing)
-        self.schedulers.put(thing)
-        named = self._groups_of(thing)
-        if self._named.get(thing.key) != named:
-            self._leave(thing.key)
+    def _added(self, item: Pod) -> None:
+        _readable(f"Pod {item.key}", self._capture.put_pod, item)
+        self.schedulers.put(item)
+        named = self._groups_of(item)
+        if self._named.get(item.key) != named:
+            self._leave(item.key)
         if named[0]:
-            self._named[thing.key] = named
-        self._group(thing)
-        self._note(thing)
+            self._named[item.key] = named
+        self._group(item)
+        self._note(item)
 
-    def _renewed(self, thing: Pod) -> None:
-        self._group(thing)
-        self._note(thing)
+    def _renewed(self, item: Pod) -> None:
+        self._group(item)
+        self._note(item)
 
-    def _group(self, thing: Pod) -> None:
-        groups, kind = self._named.get(thing.key, ((), None))
+    def _group(self, item: Pod) -> None:
+        groups, kind = self._named.get(item.key, ((), None))
         for group in groups:
-            self._groups.setdefault(group, {}).setdefault(kind, {})[thing.key] = thing
+            self._groups.setdefault(group, {}).setdefault(kind, {})[item.key] = item
 
-    def _remove(self, thing: Pod) -> None:
-        self._capture.drop_pod(thing.key)
-        self.schedulers.drop(thing.key)
-        self._leave(thing.key)
-        self._note(thing)
+    def _remove(self, item: Pod) -> None:
+        self._capture.drop_pod(item.key)
+        self.schedulers.drop(item.key)
+        self._leave(item.key)
+        self._note(item)
 
     def _noted(self) -> None:
         """Record nothing, because `_note` records each changed pod by name."""
 
-    def _note(self, thing: Pod) -> None:
+    def _note(self, item: Pod) -> None:
         for journal in self._journals:
-            journal.pod(_key(thing.metadata))
+            journal.pod(_key(item.metadata))
 
     def _leave(self, key: str) -> None:
         groups, kind = self._named.pop(key, ((), None))
@@ -269,13 +269,13 @@ class Pods(Table[Pod]):
 Readable = TypeVar("Readable")
 
 
-def _readable(what: str, put: Callable[[Readable], None], thing: Readable) -> None:
+def _readable(what: str, put: Callable[[Readable], None], item: Readable) -> None:
     """Pass an object to the capture by `put`. If its quantities cannot be parsed, log it and go on.
 
     Then an unreadable node offers no capacity, and an unreadable pod takes none.
     """
     try:
-        put(thing)
+        put(item)
     except ValueError as error:
         log.warning("%s is left out of account: %s", what, error)
 

@@ -95,7 +95,7 @@ class Eligibility:
         return {place: reason for place in shut if (reason := self.exclusion(states[place]))}
 
     def exclusion(self, state: NodeState) -> str:
-        """Return why the pod may not use the node; "" if it may."""
+        """Return why the pod may not use this node, as kube-scheduler's text; "" if it may. Capacity is ignored."""
         if self._anywhere and state.open:
             return self._spread_out(state.node)
         return (

@@ -1,4 +1,4 @@
-"""Taints and tolerations (core/v1 `Toleration.ToleratesTaint`, kube-scheduler's TaintToleration)."""
+"""Evaluates taints and tolerations (core/v1 `Toleration.ToleratesTaint`, kube-scheduler's TaintToleration)."""
 
 from collections.abc import Iterator, Sequence
 

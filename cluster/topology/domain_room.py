@@ -58,7 +58,7 @@ class DomainRoom:
 
 
 def room_on(state: NodeState) -> DomainRoom:
-    """Return the capacity of one node."""
+    """Return the capacity of one node in the form of a domain's capacity, to be added up."""
     found = DomainRoom(nodes=1, closed=int(not state.open), free=dict(free_on(state)))
     for tenant in state.tenants:
         if not tenant.terminating:

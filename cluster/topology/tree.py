@@ -135,7 +135,10 @@ def _domain_at(level: Level, node: Node) -> str | None:
 
 
 def _counts(paths: Iterable[Path]) -> dict[Path, int]:
-    """Return the number of nodes under every prefix of `paths`, in the order of the tree, parents first."""
+    """Return the number of nodes in every domain, by its path, parents first.
+
+    :param paths: for each node, the path of the narrowest domain above it, in the order of the tree.
+    """
     counts: Counter[Path] = Counter()
     for path in paths:
         for depth in range(len(path) + 1):

@@ -1,4 +1,7 @@
-"""Carries out the steps of a reconcile: nominate, evict, release. If a write fails, the next reconcile continues."""
+"""Carries out the step that is due for each gang: nominates, evicts, releases. A failed write is retried later.
+
+The next reconcile derives the step again from the cluster, and continues from there.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -40,7 +43,7 @@ from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 
 class PlanExecutor:
-    """Carries out the steps of all gangs of a reconcile, one gang at a time, with each gang's writes in parallel."""
+    """Carries out the steps of all gangs in a reconcile, gang after gang. The writes for a gang are sent in parallel."""
 
     def __init__(
         self,
@@ -103,7 +106,9 @@ class PlanExecutor:
             case Release(members):
                 effects = self._release(gang_state, members, cluster_view)
             case Postponed(Release()) if gang_state.record is not None:
-                self._probes.seen(gang_state.record.plan_id)  # asks for the probe: the next reconcile may release
+                self._probes.seen(
+                    gang_state.record.plan_id
+                )  # requests the probe, so that the next reconcile may release
             case _:
                 pass
         return effects

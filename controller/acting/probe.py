@@ -56,12 +56,12 @@ class Probes:
         return len(self._wanted | self._covered | self._seen)
 
     def keep(self, plan_ids: Collection[str]) -> None:
-        """Forget all plans except these. The others are not in force any more."""
+        """Forget all plans except these, because the others are not in force any more."""
         for plans in (self._wanted, self._covered, self._seen):
             plans.intersection_update(plan_ids)
 
     def forget(self, plan_id: str) -> None:
-        """Forget a plan whose nominations have changed."""
+        """Forget a plan whose nominations have changed, so that the scheduler must see them again."""
         for plans in (self._wanted, self._covered, self._seen):
             plans.discard(plan_id)
 

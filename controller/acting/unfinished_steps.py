@@ -40,7 +40,7 @@ class _Release:
 
 
 class UnfinishedSteps:
-    """The unfinished nomination or release of each gang, and the events for it."""
+    """Remembers the nomination or release of each gang that is not known to be complete, and records its event then."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -48,7 +48,7 @@ class UnfinishedSteps:
         self._releases: dict[GangKey, _Release] = {}
 
     def keep(self, keys: Collection[GangKey]) -> None:
-        """Forget all gangs that are not in `keys`."""
+        """Forget all gangs except these, because the others do not exist any more."""
         for steps in (self._nominations, self._releases):
             for key in steps.keys() - set(keys):
                 del steps[key]

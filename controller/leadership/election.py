@@ -89,7 +89,7 @@ Lead = Callable[[Term], None]
 
 
 class Election:
-    """One candidate for one Lease."""
+    """One candidate in the leader election by one Lease: this process."""
 
     def __init__(
         self,
@@ -113,11 +113,11 @@ class Election:
         return self._leading.is_set()
 
     def run(self, lead: Lead, stop: threading.Event) -> None:
-        """Until `stop` is set: wait to be elected, then run `lead(term)` in this thread.
+        """Wait to be elected, then run `lead(term)` in this thread, again and again until `stop` is set.
 
-        `term.lost` is set when leadership is lost or `stop` is set. The Lease is kept until `lead` has returned, and is
-        released then, so that another candidate need not wait for it to expire. An exception of `lead` is raised from
-        here, after the Lease was released.
+        `lead` must return soon after `term.lost` was set, which happens when leadership is lost or `stop` is set. When
+        it has returned, the Lease is released, so that another candidate need not wait for it to expire. An exception
+        of `lead` is raised from here, after the Lease was released.
         """
         while (term := self._elected(stop)) is not None:
             LOG.info("%s leads", self._identity)
@@ -197,7 +197,7 @@ def keep_renewing(
 
 
 def renew(lease: Lease, term: Term, clock: Clock) -> None:
-    """Renew the Lease once; end the term if another candidate holds the Lease."""
+    """Renew the Lease once. If another candidate holds it, end the term."""
     begun = clock.since_boot()
     if lease.renew():
         term.renewed(begun)

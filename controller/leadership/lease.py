@@ -150,7 +150,7 @@ class Lease:
         try:
             return ask()
         except ConflictException:
-            return False  # another candidate was faster; the next try reads who
+            return False  # another candidate was faster; the next try reads the Lease again
         except (ApiException, *UNREACHABLE) as error:
             LOG.warning("lease %s: %s", self._name, message_of(error))
             return False
@@ -183,7 +183,10 @@ class Lease:
         return True
 
     def _renew(self) -> bool:
-        """Renew the Lease. This is one request, as long as no other client writes the Lease."""
+        """Renew the Lease if this candidate still holds it. Return whether it does.
+
+        That takes one request, as long as no other client writes the Lease.
+        """
         if self._known is not None and _tenure(_spec(self._known)) == self.ours:
             try:
                 self._put_off(self._known)
@@ -235,7 +238,10 @@ class Lease:
         return False
 
     def _free(self) -> bool:
-        """Return whether the Lease, as last read, has no holder, has this candidate's name, or has expired."""
+        """Return whether this candidate may take the Lease, as last read.
+
+        True if the Lease has no holder, is held in this candidate's name, or has expired.
+        """
         holder = _spec(self._known).get("holderIdentity")
         return holder in (None, "", self._identity) or self._clock.monotonic() > self._expires
 

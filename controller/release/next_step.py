@@ -1,4 +1,4 @@
-"""The next step of one gang: a pure function of the cluster's state (docs/decisions/0001).
+"""Determines the step that is due for a gang: a pure function of the cluster's state (docs/decisions/0001).
 
 The steps of a gang: plan → nominate → evict → await victims → verify → release → watch. Every step is derived from
 gates, nominations and the plan in the Gang's status. So a controller that was killed continues where it stopped.
@@ -113,7 +113,7 @@ class Delay(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """A step that is not carried out in this reconcile. The next reconcile derives the gang's step again."""
+    """A release or eviction that is due but not safe in this reconcile. The next reconcile derives the step again."""
 
     step: Evict | Release
     delay: Delay

@@ -47,7 +47,7 @@ def _in_all(snapshot: Snapshot, resources: Iterable[str]) -> Mapping[str, int]:
 
 
 def _beyond_minimum(gang: Gang) -> frozenset[str]:
-    """Return the UIDs of members beyond the gang's minimum: the last ones of each set."""
+    """Return the UIDs of the members beyond the gang's minimum: the last of each pod set. Bound members come first."""
     left = {pod_set.name: pod_set.min_count for pod_set in gang.pod_sets}
     needed, others = list[Member](), list[Member]()
     for member in sorted(gang.members, key=lambda each: not each.pod.bound):
@@ -81,7 +81,7 @@ def release_patch(
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     meta = pod.metadata
-    # A user may have created the pod from the manifest of one that ran.
+    # A user may have created the pod from the manifest of a pod that ran, which carries the mark of another gang.
     copied = {WHOLE_MARK: None} if WHOLE_MARK in meta.annotations else {}
     return {
         "metadata": {

@@ -41,7 +41,7 @@ def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, to
     if not shared:
         return ()
     inside = [state for name in tree.nodes_under(shared) if (state := snapshot.state(name)) is not None]
-    priority = gang.priority  # goes through all members
+    priority = gang.priority  # computed from all members, so it is read once
     if any(t.priority < priority and not t.terminating for s in inside for t in s.tenants):
         return ()
     node = next(state.node for state in inside if state.name == planned[0].node)

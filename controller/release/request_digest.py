@@ -28,7 +28,10 @@ def request_digest(gang: Gang) -> str:
 
 
 def asks_as_in(gang: Gang, digest: str) -> bool:
-    """Return whether the gang's request still has this digest, in the form of the version that wrote it."""
+    """Return whether the gang's request still has this digest.
+
+    The digest may have the form of an earlier version of Phalanx, because a plan may be older than the controller.
+    """
     if digest.startswith(_SECOND):
         return digest == request_digest(gang)
     return digest == _first_form(gang)
@@ -66,7 +69,7 @@ def _multiple(rule: MultipleRule) -> dict[str, Any]:
 
 
 def _present(value: Any) -> Any:
-    """Return the value without empty fields, at any depth. The items of a list keep their places."""
+    """Return the value without empty fields, at any depth. Items of lists are kept, even if they are empty."""
     if isinstance(value, Mapping):
         fields = {key: _present(each) for key, each in value.items()}
         return {key: each for key, each in fields.items() if each not in (None, "", [], {})}

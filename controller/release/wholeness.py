@@ -40,11 +40,11 @@ class WithdrawalReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """The eviction of members that had started.
+    """Why and how the members of a gang that had started are evicted: the gang is withdrawn or restarted.
 
-    `message`: one line for a person, which the condition Whole keeps. `refusal`: the API server's message about a
-    refused eviction; "" if no eviction was refused. `restarts`: the number of restarts with this one; 0 if no restart
-    begins.
+    `message`: one line for users, which the condition Whole keeps. `refusal`: the API server's message about a refused
+    eviction; "" if none was refused. `restarts`: how often the gang has been restarted, this time included; 0 if no
+    restart begins.
     """
 
     reason: WithdrawalReason
@@ -117,7 +117,7 @@ def to_mark(gang: Gang, status: Status) -> Sequence[Member]:
     if not bound or not release_is_marked(bound) or not was_whole(gang, status):
         return ()
     marked = [member for member in bound if _mark(member)]
-    # Only a restart asks how many ran (docs/decisions/0030).
+    # Only the check for a restart reads how many members ran (docs/decisions/0030).
     counts = gang.on_failure == RESTART and gang.suffice(bound)
     outdated = [member for member in marked if counts and _mark(member) != str(len(bound))]
     nodes = {member.pod.spec.node_name for member in marked}

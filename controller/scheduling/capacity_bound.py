@@ -66,7 +66,7 @@ class CapacityBound:
         return self._eligibility.checks
 
     def update(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> Self:
-        """Switch to this snapshot and these topologies. Returns the object itself."""
+        """Switch to this snapshot and these topologies. Return the object itself."""
         if self._topologies != (there := list(topologies)):
             self._topologies, self._verdicts = there, {}
         if self._snapshot is snapshot:
@@ -118,17 +118,18 @@ class CapacityBound:
         return self._chosen.get(chosen, True)
 
     def _fitting(self, need: Need, priority: int, topology: Topology | None) -> tuple[Integers, Integers]:
-        """Return two arrays by node: how many of the pods the node could hold, and the number of its domain.
+        """Return two arrays over the nodes: how many of the needed pods each node could hold, and its domain's number.
 
-        The domain is -1 for a node outside the topology, and for a node that could hold none of the pods.
+        The number is -1 for a node outside the topology, and for a node that could hold none of the pods. For example,
+        ([4, 0, 8], [0, -1, 0]): nodes 0 and 2 of one domain could hold 4 and 8 pods.
         """
         fit = self._at(priority).fitting(need.requests)
         return fit, np.where(fit > 0, self._domains(topology, need.level), -1)
 
     def _domains(self, topology: Topology | None, level: str | None) -> Integers:
-        """Return the number of each node's domain; -1 for a node outside the topology.
+        """Return, for each node, the number of its domain at this level; -1 for a node outside the topology.
 
-        If the topology has no such level, all nodes are in one domain.
+        Without a topology or a level, all nodes are in one domain.
         """
         if topology is None:
             return np.zeros(len(self._snapshot.nodes), dtype=np.int64)
@@ -153,9 +154,9 @@ class CapacityBound:
 
 
 class _PriorityBound:
-    """An upper bound on the capacity that each node offers to a gang of one priority.
+    """An upper bound on the capacity that each node offers to gangs of one priority.
 
-    `asked`: whether the bound was read since the last call of `update`. A bound that was not read is dropped.
+    `asked`: whether a gang has used the bound since the last call of `update`. An unused bound is dropped.
     """
 
     def __init__(self, priority: int) -> None:
@@ -190,7 +191,7 @@ class _PriorityBound:
         return self._totals[name]
 
     def fitting(self, requests: Requests) -> Integers:
-        """Return how many pods with these requests each node could hold, at most `_MANY`."""
+        """Return, for each node, how many pods with these requests it could hold; at most `_MANY`."""
         fit = np.full(len(self._by_node), _MANY, dtype=np.int64)
         for name, amount in requests:
             np.minimum(fit, self._column(name) // min(amount, _HUGE), out=fit)

@@ -1,7 +1,7 @@
-"""How the cluster has changed since a gang was rejected, and which changes can cure the rejection.
+"""Determines how the cluster has changed since a gang was rejected, and which changes can cure the rejection.
 
 kube-scheduler's counterpart are queueing hints: a plugin that rejects a pod names the events that can make the pod
-schedulable. Here the whole rejection is cured or not, because one planning checks all rules.
+schedulable. Here there is one hint for a whole rejection, because planning checks all rules at once.
 """
 
 from collections.abc import Sequence

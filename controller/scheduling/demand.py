@@ -83,9 +83,9 @@ class MinimumDemand:
         return shared
 
     def topology(self, known: Sequence[Topology]) -> Topology | Fault | None:
-        """Return the topology in which the gang is placed, a fault, or None.
+        """Return the topology in which the gang is placed; a fault if its request is wrong; None if there is none.
 
-        :param known: all topologies. The result is cached until this is another object.
+        :param known: all topologies of the cluster. The result is cached while this is the same list object.
         """
         before = self.__dict__.get("_topology")
         if before is None or before[0] is not known:
@@ -113,10 +113,10 @@ class MinimumDemand:
 
     @property
     def _of_member(self) -> Amounts:
-        """The least amounts that one member requests, by resource. Empty if there is no usable lower bound.
+        """By resource, the least amount that any member requests; empty if the gang's demand cannot be bounded so.
 
-        It is empty if a member already has a node, if the gang is subject to a quota, or if its members differ in
-        priority. It is also empty if a request cannot be parsed; planning reports such a request.
+        That is so if a member already has a node, if the gang is subject to a quota, if its members differ in priority,
+        or if a request cannot be parsed. Such gangs are always planned.
         """
         gang = self.gang
         if gang.queue or gang.account is not None or any(held_node(member.pod) for member in gang.members):
@@ -181,6 +181,6 @@ def _is_same_member(one: Member, other: Member, *, labels_count: bool) -> bool:
 
 
 def _without_untied_volumes(pod: Pod) -> PodSpec:
-    """Return the pod's spec without the volumes that do not tie the pod to a node."""
+    """Return the pod's spec without the volumes that do not tie the pod to a node, such as configMaps."""
     volumes = tuple(volume for volume in pod.spec.volumes if _UNTIED_VOLUMES.isdisjoint(volume))
     return pod.spec if len(volumes) == len(pod.spec.volumes) else msgspec.structs.replace(pod.spec, volumes=volumes)

@@ -84,7 +84,7 @@ class InfeasibleQueue:
         return self._again
 
     def next_ones(self, gangs: Iterable[QueuedGang], *, in_fast_lane: bool) -> list[GangKey]:
-        """Return the gangs to plan next, by round-robin share of the namespaces.
+        """Return which of these gangs to plan next, by round-robin share of the namespaces.
 
         Within a namespace, gangs that were never planned come first, then the gang that was planned longest ago.
 
@@ -103,7 +103,7 @@ class InfeasibleQueue:
             queued.planned_at = at
 
     def holds(self, planning_request: PlanningRequest | None) -> bool:
-        """Return whether this is the request of the infeasible queue that is being planned."""
+        """Return whether this planning request is the one that this queue has sent and that is not answered yet."""
         return planning_request is not None and planning_request is self._planning_request
 
     def ended(self, planning_request: PlanningRequest, at: float) -> None:

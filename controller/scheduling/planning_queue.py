@@ -78,12 +78,12 @@ class _PlanningRound:
 
     @property
     def unknown(self) -> list[QueuedGang]:
-        """The gangs without a decision."""
+        """The gangs that have no decision in this reconcile yet."""
         return [self.gangs[key] for key in self.gangs if key not in self.known]
 
     @property
     def active(self) -> list[QueuedGang]:
-        """The gangs that wait to be sent to a lane."""
+        """The gangs without a decision that no lane is planning and for which no plan was found."""
         return [queued for queued in self.unknown if queued.pending is None and not queued.plans]
 
 
@@ -374,9 +374,9 @@ class PlanningQueue:
         return self._tried(now.gangs[gang.key], now, partial(stands_in_line, gang, snapshot)) or False
 
     def _tried(self, queued: QueuedGang, now: _PlanningRound, ask: Callable[[], _T]) -> _T | None:
-        """Return the result of `ask` for one gang. If it fails, hold the gang off, so that it stops no other gang.
+        """Return the result of `ask`, a check of one gang. If it raises, reject the gang for a moment and return None.
 
-        None if it fails. The internal error is reported in the gang's decision and logged.
+        So an internal error at one gang stops no other gang. It is logged and reported in the gang's decision.
         """
         try:
             return ask()

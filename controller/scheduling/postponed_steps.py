@@ -89,10 +89,10 @@ def postpone_displaced(gang_states: Sequence[ReconcileState], snapshot: Snapshot
 
 
 class Handover:
-    """The waiting gangs that a new leader found, until each has been planned once.
+    """Postpones releases of a new leader until the waiting gangs that it found have been planned once.
 
-    Without it, the first reconciles of a leader release gangs whose capacity a waiting gang of higher priority would
-    take. The reason is that a release that is due needs one reconcile, and a plan needs several.
+    A release that is due takes one reconcile, and a plan takes several. So without this, a new leader would release
+    gangs whose capacity a waiting gang of higher priority would get.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -104,11 +104,12 @@ class Handover:
     def postpone(
         self, gang_states: Sequence[ReconcileState], unanswered: Collection[GangKey]
     ) -> Sequence[ReconcileState]:
-        """Postpone each release while a gang of higher priority waits for its first answer from this leader.
+        """Postpone each release while a gang of higher priority waits for its first planning result of this leader.
 
-        A gang of which a member has been released is not postponed: it must not run in part.
+        The release of a gang of which a member is released already is not postponed, because a gang must not run in
+        part. Return the states, with the step `Postponed` for the affected gangs.
 
-        :param unanswered: the gangs that the planner is planning, or has yet to plan.
+        :param unanswered: the gangs without a planning result.
         """
         if self._waiting is None:
             self._waiting, self._until = frozenset(unanswered), self._clock.monotonic() + HANDOVER_SECONDS
@@ -146,7 +147,7 @@ def _plan(gang_state: ReconcileState) -> _Plan | None:
 
 
 def _planned(gang: Gang, record: PlanRecord) -> list[tuple[Pod, str]]:
-    """Return the members that are not bound and have a place in the plan, each with its node."""
+    """Return the unbound members that the plan contains, each with its planned node."""
     nodes = ((member.pod, record.node_of(member.pod.metadata.uid)) for member in gang.members if not member.pod.bound)
     return [(pod, node) for pod, node in nodes if node is not None]
 

@@ -1,4 +1,4 @@
-"""The victims of the plans in force in one reconcile, and whether their eviction is still allowed."""
+"""Counts the victims of all plans in force as leaving. Invalidates plans whose evictions are no longer allowed."""
 
 from collections.abc import Sequence
 from dataclasses import replace

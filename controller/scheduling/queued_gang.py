@@ -1,4 +1,4 @@
-"""One gang of the planning queue, with all that the queue remembers of it from reconcile to reconcile."""
+"""The planning queue's entry for one gang: its plans, rejection and planning request, kept between reconciles."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

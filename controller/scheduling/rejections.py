@@ -136,15 +136,16 @@ def _next_pause(result: PlanningResult, before: CachedRejection | None) -> float
 
 
 class SharedRejections:
-    """The rejections that hold in one reconcile, by demand class, for other gangs that ask for the same.
+    """Finds, for a gang, a rejection of another gang that asks for the same, so that it need not be planned itself.
 
-    Most waiting gangs are copies, such as a hundred jobs that one user has submitted. Planning them one by one takes
-    minutes, and each gang would keep an explanation of its own.
+    Most waiting gangs are copies, such as a hundred jobs that one user has submitted. Planning them one by one would
+    take minutes, and each gang would keep an explanation of its own.
     """
 
     def __init__(self, rejections: Iterable[tuple[MinimumDemand, CachedRejection]], snapshot: Snapshot) -> None:
-        """Index the rejections that may be shared.
+        """Index the rejections that other gangs may share.
 
+        :param rejections: the rejections that hold in this reconcile, each with the demand of its gang.
         :param snapshot: the snapshot of this reconcile.
         """
         self._labels_count = bool(snapshot.keeping_off)

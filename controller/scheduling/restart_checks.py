@@ -114,9 +114,10 @@ class RestartChecks:
     def verdicts(
         self, gangs: Iterable[Gang], cluster_view: ClusterView, planned: Planned = NOTHING_PLANNED
     ) -> Mapping[GangKey, Verdict]:
-        """Return the verdicts that hold now. Start the check of one gang that has none, if the executor is idle.
+        """Return the verdicts that are valid now, by gang. If the executor is idle, check one gang that has none.
 
-        :param planned: pods that plans place on nodes, which the cluster view may not show yet.
+        :param gangs: the gangs that have lost a member and wait to be restarted.
+        :param planned: by node, the UIDs of pods that plans place there, which the cluster view may not show yet.
         """
         while self._inbox:
             key, verdict, taken = self._inbox.popleft()

@@ -1,4 +1,4 @@
-"""The PodScheduled conditions of members while they wait. Users look at these conditions first."""
+"""Computes the PodScheduled conditions of members that wait. Users look at these conditions first."""
 
 from collections.abc import Mapping
 from functools import partial

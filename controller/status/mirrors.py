@@ -1,4 +1,4 @@
-"""Mirrors: Gang objects for gangs of other dialects, so that one kind of object shows every gang.
+"""Defines mirrors: Gang objects that the controller creates for gangs of other dialects, to show every gang alike.
 
 Pure: existing and wanted manifests. The annotation `phalanx.dev/mirrors` names the gang that an object mirrors. A mark
 in its status says that Phalanx created it (`gangs.mirrors`). The owner of a mirror is the object that asked for the
@@ -219,10 +219,10 @@ def _owner(source: ObjectRef) -> dict[str, Any]:
 
 
 def _spec(gang: Gang) -> dict[str, Any]:
-    """Return the spec of the mirror: the constraints and preferences of the request, without derived ones.
+    """Return the spec of the mirror: the constraints and preferences of the gang's request.
 
-    `near` and `node_wishes` are derived: they depend on where other pods run and how large the nodes are now. The plan
-    in the status shows their effect.
+    `near` and `node_wishes` are left out, because they are not written by the user: they are derived from where other
+    pods run and how large the nodes are. The plan in the status shows their effect.
     """
     spec = {
         "topology": gang.topology,
@@ -269,5 +269,5 @@ def _pod_set(pod_set: PodSet) -> dict[str, Any]:
 
 
 def _present(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields without None and empty lists: the API server stores no null, and mirrors no empty list."""
+    """Return the fields without those that are None or an empty list, which mirrors do not contain."""
     return {key: value for key, value in fields.items() if value not in (None, [])}

@@ -156,10 +156,10 @@ class Reporter:
         return ObjectRef(API_VERSION, GANG_KIND, gang_state.namespace, gang_state.name, uid)
 
     def report(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Update statuses and conditions at the end of a reconcile.
+        """Write the statuses of gangs and the conditions of members at the end of a reconcile. Return the effects.
 
-        All gangs with a plan being carried out are updated. Of the others, as many are updated as the time allows, in
-        turns of their namespaces. The rest is left for later reconciles.
+        Gangs whose plan is being carried out come first, and all of them are reported. The others are reported in turns
+        of their namespaces, as many as the time allows. The rest is left for the next reconcile.
         """
         telling = [gang_state for gang_state in gang_states if not gang_state.deferred]
         effects = self._report([gang_state for gang_state in telling if gang_state.on_its_way], cluster_view)

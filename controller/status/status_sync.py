@@ -74,7 +74,10 @@ class StatusSync:
         """When changed topology statuses may be written again, in monotonic seconds; infinity if none has changed."""
 
     def show(self, cluster_view: ClusterView, turn: Turn = LEISURELY) -> None:
-        """Update the statuses of topologies, groups and queues; of groups as many as the time of `turn` allows."""
+        """Write the statuses of topologies, groups and queues that have changed.
+
+        :param turn: the limits of this reconcile. Groups beyond them are left for later reconciles.
+        """
         self._stale |= dict.fromkeys(cluster_view.concerned)
         self._queues_stale |= _concerns_queues(cluster_view)
         if self._clock.monotonic() >= self._due:

@@ -77,7 +77,7 @@ class _Tallies:
         self._samples: dict[GangKey, GangSample] = {}
 
     def put(self, sample: GangSample) -> None:
-        """Count a gang with its new state in place of its old one."""
+        """Count a gang in its new state, and no longer in its old state."""
         self.drop(sample.key)
         self._samples[sample.key] = sample
         self._add(sample, 1)
@@ -242,7 +242,7 @@ class Metrics:
         self._planning.set(gangs)
 
     def stale(self) -> None:
-        """Count a stale plan."""
+        """Count a plan that was found stale, so that its gang is replanned."""
         self._stale.inc()
 
     def evicted(self, dialect: str) -> None:

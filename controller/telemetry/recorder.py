@@ -87,9 +87,12 @@ class _Behind:
 
 
 class Recorder:
-    """Records events. Safe to share between threads; `close` when done.
+    """Records events on objects in the cluster. Safe to share between threads. Call `close` at the end.
 
-    :param threaded: whether a thread of the recorder's own writes; if not, the caller calls `write_queued`.
+    :param instance: the name of this replica, which is written into each event.
+    :param series_seconds: within this time, identical events become one series.
+    :param renew_seconds: the least time between two writes of a series.
+    :param threaded: whether a thread of the recorder writes the events; if not, the caller calls `write_queued`.
     """
 
     def __init__(

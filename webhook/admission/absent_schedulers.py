@@ -1,4 +1,4 @@
-"""Hands pods outside gangs to the stock scheduler if the scheduler that they name does not run in the cluster.
+"""Gives pods of no gang to the stock scheduler if the scheduler that they name does not run in the cluster.
 
 The API server sends these pods only if the component `manifests/absent-schedulers`, or the chart's value, has
 registered the webhook for them.

@@ -1,11 +1,11 @@
-"""Pods of gangs at admission.
+"""Reviews pods of gangs at admission.
 
-At CREATE the webhook gates the pod, and pins it beside its running siblings. At UPDATE it keeps the pod's manifest
-applicable and a gated pod in its gang.
+At CREATE the webhook gates the pod, and pins it to the domain of the gang's running members. At UPDATE it keeps the
+pod's manifest applicable, and refuses to take a gated pod out of its gang.
 
-The module follows these rules of the API server (v1.37). A gate may not be added to a pod that has a node, and never
-after CREATE. `schedulerName` may not change after CREATE. If a manifest names another scheduler than the stored pod,
-it can only be applied again when the webhook puts the old value back.
+The module follows these rules of the API server (v1.37). A gate can be added only at CREATE, and only to a pod without
+a node. `schedulerName` may not change after CREATE. So if a manifest names another scheduler than the stored pod, it
+can be applied again only because the webhook puts the old value back.
 """
 
 import re

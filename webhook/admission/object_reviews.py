@@ -45,9 +45,9 @@ _ON_TEMPLATE = " spec.template."
 
 
 def workload_created(manifest: Manifest, sources: Sources) -> Decision:
-    """Label the pod template of a workload that asks to be a gang, so that its pods are recognised as members.
+    """Return the decision on a new workload. If it asks to be a gang, its pod templates are labelled.
 
-    If its manifest has the workload suspended for a queue, the suspension is lifted.
+    By the labels, its pods are recognised as members. If a workload in a queue is suspended, the suspension is lifted.
     """
     patch = PatchBuilder(manifest)
     try:

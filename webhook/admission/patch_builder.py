@@ -30,10 +30,10 @@ class PatchBuilder:
         self._operations: list[Operation] = []
 
     def set(self, path: Sequence[str], value: Any) -> None:
-        """Set the value at `path`, and add missing maps above it.
+        """Set the value at `path`, and add missing mappings above it.
 
-        :param path: the keys from the root. For an existing list, the position as a decimal number.
-        :raises MalformedError: a parent in the path is no map.
+        :param path: the keys from the root of the object. An item of an existing list is given by its position.
+        :raises MalformedError: a value above the path's end is neither a mapping nor a list.
         """
         parent = self._parent(path)
         if parent.get(path[-1]) == value:
@@ -42,7 +42,7 @@ class PatchBuilder:
         self._add(path, value)
 
     def remove(self, path: Sequence[str]) -> None:
-        """Remove the value at `path`, an existing key of a map. Raises `MalformedError` as `set` does."""
+        """Remove the value at `path`, which must be an existing key of a mapping. For errors, see `set`."""
         del self._parent(path)[path[-1]]
         self._operations.append({"op": "remove", "path": _pointer(path)})
 

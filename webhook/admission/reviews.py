@@ -1,4 +1,4 @@
-"""AdmissionReview v1 on the wire: the API server's request and the webhook's response.
+"""Decodes AdmissionReview requests of the API server, and encodes the webhook's responses (v1).
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 """
@@ -97,7 +97,7 @@ class Review(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The object is admitted, changed by `patch` (empty: unchanged). The API server shows `warnings` to the user."""
+    """The object is admitted. `patch`: the changes to make to it; empty for none. Users see the `warnings`."""
 
     patch: tuple[Operation, ...] = ()
     warnings: tuple[str, ...] = ()

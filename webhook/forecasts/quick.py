@@ -1,8 +1,7 @@
-"""The forecast for an arriving pod: its gang's plan with this pod, if the plan is known within 10 ms.
+"""Makes the forecast for an arriving pod: the plan of its gang with this pod, if the plan is known within 10 ms.
 
-No CREATE waits longer, and no requests queue up. One solve runs at a time, in the background. A pod that arrives
-during a solve gets no forecast. A forecast that comes too late is cached. The next CREATE with the same gang on the
-same cluster state gets it.
+No CREATE of a pod waits longer. One solve runs at a time, in the background, and a pod that arrives meanwhile gets no
+forecast. A forecast that comes too late is cached, for the next CREATE of the same gang on the same cluster state.
 """
 
 import logging
@@ -72,7 +71,7 @@ class QuickForecasts:
         if missing := missing_members(gang):
             return self._counted("waiting", (f"gang {gang.key}: waits for {listed(missing)}",))
         if gang.waiting_for:
-            return ()  # the review of the pod has said so
+            return ()  # the review of the pod reports that already
         in_full = gang if all_members is None else self._in_full(gang.key, all_members)
         return self._counted("busy", ()) if in_full is None else self._counted(*self._found(in_full, picture, deadline))
 

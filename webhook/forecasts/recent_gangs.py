@@ -1,4 +1,4 @@
-"""All gangs of the cluster, cached for forecasts: the forecast of one gang depends on the other gangs."""
+"""Caches all gangs of the cluster, because the forecast of one gang depends on the other gangs."""
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,7 +26,10 @@ class Known(NamedTuple):
 
 
 class RecentGangs:
-    """A cache of all gangs in the cluster, read again only as often as this is cheap. Safe to share between threads."""
+    """A cache of all gangs in the cluster. The longer a read takes, the longer it is reused (`REST`).
+
+    Safe to share between threads.
+    """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock

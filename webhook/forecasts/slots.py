@@ -1,4 +1,4 @@
-"""Limits the webhook to one solve at a time, with a short queue: the solver and admission may each use a whole core."""
+"""Limits the webhook to one solve at a time, with a short queue, so that solves leave processor time to admission."""
 
 import threading
 from collections import Counter, OrderedDict

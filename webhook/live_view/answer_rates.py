@@ -7,7 +7,11 @@ MOST_KNOWN = 1_024
 
 
 class AnswerRates:
-    """A rate limit for each caller: `a_second` answers a second, and bursts of `at_once` after a pause (GCRA)."""
+    """A rate limit for each caller, by the generic cell rate algorithm (GCRA).
+
+    :param a_second: the answers per second that a caller gets in the long run.
+    :param at_once: the answers that a caller gets at once after a pause.
+    """
 
     def __init__(self, a_second: float, at_once: int) -> None:
         self._interval = 1 / a_second

@@ -238,7 +238,7 @@ class LiveFeed:
             threading.Thread(target=self._run, name="live-feed", daemon=True).start()
 
     def _run(self) -> None:
-        """Read the caches repeatedly until the feed is closed or idle."""
+        """Read the caches repeatedly until the feed is closed or idle. Runs in the feed's thread."""
         try:
             with self._following() as follower:
                 while self._wanted():

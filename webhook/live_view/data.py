@@ -1,4 +1,4 @@
-"""The live cluster as plain JSON data: `/v1/gangs` and `/v1/topology`."""
+"""Converts the live cluster to JSON data, for `/v1/gangs`, `/v1/topology` and the live page."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -45,9 +45,9 @@ _STATUS = ("phase", "reason", "message", "proof", "objective", "levels", "victim
 
 
 class EventReader:
-    """Reads the events of gangs with the caller's own permissions.
+    """Reads the events of a gang from the API server, with the permissions of the caller.
 
-    At most `MOST_READERS` callers read at a time, each up to `MOST_PAGES` pages and `READING_SECONDS`.
+    At most `MOST_READERS` callers read at a time, each at most `MOST_PAGES` pages and for `READING_SECONDS`.
     """
 
     def __init__(self) -> None:
