@@ -129,7 +129,7 @@ def _trust(transport: Transport, bundle: bytes, place: WebhookPlace) -> None:
         configuration = _get(transport, path)
         stale = [each for each in _entries(configuration, place) if each["clientConfig"].get("caBundle") != wanted]
         if stale:
-            # Applied as a whole: an entry that is left out would lose its bundle again.
+            # All entries are applied: server-side apply would remove the bundle from one that is left out.
             entries = [
                 {"name": each["name"], "clientConfig": {"caBundle": wanted}} for each in _entries(configuration, place)
             ]

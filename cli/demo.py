@@ -29,6 +29,6 @@ def demo(*, keep: bool) -> None:
     """
     if not (CHECKOUT / "controlplane" / "demo.py").is_file():
         raise click.ClickException(NO_CONTROL_PLANE)
-    if str(CHECKOUT) not in sys.path:  # an editable installation knows the packages of the wheel alone
+    if str(CHECKOUT) not in sys.path:  # an editable installation finds only the packages of the wheel
         sys.path.append(str(CHECKOUT))
     importlib.import_module("controlplane.demo").run(keep=keep)

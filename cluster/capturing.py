@@ -129,7 +129,7 @@ class Capture:
         if (node := self._node_of.pop(key, None)) is not None:
             tenants = self._tenants[node]
             del tenants[key]
-            if not tenants:  # pods may name nodes that never were
+            if not tenants:  # pods may name any number of nodes that do not exist
                 del self._tenants[node]
             self._change(node)
 

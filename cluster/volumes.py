@@ -161,7 +161,7 @@ def _bound(volume: PersistentVolume, unmodelled: str) -> Claim:
     labels = volume.metadata.labels
     return Claim(
         node_affinity=affinity.required if affinity is not None else None,
-        # Volumes that span zones name them all, joined by two underscores.
+        # The label of a volume that spans zones lists them, joined by two underscores.
         zones={key: frozenset(labels[key].split("__")) for key in _ZONE_LABELS if key in labels},
         unmodelled=unmodelled,
     )

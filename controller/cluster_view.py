@@ -103,7 +103,7 @@ class ClusterViewReader:
         if read is None:
             self.journal.lose()
             view = self.read()
-            return replace(view, objects=view.objects | entries.objects)  # the second read does not name these
+            return replace(view, objects=view.objects | entries.objects)  # the second view lists no changed objects
         concerned, kept = read | self._held(), self._kept
         return ClusterView(
             sources=sources,

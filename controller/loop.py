@@ -1,4 +1,4 @@
-"""The controller's loop. Each reconcile reads the cluster, decides, acts and reports. The loop is level-triggered.
+"""The controller's loop: each reconcile reads the cluster, decides, acts and reports. The loop is level-triggered.
 
 The state that is kept between reconciles is a cache of the cluster. If a reconcile fails, that state is dropped and
 everything is read again.

@@ -106,7 +106,7 @@ class LostMembers:
             self._read[key] = read
         if last is not None and read is not last and before is not None:
             self._note(last, read, before, cluster_view)
-        of_a_part = last is not None and last.part  # which is not read while it has no pods
+        of_a_part = last is not None and last.part  # such a gang is not read while it has no pods
         base = replace(last, members=()) if last is not None and of_a_part and read is None else read
         manifest = _workload(base, cluster_view) if base is not None and key in self._lost else None
         if base is None or manifest is None:

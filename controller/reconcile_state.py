@@ -219,7 +219,7 @@ class ReconcileState:
         if not self.resting or watched or not isinstance(self.step, NeedPlan):
             return watched or not (self.resting and isinstance(self.step, AllBound))
         limited = self.gang.schedule_timeout_seconds is not None and self.timed_out is None
-        return limited or self.decision is None  # for a rejection, the planner knows the time to replan
+        return limited or self.decision is None  # the planning queue knows when to replan a rejected gang
 
 
 def after(gang_states: Iterable[ReconcileState], effects: Mapping[GangKey, Effects]) -> list[ReconcileState]:

@@ -221,7 +221,7 @@ class ReconcileStates:
         if gang is None or gang.later is None:
             return gang
         known = self._roomless.get(key)
-        if known is None or known[0] is not gang:  # equal gangs must be one object: it is compared by identity
+        if known is None or known[0] is not gang:  # callers compare gangs by identity
             known = self._roomless[key] = gang, without_room(gang, BY_SETTING)
         return known[1]
 
@@ -328,7 +328,9 @@ class ReconcileStates:
         if not mirrors.is_mirrored(gang):
             own = (gang.source.namespace, gang.source.name)
             there = existing.at(own)
-            if there is None or claim_of(there):  # pods name a Gang that does not exist; a mirror is another gang's
+            if there is None or claim_of(
+                there
+            ):  # pods name a Gang that does not exist, or its name is taken by a mirror of another gang
                 return {"metadata": {"namespace": own[0], "name": own[1]}}
             return there
         place = mirrors.mirror_name(gang, existing)

@@ -106,7 +106,7 @@ class CertificateFolder:
         return tuple(each.read_bytes() for each in files)
 
     def _load(self) -> Serving:
-        # A mounted Secret is exchanged by one symbolic link: resolved paths stay within one version of it.
+        # A mounted Secret is replaced by changing one symbolic link, so resolved paths stay in one version of it.
         certificate_file, key_file = (self._folder / CERTIFICATE).resolve(), (self._folder / KEY).resolve()
         certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
         if certificate.not_valid_after_utc <= datetime.now(UTC):

@@ -1,4 +1,4 @@
-"""A fair queue in which requests wait for a thread. The sources of requests, such as client addresses, take turns.
+"""A fair queue in which requests wait for a thread: the sources of requests, such as client addresses, take turns.
 
 If too many requests wait, the latest request of the source with the most waiting ones is refused ("longest queue drop",
 B. Suter et al., Infocom 1998). So a source with few requests is not refused because of a source with many.

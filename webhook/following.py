@@ -1,4 +1,4 @@
-"""Repeated observation of the cluster, for the live page. Only gangs that may have changed are read again."""
+"""Observes the cluster repeatedly for the live page, and reads only gangs again that may have changed."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

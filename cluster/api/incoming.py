@@ -73,7 +73,7 @@ class _Raw(io.RawIOBase):
 
 def _readable(sock: socket.socket) -> bool:
     """Whether a connection has data to read. True if that is unknown, because waiting could delay the reader."""
-    if not isinstance(sock, socket.socket):  # TLS within TLS, as a proxy may want it
+    if not isinstance(sock, socket.socket):  # TLS within TLS, which an HTTPS proxy needs
         return True
     if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return True

@@ -234,7 +234,7 @@ class Reflector(Generic[T]):
         self._sink.replace(objects, page.api_version)
         self._version = page.metadata.resource_version
         self._heard_of_it()
-        self._synced.set()  # before `on_change`, whose callee reads both
+        self._synced.set()  # before `on_change` is called, which reads `synced`
         self._settled(None)
         return 0.0
 

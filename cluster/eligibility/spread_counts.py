@@ -46,7 +46,7 @@ class SpreadCounts:
             self._pods[domain] = before + 1
             self._domains_with[before] -= 1
             self._domains_with[before + 1] += 1
-            # Only one pod came: if no domain is left at the least count, the emptiest ones have one pod more.
+            # Only one pod was added. So if no domain has the least count any more, the least count is one more.
             if before == self._least and not self._domains_with[before]:
                 self._least += 1
         return self._pods[domain]

@@ -43,7 +43,7 @@ from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 
 class PlanExecutor:
-    """Carries out the steps of all gangs in a reconcile, gang after gang. The writes for a gang are sent in parallel."""
+    """Carries out the steps of all gangs in a reconcile, gang after gang. One gang's writes are sent in parallel."""
 
     def __init__(
         self,
@@ -106,9 +106,7 @@ class PlanExecutor:
             case Release(members):
                 effects = self._release(gang_state, members, cluster_view)
             case Postponed(Release()) if gang_state.record is not None:
-                self._probes.seen(
-                    gang_state.record.plan_id
-                )  # requests the probe, so that the next reconcile may release
+                self._probes.seen(gang_state.record.plan_id)  # requests the probe for the postponed release
             case _:
                 pass
         return effects
@@ -170,7 +168,7 @@ class PlanExecutor:
         """
         written = []
         for pod in pods:
-            meta = pod.metadata  # with its version: a pod that was released meanwhile must not be evicted
+            meta = pod.metadata  # names the version, so a pod that was released meanwhile is not evicted
             written.append(self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version))
             if written[-1].done:
                 self._reporter.set_free(gang_state, pod)
@@ -301,7 +299,7 @@ class PlanExecutor:
         added = any(each.tolerations for each in flavors)
         members = _in_turn(gang_state, members, snapshot)
         if not members:
-            return Effects()  # siblings that are released already must be bound first
+            return Effects()  # members that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patch = partial(release_patch, domain=domain, now=time, tolerating=added)
         begun = _begun(gang_state.gang)

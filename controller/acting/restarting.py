@@ -95,7 +95,7 @@ class Restarter:
         gang = gang_state.gang
         if verdict is not None and not verdict.placed:
             stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
-            return Effects(watched=verdict.version != version, stays=stays)  # another version is checked again later
+            return Effects(watched=verdict.version != version, stays=stays)  # check again when the cluster changes
         if verdict is None or not verdict.fresh(gang, self._clock.monotonic()):
             return Effects(watched=True, stays="is restarted as a whole if all its members together have a place")
         if other := self._other(gang.key):

@@ -190,7 +190,7 @@ def begun(gang_state: ReconcileState) -> str | None:
         return None
     since = release_begun(gang)
     if not is_time(since):
-        return None  # a member was not released by us, or another client has written what is no time
+        return None  # Phalanx did not release a member, or another client has overwritten the time
     if release_is_marked(bound):
         return since  # had a leader seen the gang whole, one of its members would be marked
     return since if still_withdrawn(status, released=False) is not None or _never_whole(gang, since) else None
@@ -233,7 +233,7 @@ def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence
     able = [member for member in gang.members if _planned(member, gang_state, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
     if gang.suffice(able) or (gang.to_come and isinstance(gang_state.step, NeedPlan) and gang_state.decision is None):
-        return ""  # members of a gang that starts in order may run alone for long: wait for the answer
+        return ""  # the others are still being planned: a gang that starts in order may run in part for long
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"

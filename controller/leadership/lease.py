@@ -191,7 +191,8 @@ class Lease:
             try:
                 self._put_off(self._known)
             except ConflictException:
-                LOG.debug("lease %s was changed by somebody", self._name)  # by us, where an answer did not arrive
+                # Perhaps this candidate itself changed it, if the answer to an earlier request was lost.
+                LOG.debug("lease %s was changed by somebody", self._name)
             except NotFoundException:
                 LOG.warning("lease %s is gone", self._name)
             else:

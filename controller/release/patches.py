@@ -81,7 +81,7 @@ def release_patch(
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     meta = pod.metadata
-    # A user may have created the pod from the manifest of a pod that ran, which carries the mark of another gang.
+    # A user may have created the pod from the manifest of a pod that ran, with its mark.
     copied = {WHOLE_MARK: None} if WHOLE_MARK in meta.annotations else {}
     return {
         "metadata": {

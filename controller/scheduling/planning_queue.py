@@ -142,7 +142,10 @@ class PlanningQueue:
         )
         behind = behind_in_line(gangs, cluster_view.snapshot, partial(self._in_line, now))
         now.known |= {decision.key: decision for decision in behind}
-        idle = self._lanes.fast.idle, self._lanes.slow.idle  # before the inbox is read: all its answers are there
+        idle = (
+            self._lanes.fast.idle,
+            self._lanes.slow.idle,
+        )  # read before the inbox: all results of an idle lane are in it
         self._take_results(now)
         if self._ask(now, *idle):
             self._take_results(now)
@@ -281,7 +284,7 @@ class PlanningQueue:
         # Infeasible gangs use the slow lane only if they are overdue. Then they go before the gangs in `slow`.
         asked = self._ask_infeasible(infeasible, now, free) or asked
         if slow and slow_idle and self._lanes.slow.idle:
-            # Each gang counts the same, because each has the same time limit.
+            # Each gang has the same cost, because each has the same time limit.
             (key,) = self._slow_shares.next_ones(_highest(slow, now.cluster_view), lambda _: 1, 1)
             now.gangs[key].needs_more_time = False
             self._send(self._lanes.slow, [now.gangs[key]], now, self._limits.seconds)

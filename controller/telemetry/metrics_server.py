@@ -41,7 +41,7 @@ def _self_signed(clock: Clock) -> ssl.SSLContext:
     pair = issue(new_authority("phalanx-metrics", now), ServerNames(dns=("localhost",)), now, AUTHORITY_LIFETIME)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with tempfile.TemporaryDirectory() as folder:  # ssl reads keys from files only
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
         certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
         certificate.write_bytes(pair.certificate)
         key.touch(mode=0o600)

@@ -222,7 +222,7 @@ class Recorder:
             except NotFoundException:
                 return False  # the event has expired, or its namespace is gone
             except ApiException as error:
-                ends = namespace_ends(error)  # events there will not be read any more
+                ends = namespace_ends(error)  # no user will read events of such a namespace
                 LOG.log(logging.DEBUG if ends else logging.WARNING, "event not written: %s", message_of(error))
                 return False
             except UNREACHABLE as error:
