@@ -114,7 +114,7 @@ def controller(
     traces: bool,
     keeping: Any,
 ) -> None:
-    """Run the controller: it plans gangs, reserves their capacity and releases them. One of several replicas leads."""
+    """Run the controller: it plans gangs, reserves their capacity and releases them. If you run several, one leads."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 - ortools and kubernetes take half a second
 
     from controller.serving import Server, Settings  # noqa: PLC0415 - as above

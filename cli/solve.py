@@ -84,8 +84,10 @@ def solve(
     """Plan the gangs in files, and print where they fit. No cluster is changed.
 
     The files describe the cluster (nodes, pods with a node, priority classes, disruption budgets, topologies) and the
-    gangs (pods without a node, workloads, groups). Exit status: 0 every gang has its minimum placed, 3 at least one
-    has not, 2 bad input or an invalid request, 4 with --strict: the input asks for no gang.
+    gangs (pods without a node, workloads, groups).
+
+    Exit status: 0 every gang has its minimum placed, 3 a gang has not, 2 bad input or an invalid request. With
+    --strict, it is 4 if the input asks for no gang.
 
     "What if" options plan as if the cluster had changed. They do not change the cluster either.
     """

@@ -21,7 +21,7 @@ _BARE = ("cpu", "memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What pods cost a quota. `pods`: how many of them the quota counts.
+    """The charge of pods to a quota. `pods`: how many of them the quota counts.
 
     `amounts`: by the quota's own name of a resource, such as "requests.cpu", the charged amount in base units.
     """

@@ -84,10 +84,10 @@ class StorageClass(Struct, frozen=True):
 class Claim:
     """A PersistentVolumeClaim with its node constraints.
 
-    `refusal`: why the claim excludes every node; "" if it does not. Then each of these excludes the nodes that do not
-    match: `node_affinity` and `zones` (the zone labels) of the bound volume, or `selected_node` and `allowed` (allowed
-    topologies of the storage class) for a volume that is yet to be created. `unmodelled`: a further rule of the claim
-    that Phalanx does not check, as a phrase for messages; "" if there is none.
+    `refusal`: why the claim excludes every node; "" if it does not. Otherwise a node must match the other fields.
+    `node_affinity` and `zones` (zone labels) are those of the bound volume. `selected_node` and `allowed` (allowed
+    topologies of the storage class) concern a volume that is yet to be created. `unmodelled`: a further rule of the
+    claim that Phalanx does not check, as a phrase for messages; "" if there is none.
     """
 
     refusal: str = ""

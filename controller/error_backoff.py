@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 class Activity(Enum):
-    """What failed with an internal error: computing a gang's step, carrying it out, or reporting the gang's state.
+    """The activity that failed with an internal error at a gang: computing its step, carrying it out, or reporting it.
 
     The name in lower case is a label value of `phalanx_gang_errors_total`. The value is the text in the log.
     """

@@ -40,7 +40,7 @@ class _Lost:
     """A lost member: the `pod` that ran, and `seat`, the expected pod that represents its successor.
 
     `since`: when the loss was noticed, or the pod was last seen terminating, in monotonic seconds.
-    `planned`: whether a plan has assigned a node to the expected pod. `heir`: the UID of the successor that has
+    `planned`: whether a plan has assigned a node to the expected pod. `successor`: the UID of the successor that has
     arrived; "" while there is none.
     """
 
@@ -48,7 +48,7 @@ class _Lost:
     seat: Member
     since: float
     planned: bool = False
-    heir: str = ""
+    successor: str = ""
 
     @property
     def at(self) -> _At:
@@ -172,11 +172,11 @@ class LostMembers:
                 and _leaving(current, self._seconds, self._clock.wall())
             ):
                 each.since = now
-            if each.heir and each.heir not in gated:
-                each.heir, each.planned = "", False
+            if each.successor and each.successor not in gated:
+                each.successor, each.planned = "", False
             taken = awaited is not None and each.planned and each.seat.pod.metadata.uid not in awaited
             each.planned = each.planned or (awaited is not None and each.seat.pod.metadata.uid in awaited)
-            if (taken and not gated.get(each.heir, False)) or now - each.since > self._seconds:
+            if (taken and not gated.get(each.successor, False)) or now - each.since > self._seconds:
                 del lost[uid]
 
 
@@ -221,8 +221,8 @@ def _with_seats(gang: Gang, lost: Collection[_Lost], record: PlanRecord | None) 
     came = _come_for(gang, seats, placed)
     there = {each.pod.metadata.uid for each in gang.members} & placed
     for each in lost:
-        each.heir = came.get(each.at, each.heir if each.heir in there else "")
-    missing = list(_missing(gang, seats, {each.at for each in lost if each.heir}))
+        each.successor = came.get(each.at, each.successor if each.successor in there else "")
+    missing = list(_missing(gang, seats, {each.at for each in lost if each.successor}))
     if not missing:
         return gang
     waiting = dict[str, str]()

@@ -26,8 +26,8 @@ from serving.turns import OverdrawnError, OverloadedError, Turns
 WAITED = "phalanx.waited"
 """The key, in the WSGI environment, of the seconds that the request has waited for a thread."""
 JUDGE, CALLER = "phalanx.judge", "X-Phalanx-Caller"
-"""The key, in the WSGI environment, by which the application is only asked whether a request is allowed, and the header
-of its answer that identifies the caller (`Pool.judged_in`).
+"""If the WSGI environment has the key `JUDGE`, the application only decides whether the request is allowed. In its
+answer, the header `CALLER` identifies the caller (`Pool.judged_in`).
 """
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 Scope = dict[str, Any]

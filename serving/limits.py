@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 LARGEST_BODY = 8 * 1024 * 1024
-"""The most bytes of a request's body. It allows an object and its old version of 1.5 MB each, as an API server sends
-them for review, and the files of a whole cluster for a dry run.
+"""The most bytes of a request's body. An API server sends an object and its old version for review, 1.5 MB each. A user
+may send the files of a whole cluster for a dry run.
 """
 
 MOST_CONNECTIONS = 1000
@@ -17,8 +17,8 @@ A client that connects when the queue is full gets no answer, and retries after 
 more than 1,005 simultaneous clients.
 """
 KEEP_SECONDS = 120
-"""How long an idle connection is kept. It is more than the 90 s for which an API server keeps one, because a POST on a
-connection that the server is closing fails and cannot be repeated.
+"""How long an idle connection is kept. An API server keeps one for 90 s, so it closes the connection first. A POST on a
+connection that the server is closing would fail, and could not be repeated.
 """
 
 

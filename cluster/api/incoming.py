@@ -1,8 +1,8 @@
 """An HTTP response that can report, without waiting, whether more data has arrived.
 
-The reader of a watch needs that to know when a burst of events is over. The duration of a read does not show it: each
-read releases the interpreter lock, and beside a busy thread it takes 5 ms to get the lock back. For the same reason the
-response is read in large pieces.
+The reader of a watch needs that to know when a burst of events is over. The duration of a read does not show it,
+because each read releases the interpreter lock. Beside a busy thread, it takes 5 ms to get the lock back. For the same
+reason the response is read in large pieces.
 """
 
 import contextlib

@@ -118,7 +118,7 @@ class Transport:
         """Return a transport for the same API server and identity that calls `allowance` before every request but GETs.
 
         The seconds that it returns are the time limit of the request. They are also sent to the API server as
-        `timeout`, so that the API server does not carry out a write after the client has stopped waiting for it.
+        `timeout`. So the API server carries out no write after the client has stopped waiting for it.
         """
         return Transport(self._client, allowance, bearer=self._bearer, clock=self._clock)
 

@@ -14,8 +14,8 @@ class ReflectorTiming:
 
     `missing`: the pause before a resource that is not installed is requested again, unless `wake` is called. It
     doubles up to `last_missing`. `doubt`: the pause before a new resource is listed again. It doubles up to `silence`.
-    A new resource is listed again because the API server replaces the storage of a CRD when it accepts the names, and a
-    watch on the old storage gets no more events.
+    The API server replaces the storage of a CRD when it accepts the names. A watch on the old storage gets no more
+    events, so a new resource is listed again.
 
     `first_retry`: the pause after a failure. It doubles up to `last_retry`, or up to `unsynced_retry` until the first
     list has succeeded, because the process does not serve until then. `overloaded`: how long an overloaded server is

@@ -97,7 +97,7 @@ def nobody_goes(_tenant: Tenant) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """What may satisfy a pod's required pod affinity.
+    """The pods and domains that may satisfy a pod's required pod affinity.
 
     `keys`: the topology key of each term. `there`: for each term, the values of the key where a selected pod runs and
     stays. `pods`: the names (`namespace/name`) of selected pods that may be evicted. `themselves`: whether the terms

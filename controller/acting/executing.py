@@ -93,8 +93,8 @@ class PlanExecutor:
             case Renominate(members):
                 self._reporter.unbound(gang_state, members)
                 effects = Effects.of(self._nominate(gang_state, members))
-            case TakeOver(heirs):
-                effects = self._take_over(gang_state, heirs)
+            case TakeOver(successors):
+                effects = self._take_over(gang_state, successors)
             case Free(placeholders):
                 self._unsettle(gang_state)
                 effects = Effects.of(free(self._writer, placeholders))
@@ -210,18 +210,18 @@ class PlanExecutor:
         if gang_state.record is not None:
             self._probes.forget(gang_state.record.plan_id)
 
-    def _take_over(self, gang_state: ReconcileState, heirs: Sequence[tuple[str, Planned]]) -> Effects:
+    def _take_over(self, gang_state: ReconcileState, successors: Sequence[tuple[str, Planned]]) -> Effects:
         """Replace expected pods by arrived pods: in the plan in the Gang's status first, then by nominating the pods.
 
-        :param heirs: each arrived pod, with the seat of the expected pod that it replaces.
+        :param successors: each arrived pod, with the identifier of the expected pod that it replaces.
         """
-        names = {seat: member.pod.metadata for seat, member in heirs}
+        names = {seat: member.pod.metadata for seat, member in successors}
         effects = self._reporter.taken_over(gang_state, names)
         if effects.manifest is None:
             return effects
         record = record_from(effects.manifest["status"])
         effects = effects.then(Effects(plan=Plan(gang_state.step, record, gang_state.decision)))
-        return effects.then(Effects.of(self._nominate(gang_state.after(effects), [member for _, member in heirs])))
+        return effects.then(Effects.of(self._nominate(gang_state.after(effects), [member for _, member in successors])))
 
     def _evict(
         self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], cluster_view: ClusterView

@@ -1,7 +1,7 @@
 """Restarts gangs as a whole that ask for it, if a lost member cannot be replaced beside the other members.
 
 A restart evicts all running members, so that they are recreated and planned together. Three conditions keep that from
-being useless (docs/decisions/0030): the rejection has held for a while, every evicted pod will be recreated, and all
+being useless (docs/decisions/0030). The rejection has held for a while. Every evicted pod will be recreated. All
 members together fit on capacity that is free now. One gang is restarted at a time, so that two gangs do not count on
 the same capacity.
 """

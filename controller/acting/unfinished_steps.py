@@ -1,8 +1,8 @@
 """Nominations and releases of which not all writes are known to be done. Their events are recorded once all are done.
 
 The API server may reject a write because the object has changed, or its answer may be lost. Then the next reconcile
-continues the step. This module remembers what the cluster does not show: the decision, from which the conditions of
-members are derived that are not nominated yet, and the members that the event on the step counts. It is kept in memory
+continues the step. This module remembers what the cluster does not show. That is the decision, from which the
+conditions of members without a nomination are derived, and the members that the event counts. It is kept in memory
 only, so a new leader may omit such an event.
 """
 

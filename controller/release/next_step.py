@@ -130,11 +130,11 @@ class Renominate:
 class TakeOver:
     """Replace members in the plan by their successors, which get the nodes of the replaced members.
 
-    `heirs`: the UID or seat of the replaced member, with the successor. A successor is a pod that has arrived for an
-    expected pod, or an expected pod that stands for a deleted gated pod.
+    `successors`: each with the UID of the replaced member (of an expected pod: its identifier). A successor is a pod
+    that has arrived for an expected pod, or an expected pod in place of a deleted gated pod.
     """
 
-    heirs: tuple[tuple[str, Planned], ...]
+    successors: tuple[tuple[str, Planned], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +214,8 @@ class Situation:
 
 def next_step(situation: Situation) -> Step:
     """Return the step that is due for the gang. It depends on the situation only, not on earlier steps."""
-    if heirs := _heirs(situation):
-        return TakeOver(heirs)
+    if successors := _successors(situation):
+        return TakeOver(successors)
     step = _next_step(situation)
     surplus = situation.surplus() if not isinstance(step, Nominate) else ()
     if isinstance(step, NeedPlan):
@@ -226,8 +226,8 @@ def next_step(situation: Situation) -> Step:
     return Free(surplus) if surplus else step
 
 
-def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
-    """Return the members that replace others in the plan (`TakeOver.heirs`); empty if there are none or no plan."""
+def _successors(situation: Situation) -> tuple[tuple[str, Planned], ...]:
+    """Return the members that replace others in the plan (`TakeOver.successors`); empty if none do."""
     record = situation.record
     if record is None:
         return ()
@@ -244,11 +244,11 @@ def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
         for (role, name), pod in new.items()
         if name in taken
     )
-    return (*come, *_heirs_of_gone(situation.gang, record, present))
+    return (*come, *_successors_of_gone(situation.gang, record, present))
 
 
-def _heirs_of_gone(gang: Gang, record: PlanRecord, present: Collection[str]) -> Iterator[tuple[str, Planned]]:
-    """Yield each expected pod that stands for a planned pod which is gone, with the UID of that pod and its node.
+def _successors_of_gone(gang: Gang, record: PlanRecord, present: Collection[str]) -> Iterator[tuple[str, Planned]]:
+    """Yield each expected pod that replaces a planned pod which is gone, with the UID of that pod and its node.
 
     Empty if a member of the plan has been released, or none is left.
     """

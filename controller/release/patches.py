@@ -1,8 +1,8 @@
 """The patches that release members, and their order. One merge patch pins a member and removes its gate.
 
-The affinity of a released pod can never change again, so the pin is as wide as the gang's constraints allow
-(`controller.release.pinning`): the domain of the plan, or the exact node. An exact pin never causes an eviction on its
-own (a result of research).
+The affinity of a released pod can never change again, so the pin is as wide as the gang's constraints allow. It is the
+domain of the plan, or the exact node (`controller.release.pinning`). An exact pin never causes an eviction on its own
+(a result of research).
 """
 
 from collections.abc import Iterable, Mapping
@@ -114,8 +114,8 @@ def _hostname(node: Node) -> dict[str, str]:
 def _terms(pod: Pod, node: Node, domain: Labels) -> Mapping[str, Any]:
     """Return the required node affinity that pins the pod: a node selector with one term.
 
-    The term begins with the domain pin that the webhook wrote when the pod was created, because the API server allows
-    only additions to the affinity of a gated pod. Then it names the labels of `domain`; if there are none, the node.
+    The term begins with the domain pin that the webhook wrote when the pod was created. The API server allows only
+    additions to it. Then the term names the labels of `domain`; if there are none, the node.
     """
     labels = tuple(dict.fromkeys((*pinned_by_affinity(pod), *domain)))
     term: dict[str, Any] = {}

@@ -104,14 +104,16 @@ def _entry(planned: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return planned["uid"], planned["namespace"], planned["pod"], planned["node"]
 
 
-def heirs_patch(status: Mapping[str, Any], heirs: Mapping[str, ObjectMeta]) -> dict[str, Any]:
+def successors_patch(status: Mapping[str, Any], successors: Mapping[str, ObjectMeta]) -> dict[str, Any]:
     """Return the status fields to write when arrived pods replace expected pods in the plan.
 
     :param status: the present status of the Gang object.
-    :param heirs: the metadata of each arrived pod, by the seat of the expected pod that it replaces.
+    :param successors: the metadata of each arrived pod, by the identifier of the expected pod that it replaces.
     """
     assignments = [
-        {**each, "pod": heirs[each["uid"]].name, "uid": heirs[each["uid"]].uid} if each.get("uid") in heirs else each
+        {**each, "pod": successors[each["uid"]].name, "uid": successors[each["uid"]].uid}
+        if each.get("uid") in successors
+        else each
         for each in status.get("assignments") or ()
     ]
     return {"assignments": assignments}

@@ -4,8 +4,8 @@ A gang that has been whole and loses members is repaired, or restarted if it ask
 that has never been whole, for example because its controller died between two patches of its release, becomes whole or
 is withdrawn (`controller.acting.withdrawing`, docs/decisions/0015).
 
-The evidence is on the pods: the annotation `phalanx.dev/whole`, called the mark, on up to `MARKED` of the members that
-run, and the annotation `phalanx.dev/release-begun` on every member that was released. The condition Whole of the Gang
+The evidence is on the pods. Up to `MARKED` of the members that run carry the annotation `phalanx.dev/whole`, called the
+mark. Every member that was released carries the annotation `phalanx.dev/release-begun`. The condition Whole of the Gang
 object shows the result. It counts as evidence only while it is True, because a status can be wiped or restored.
 """
 

@@ -115,8 +115,8 @@ class MinimumDemand:
     def _of_member(self) -> Amounts:
         """By resource, the least amount that any member requests; empty if the gang's demand cannot be bounded so.
 
-        That is so if a member already has a node, if the gang is subject to a quota, if its members differ in priority,
-        or if a request cannot be parsed. Such gangs are always planned.
+        That is so if a member already has a node, the gang is subject to a quota, the members differ in priority, or a
+        request cannot be parsed. Such gangs are always planned.
         """
         gang = self.gang
         if gang.queue or gang.account is not None or any(held_node(member.pod) for member in gang.members):

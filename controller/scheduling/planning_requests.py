@@ -47,8 +47,8 @@ class PlanningResult:
     """The result of one gang of a planning request.
 
     `final`: whether more time would not help. `seconds`: the planning time of all gangs of this priority together.
-    `tied`: members that cause the rejection only because they are still pinned to the domain of siblings that are gone,
-    and that can be recreated at no cost; empty if there are none.
+    `tied`: members that cause the rejection only by their old pin, to the domain of siblings that are gone. They can be
+    recreated at no cost. Empty if there are none.
     `failed`: whether planning the gang failed with an internal error, or its plan could not be carried out.
     `basis`: the inputs of planning, with the plans that the request found before; None if `failed`.
     """

@@ -23,7 +23,7 @@ from controller.release.next_step import (
     Postponed,
     Renominate,
 )
-from controller.release.records import PlannedVictim, heirs_patch
+from controller.release.records import PlannedVictim, successors_patch
 from controller.release.wholeness import Withdrawal, WithdrawalReason, still_withdrawn
 from controller.status.conditions import GATED, Condition, differs, member_conditions
 from controller.status.evicted_gangs import evicted_gangs, objects_of
@@ -242,14 +242,14 @@ class Reporter:
         reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
         self._tell(gang_state, reason, _decided(gang_state.gang, decision.message))
 
-    def taken_over(self, gang_state: ReconcileState, heirs: Mapping[str, ObjectMeta]) -> Effects:
+    def taken_over(self, gang_state: ReconcileState, successors: Mapping[str, ObjectMeta]) -> Effects:
         """Replace expected pods by arrived pods in the plan of the Gang's status.
 
         The effects contain the changed Gang object. Without one, the write failed.
 
-        :param heirs: the metadata of each arrived pod, by the seat of the expected pod that it replaces.
+        :param successors: the metadata of each arrived pod, by the identifier of the expected pod that it replaces.
         """
-        patch = heirs_patch(gang_state.status, heirs)
+        patch = successors_patch(gang_state.status, successors)
         written = self._writer.merge(f"{gang_state.path}/status", {"status": patch}, gang_state.manifest)
         effects = Effects.of([written])
         return (

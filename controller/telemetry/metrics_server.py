@@ -1,8 +1,8 @@
 """The controller's `/metrics` over TLS, for clients whose token is allowed to read that path. It serves no other path.
 
-The certificate is created at start and signed by a CA that no client knows, so scrapers must be configured not to
-verify it, as for the metrics of other controllers (https://book.kubebuilder.io/reference/metrics). It only encrypts the
-client's token on the network. The replicas have no common name that one verifiable certificate could carry.
+The certificate is created at start and signed by a CA that no client knows. It only encrypts the client's token on the
+network. So scrapers must be configured not to verify it, as for the metrics of other controllers
+(https://book.kubebuilder.io/reference/metrics). The replicas have no common name that one certificate could carry.
 """
 
 import ssl

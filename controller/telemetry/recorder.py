@@ -66,7 +66,7 @@ class _Sighting:
 
 @dataclass(slots=True)
 class _Series:
-    """An Event object in the cluster that stands for a series of identical events.
+    """An Event object in the cluster that represents a series of identical events.
 
     `path`: its API path. `count`: how often the event happened; `written`: the count that the object shows.
     `last`: when the event happened last; `renewed`: when the object was written last; both in seconds since the epoch.
