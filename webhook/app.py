@@ -68,7 +68,8 @@ DESCRIBED = "/mutate/described"
 FEED = "live-feed"
 """The key of the `LiveFeed` in the application's extensions."""
 AUTOMATIC = "/mutate/automatic"
-"""The path for Jobs in namespaces with the automatic label, where each Job is a gang. The API server matches the label.
+"""The path for Jobs in automatic namespaces, where every workload of more than one pod is a gang. The API server itself
+matches the label of the namespace (`kube.keys.AUTOMATIC`).
 """
 
 log = logging.getLogger(__name__)

@@ -120,7 +120,7 @@ class LivePicture:
         return self._cache.listed(plural)
 
     def sources(self) -> Sources:
-        """All objects, as of one instant."""
+        """All objects of the caches, as of one instant."""
         with self._cache.still():
             return self._with(self._cache.pods())
 

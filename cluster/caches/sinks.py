@@ -272,7 +272,7 @@ Readable = TypeVar("Readable")
 def _readable(what: str, put: Callable[[Readable], None], item: Readable) -> None:
     """Pass an object to the capture by `put`. If its quantities cannot be parsed, log it and go on.
 
-    Then an unreadable node offers no capacity, and an unreadable pod takes none.
+    Then a new node offers no capacity, a known node keeps its last readable state, and a pod takes no capacity.
     """
     try:
         put(item)

@@ -19,7 +19,7 @@ def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, to
 
     Members need their exact nodes in any of these cases:
 
-    - The gang has ranks, or its request is about exact nodes.
+    - A member has a rank, or the gang was promised exact nodes (`Gang.exact_nodes`).
     - A member has inter-pod affinity or topology spread, so another node in the domain could break these constraints.
     - A scheduler other than the stock one binds a member. Capacity is not reserved in that scheduler.
     - The topology has node pools, so nodes outside them may carry the same labels.

@@ -373,7 +373,7 @@ class PlanningQueue:
         return True
 
     def _in_line(self, now: _PlanningRound, gang: Gang, snapshot: Snapshot) -> bool:
-        """Return whether this gang stands in line: the gangs after it in a strictly ordered queue must wait for it."""
+        """Return whether the gangs after this gang in its strictly ordered queue must wait for it."""
         return self._tried(now.gangs[gang.key], now, partial(stands_in_line, gang, snapshot)) or False
 
     def _tried(self, queued: QueuedGang, now: _PlanningRound, ask: Callable[[], _T]) -> _T | None:

@@ -41,7 +41,7 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
     """Return the decision of `/mutate` on a pod, a Job or another workload. Other objects are admitted unchanged.
 
     :param foretell: returns the forecast of an arriving pod's gang, if it is known at once.
-    :param automatic: whether the API server has found that the namespace makes each Job a gang (`/mutate/automatic`).
+    :param automatic: whether the API server has matched the label of an automatic namespace (`/mutate/automatic`).
         The webhook cannot always see that itself: a namespace that is milliseconds old is not in its caches yet.
     :raises BadReview: the request has no object.
     :raises Unavailable: the answer cannot be given now.
