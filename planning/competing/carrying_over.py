@@ -1,11 +1,14 @@
-"""Turns a joint answer into one decision for each gang, each verified on the capacity that the other gangs leave."""
+"""Turns the solver's joint answer for several gangs into one decision for each gang.
+
+Each decision is verified on the capacity that the other gangs leave.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gangs.model import Gang, GangKey, Member
 from planning.after_plan import after, after_all
-from planning.competing.affinity_between import minding
+from planning.competing.affinity_between import any_pod_rules_between
 from planning.competing.evicted import staying
 from planning.competing.one_by_one import OneByOne
 from planning.competing.remaining import Remaining, only_room_matters
@@ -22,10 +25,11 @@ from solver.plan import Plan, Proof
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """A joint answer for the gangs of a tier, each in a choice of flavors.
+    """A joint answer for the gangs of a tier, in one choice of flavors.
 
-    `parts`: the nodes and victims of each accepted gang. `without`: the gangs that are proven infeasible beside the
-    accepted gangs. `complete`: no other choice of flavors can be better. `seconds`: the time of each step.
+    `way`: each gang in its chosen flavors. `parts`: the nodes and victims of each accepted gang. `without`: the gangs
+    that are proven infeasible beside the accepted gangs. `complete`: no other choice of flavors can be better.
+    `seconds`: the time of each step.
     """
 
     tier: Tier
@@ -38,7 +42,7 @@ class Joint:
 
     @property
     def accepted(self) -> tuple[bool, ...]:
-        """Whether each gang is accepted, in their order."""
+        """Whether each gang is accepted, in the order of the gangs."""
         return tuple(key in self.parts for key in self.way)
 
     @property
@@ -56,9 +60,10 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class JointDecisions:
-    """A joint plan as decisions. `proven`: whether it is optimal in all goals that were optimised.
+    """The decisions from a joint plan, and all that the plan takes.
 
-    `levels`: how many levels are proven, if only compactness was optimised.
+    `proven`: whether the plan is optimal in all goals that were optimised. `levels`: how many levels are proven, if
+    only compactness was optimised.
     """
 
     decisions: list[Decision]
@@ -70,7 +75,7 @@ class JointDecisions:
 def carried_over(joint: Joint, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of all gangs of the tier; None if a gang's part of the joint plan fails verification.
 
-    Gangs that are not accepted are planned after the accepted gangs, which explains their rejection.
+    Gangs that the joint plan does not place are planned after all others, because this explains their rejection.
     """
     tier = joint.tier
     accepted = [gang for gang in tier.gangs if gang.key in joint.parts]
@@ -81,7 +86,7 @@ def carried_over(joint: Joint, one_by_one: OneByOne) -> JointDecisions | None:
     taken = _all_taken(placed, tier.start)
     for gang in tier.gangs:
         if gang.key not in decisions:
-            decisions[gang.key], taken = tier.plan(gang, taken, False)  # noqa: FBT003 -- as `weighed`
+            decisions[gang.key], taken = tier.plan(gang, taken, False)  # noqa: FBT003 -- as `uncontested`
     in_order = [decisions[gang.key] for gang in tier.gangs]
     if not joint.answer.levels:
         in_order = one_by_one.not_proven(in_order, joint.without if joint.complete else ())
@@ -96,8 +101,12 @@ def _all_taken(decisions: Sequence[Decision], start: Taken) -> Taken:
 
 
 def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
-    """The decisions of the accepted gangs."""
-    if minding([gang for gang in joint.tier.gangs if gang.key in joint.way], joint.tier.start.snapshot.namespaces):
+    """Return the verified decisions of the accepted gangs; None if a gang's part of the joint plan fails
+    verification.
+    """
+    if any_pod_rules_between(
+        [gang for gang in joint.tier.gangs if gang.key in joint.way], joint.tier.start.snapshot.namespaces
+    ):
         return _beside_all_others(joint, gangs)
     variants = _within_quotas(joint, gangs)
     evicting = any(joint.parts[gang.key].victims for gang in gangs)
@@ -108,9 +117,9 @@ def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
 
 
 def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
-    """Return the accepted gangs in their flavors, without the members that a quota does not cover.
+    """Return the accepted gangs in their flavors, without the members for which the quota does not suffice.
 
-    Planning of a single gang leaves these members out as well, so that its decision gives no other reason for them.
+    The planner leaves these members out of a single gang as well. So the decision gives no other reason for them.
     """
     usage = joint.tier.start.usage
     placed: dict[GangKey, list[Member]] = {}
@@ -130,7 +139,10 @@ def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
 
 
 def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Verify every gang on the free capacity that the gangs before it leave. No gang is framed again."""
+    """Verify every gang in its existing problem, reduced to the free capacity that the gangs before it leave.
+
+    None if a gang's part of the joint plan fails.
+    """
     left, decisions = Remaining(), list[Decision]()
     for variant in variants:
         framing = left.framing(variant.framing)
@@ -144,7 +156,7 @@ def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision
 
 
 def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Frame and verify every gang on the snapshot after the plans of the gangs before it."""
+    """Verify every gang in a new problem on the snapshot after the plans of the gangs before it; None if one fails."""
     snapshot, decisions = joint.tier.start.snapshot, list[Decision]()
     for variant in variants:
         if staying(variant.gang, snapshot) is not variant.gang:
@@ -159,8 +171,9 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
 
 
 def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
-    """Frame and verify every gang on the snapshot after the plans of all other gangs. Its pods may need pods of later
-    gangs.
+    """Verify every gang in a new problem on the snapshot after the plans of all other gangs; None if one fails.
+
+    Later gangs count as well, because a gang's pods may have affinity to their pods.
     """
     start, plans, decisions = joint.tier.start.snapshot, dict[GangKey, Decision](), list[Decision]()
     for gang in gangs:
@@ -191,19 +204,19 @@ def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
     gangs = [variant.gang for variant in joint.way.values()]
     snapshot = joint.tier.start.snapshot
     alone = not any(each.among_members or each.problem.spreads for each in framings)
-    if alone and not minding(gangs, snapshot.namespaces):
+    if alone and not any_pod_rules_between(gangs, snapshot.namespaces):
         return True
-    everybody = replace(
+    all_members = replace(
         decisions[0],
         gang=None,
         assignments=tuple(each for decision in decisions for each in decision.assignments),
         evictions=tuple(each for decision in decisions for each in decision.evictions),
     )
-    return stands(everybody, snapshot)
+    return stands(all_members, snapshot)
 
 
 def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | None:
-    """Return the decision of an accepted gang, verified in a framing of the gang alone; None if it breaks a rule."""
+    """Return the decision of an accepted gang, verified in a problem of the gang alone; None if it breaks a rule."""
     share = joint.parts[variant.gang.key].share(framing)
     plan = None if share is None else share_as_plan(framing.problem, share, joint.answer)
     if plan is None:
