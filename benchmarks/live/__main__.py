@@ -1,4 +1,6 @@
-"""`python -m benchmarks.live`: stock, Phalanx, the scheduler's own gangs and Kueue on one control plane, in turns."""
+"""`python -m benchmarks.live`: compare stock, Phalanx, the scheduler's own gangs and Kueue on one control plane, in
+turns.
+"""
 
 import os
 import time
@@ -29,7 +31,7 @@ Idle = dict[str, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run: `rounds` lots of each size and mode."""
+    """The plan of a run: for each size and mode, `rounds` lots (a lot: pods that are created together and measured)."""
 
     nodes: int
     sizes: tuple[int, ...]
@@ -70,8 +72,8 @@ def main(
 ) -> None:
     """Measure how long pods take from their creation to their nodes.
 
-    Exits with 1 where Phalanx takes longer, compared with stock, than it did when the figures were last written; the
-    files are then left as they are.
+    Exits with status 1 if Phalanx takes longer, compared with stock, than when the figures were last written. The
+    files then stay unchanged.
     """
     plan = Plan(nodes, tuple(map(int, sizes.split(","))), rounds, names)
     about = (
@@ -90,7 +92,7 @@ def main(
 
 
 def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lot], Idle, list[evictions.Evicted]]:
-    """Measure all lots, the idle servers, and the pods that a gang evicts."""
+    """Measure all lots, then the idle servers, and the pods that a gang evicts."""
     if modes.JOB_KUEUE in plan.modes:
         operators.program(kueue.NAME)
     lots, idle = list[modes.Lot](), Idle()
@@ -118,8 +120,9 @@ def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lo
 
 
 def _lots(plane: ControlPlane, plan: Plan, possible: Sequence[str], where: modes.Where) -> Iterator[modes.Lot]:
-    """Yield the lots of every mode in turns; each round starts with the next mode. Sizes that do not fit
-    are left out.
+    """Yield the measured lots of every mode, the modes in turns; each round starts with the next mode.
+
+    `possible`: modes that can be measured now. Sizes that do not fit on the free nodes are left out.
     """
     crowded = where.scene == crowding.CROWDED
     wanted = [mode for mode in plan.modes if mode in possible and not (crowded and mode == _NOT_CROWDED)]
@@ -135,7 +138,7 @@ def _lots(plane: ControlPlane, plan: Plan, possible: Sequence[str], where: modes
 
 
 def _flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
-    """Return the flags of the components, beside those that they have in tests."""
+    """Return further flags of the components. `scheduler_qps`: the scheduler's limit; None: its default."""
     limits = [f"--kube-api-qps={scheduler_qps}", f"--kube-api-burst={scheduler_qps}"] if scheduler_qps else []
     return {**LONG_LEASES, "kube-scheduler": limits}
 
@@ -161,7 +164,7 @@ def _install(plane: ControlPlane) -> dict[str, int]:
 
 
 def _idle(servers: dict[str, int]) -> Idle:
-    """Return, by server, the percentage of a core that it uses when idle, and its megabytes then."""
+    """Return, by server, the percentage of a core that the idle server uses, and its memory in MB."""
     time.sleep(SETTLE_SECONDS)
     before = machine_usage.usage_of(servers)
     time.sleep(IDLE_SECONDS)

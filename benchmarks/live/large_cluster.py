@@ -1,4 +1,4 @@
-"""`python -m benchmarks.live.large_cluster`: the resources of our two servers beside many nodes and running pods.
+"""`python -m benchmarks.live.large_cluster`: measure our two servers in clusters of many nodes and running pods.
 
 etcd, API server, scheduler and controller-manager are real. Nodes and running pods are objects without a kubelet. All
 of them exist before our servers start, so that the servers start into a cluster in use.
@@ -32,10 +32,10 @@ _SHARE = 100
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The figures with so many nodes, running pods and waiting gangs.
+    """The figures of the two servers in a cluster of so many nodes, running pods and waiting gangs.
 
-    By server, `ready`: seconds from its start until it serves. `megabytes`: its memory once it has settled. `idle`: the
-    percentage of a core that it uses when idle. `seconds`: from the last pod of a gang of 8 created to all bound,
+    By server, `ready`: seconds from its start until it serves. `megabytes`: its memory after it has settled. `idle`:
+    the percentage of a core that it uses when idle. `seconds`: from the last pod of a gang of 8 created to all bound,
     median.
     """
 
@@ -50,7 +50,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The measurements in one cluster.
+    """Which measurements are made in one cluster.
 
     First, small gangs are measured beside `gangs` waiting gangs whose rejection is already reported. Then follow a
     stream of `streamed` gangs and one gang of `large` pods. They run beside `beside` waiting gangs in total.
@@ -65,7 +65,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The figures of a cluster of so many nodes. `beside`: the number of gangs that wait beside the streams."""
+    """The figures of one cluster. `beside`: the number of gangs that wait while the streams are measured."""
 
     nodes: int
     sizes: tuple[Size, ...]
@@ -93,7 +93,7 @@ def main(*, sizes: str, write: Path | None, **asked: int) -> None:
 
 
 def page(found: Sequence[Found], about: str) -> str:
-    """Return the page of the whole run in Markdown."""
+    """Return the results of the whole run as a page in Markdown. `about`: a sentence about the machine."""
     lines = [
         "# What the servers need in large clusters",
         "",
@@ -153,7 +153,7 @@ def _measured(nodes: int, asked: Asked) -> Found:
 
 
 def _streams(plane: ControlPlane, asked: Asked) -> Iterator[stream.Passed]:
-    """Yield the streams, each first as pods without a gang, then as gangs of Phalanx."""
+    """Yield the measured streams, each first as pods without a gang, then as gangs of Phalanx."""
     coming = {"": stream.arrivals(asked.streamed), "large ": [stream.Arrival(asked.large, 1.0)] if asked.large else []}
     for name, arrivals in coming.items():
         for mode in ("stock", "phalanx") if arrivals else ():
@@ -167,7 +167,7 @@ def _controller(deployment: Deployment) -> Any:
 
 
 def fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
-    """Create nodes whose status is already ready, and pods that run on them."""
+    """Create nodes whose status is ready at once, and pods that run on them."""
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     made = map(load.node, range(nodes))
     plane.create("/api/v1/nodes", [{**n, "status": {**n["status"], "conditions": [condition]}} for n in made])
@@ -179,7 +179,7 @@ def fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
 
 
 def _running(nodes: int, pods_per_node: int) -> Iterator[load.Manifest]:
-    """Yield pods of one CPU that are bound at their creation."""
+    """Yield the running pods: each requests one CPU and is bound at its creation."""
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
     for number in range(nodes):
         name = load.node(number)["metadata"]["name"]
@@ -193,7 +193,7 @@ def _running(nodes: int, pods_per_node: int) -> Iterator[load.Manifest]:
 
 
 def _add_waiting(plane: ControlPlane, numbers: Iterable[int]) -> None:
-    """Create gangs of two pods that each request more GPUs than a node has."""
+    """Create gangs that stay infeasible: two pods, each of which requests more GPUs than a node has."""
     names = [f"waits-{number}" for number in numbers]
     plane.create(load.GANGS, [load.gang(name, 2) for name in names])
     pods = [pod for name in names for pod in load.pods(name, 2, member=True)]
@@ -208,7 +208,7 @@ def _answered(gang: load.Manifest) -> bool:
 
 
 def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return, by server, its megabytes and the percentage of a core that it uses when idle."""
+    """Return, by server, its memory in MB, and the percentage of a core that it uses when idle."""
     time.sleep(SETTLE_SECONDS)
     before = machine_usage.usage_of(servers)
     time.sleep(IDLE_SECONDS)
@@ -220,7 +220,9 @@ def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float
 
 
 def _gang(plane: ControlPlane, name: str) -> float:
-    """Return the seconds from the last pod created to all bound. The pods are deleted afterwards."""
+    """Create a gang of 8 pods and return the seconds from the last pod created to all bound. The pods are deleted
+    afterwards.
+    """
     plane.create(load.GANGS, [load.gang(name, GANG)])
     pods = load.pods(name, GANG, member=True)
     labelled = [

@@ -1,4 +1,6 @@
-"""A directory for one run. It is removed after the run with all programs of the run, however the run ends."""
+"""A directory for one run of a control plane. However the run ends, the directory and all programs of the run are
+removed.
+"""
 
 import subprocess
 import sys
