@@ -112,12 +112,12 @@ def played(scenario: Scenario, folder: Path, control_plane: ControlPlane) -> Ite
                 _delete(act, folder, control_plane, await_all=bool(present))
                 stack.close()
                 for each in act.operators:
-                    stack.enter_context(running(control_plane, each, report=_nobody)).register()
+                    stack.enter_context(running(control_plane, each, report=_ignore_log)).register()
                 present = act.operators
             yield act, play(act, folder, control_plane, deletes=deletes)
 
 
-def _nobody(_text: str) -> None:
+def _ignore_log(_text: str) -> None:
     """Ignore the text: the operator's log is not needed here."""
 
 
@@ -137,7 +137,7 @@ def play(act: Act, folder: Path, control_plane: ControlPlane, *, deletes: bool =
             control_plane.kubectl("create", "job", name, f"--from=cronjob/{cron_job}")
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
-            rows = [*_on_the_way(act, recorder.events), *_look(act, control_plane, before)]
+            rows = [*_rows_of_events(act, recorder.events), *_rows_at_the_end(act, control_plane, before)]
             if all(row.right for row in rows) or time.monotonic() > deadline:
                 return rows
             time.sleep(_POLL_SECONDS)
@@ -163,7 +163,7 @@ def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
     text = path.read_text()
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        answer = control_plane.kubectl_result("apply", "-f", "-", stdin=_going_on(text) if goes_on else text)
+        answer = control_plane.kubectl_result("apply", "-f", "-", stdin=_with_pods_that_run(text) if goes_on else text)
         if answer.returncode == 0:
             break
         if time.monotonic() > deadline:
@@ -174,7 +174,7 @@ def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
         control_plane.await_nodes(names)
 
 
-def _going_on(text: str) -> str:
+def _with_pods_that_run(text: str) -> str:
     """Return the manifests with the annotation `GOES_ON` on each pod template, so that kwok does not complete these
     pods.
     """
@@ -193,7 +193,7 @@ def _templates(part: Any) -> Iterator[dict[str, Any]]:
             yield from _templates(each)
 
 
-def _on_the_way(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
+def _rows_of_events(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
     """Yield the rows of `nominated` and `said`: states during the act, read from all recorded events of the pods."""
     for pattern, nodes in act.nominated.items():
         held: dict[str, str] = {}
@@ -215,7 +215,7 @@ def _events_of(events: Sequence[WatchEvent], pattern: str) -> Iterator[WatchEven
     return (event for event in events if fnmatch.fnmatchcase(event.name, pattern))
 
 
-def _look(act: Act, control_plane: ControlPlane, evicted_before: set[str]) -> Iterator[Row]:
+def _rows_at_the_end(act: Act, control_plane: ControlPlane, evicted_before: set[str]) -> Iterator[Row]:
     pods = _pods(control_plane)
     for pattern, nodes in act.nodes.items():
         seen = [pod["spec"].get("nodeName", "-") for pod in _matching(pods, pattern)]

@@ -36,7 +36,7 @@ from planning.quota.flavors import Choice
 from planning.quota.queueing import charged, decide_in_queue, open_choices, takes_namespace
 from planning.quota.strict_order import behind_others, strict_queue, waits_behind
 from planning.scheduler_rules.holdups import holdups
-from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
+from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_member_rules, stands
 from planning.scheduler_rules.resource_claims import unplanned_devices
 from planning.scheduler_rules.resource_quotas import quotas_in_the_way
 from planning.solver_pool.known_answers import KnownAnswers
@@ -182,7 +182,9 @@ def plan_in_turn(
 
 @dataclass(frozen=True, slots=True)
 class _EachGang:
-    """Frames and plans one gang of many, on the capacity that earlier gangs leave, until the common deadline."""
+    """Builds the problem of one gang of many and plans it, on the capacity that earlier gangs leave, until the
+    deadline.
+    """
 
     topologies: Sequence[Topology]
     options: PlanningOptions
@@ -289,7 +291,7 @@ def _answer(
         if known is not None:
             return known.solved(framing.problem, lambda problem: _solved(problem, limits))
         return _solved(framing.problem, limits)
-    return answer_with_companions(
+    return answer_with_member_rules(
         framing.problem,
         framing.spread_limits,
         lambda problem: _solved(problem, limits),

@@ -170,11 +170,11 @@ def objects() -> Iterator[tuple[str, str, load.Manifest]]:
 
 
 _ABOUT = (
-    "Pods of gangs of {}, {:,} a lot, in a cluster of {:,} nodes and {:,} other pods, half of them in waiting gangs. "
-    "Each pod is admitted without Phalanx, by our webhook, or by the policies of `manifests/admission-policy`, in turns; "
-    "medians of {} rounds. `tried` pods join a gang whose members exist, and are not stored (`dryRun=All`), so their CPU "
-    "is that of admission alone. The CPU of `created` pods includes what a server needs to follow them. A pod's time "
-    "begins when the pod is due."
+    "Pods of gangs of {}, {:,} a lot, in a cluster of {:,} nodes and {:,} other pods, half of them in waiting "
+    "gangs. Each pod is admitted without Phalanx, by our webhook, or by the policies of "
+    "`manifests/admission-policy`, in turns; medians of {} rounds. `tried` pods join a gang whose members exist, "
+    "and are not stored (`dryRun=All`), so their CPU is that of admission alone. The CPU of `created` pods includes"
+    " what a server needs to follow them. A pod's time begins when the pod is due."
 )
 
 

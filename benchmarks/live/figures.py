@@ -134,9 +134,10 @@ def _rows(lots: Sequence[Lot]) -> Iterator[LiveRow]:
 
 
 def _of_floor(lots: Sequence[Lot], mode: str) -> list[Lot]:
-    """Return the lots of the floor mode to which a mode is compared.
+    """Return the lots of the floor mode with which a mode is compared.
 
-    Jobs have none, because the Job controller sets the pace of their pods.
+    The floor is the lower bound for any gang: pods that name their nodes and are released at once. Jobs are not
+    compared with it, because the Job controller sets the pace of their pods.
     """
     return [lot for lot in lots if lot.mode == FLOOR and STOCK_OF[mode] == STOCK_OF[FLOOR]]
 

@@ -13,7 +13,8 @@ _PARENT, _USER, _SYSTEM = 1, 11, 12
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a program and its child processes use. `cpu`: seconds so far. `megabytes`: present memory.
+    """The CPU time and memory of a program with its child processes. `cpu`: seconds so far. `megabytes`: present
+    memory.
 
     Memory pages that processes share count once.
     """

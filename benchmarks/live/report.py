@@ -12,12 +12,13 @@ _HEAD = (
     "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 )
 _WORDS = (
-    "Median (least-most). `make bench` writes this page. `stock`: ungrouped pods. `floor`: pods that name their nodes, "
-    "released at once when the last of them exists. `native`: a gang of the scheduler's own. `job: …`: the same pods as "
-    "a Job, measured from the Job's creation. The Job controller creates its pods one after the other, so the time from "
-    "the last creation is short. Phalanx and Kueue are measured one after the other, each installed alone with stock "
-    "beside it, because each would spend CPU on the other's pods. `fewest`: a lower bound by counting on the racks of a "
-    "gang in one block (of up to 1,000 pods). Stock and the floor do not require a block."
+    "Median (least-most). `make bench` writes this page. `stock`: ungrouped pods. `floor`: pods that name their "
+    "nodes, released at once when the last of them exists. `native`: a gang of the scheduler's own. `job: …`: the "
+    "same pods as a Job, measured from the Job's creation. The Job controller creates its pods one after the other,"
+    " so the time from the last creation is short. Phalanx and Kueue are measured one after the other, each "
+    "installed alone with stock beside it, because each would spend CPU on the other's pods. `fewest`: a lower "
+    "bound by counting on the racks of a gang in one block (of up to 1,000 pods). Stock and the floor do not "
+    "require a block."
 )
 _VICTIMS = (
     "60 nodes in racks of 12 and blocks of 36 and 24 run Jobs of one pod and of lower priority. The gang requires one "

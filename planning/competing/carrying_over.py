@@ -27,13 +27,13 @@ from solver.plan import Plan, Proof
 class Joint:
     """A joint answer for the gangs of a tier, in one choice of flavors.
 
-    `way`: each gang in its chosen flavors. `parts`: the nodes and victims of each accepted gang. `without`: the gangs
-    that are proven infeasible beside the accepted gangs. `complete`: no other choice of flavors can be better.
+    `variants`: each gang in its chosen flavors. `parts`: the nodes and victims of each accepted gang. `without`: the
+    gangs that are proven infeasible beside the accepted gangs. `complete`: no other choice of flavors can be better.
     `seconds`: the time of each step.
     """
 
     tier: Tier
-    way: Mapping[GangKey, Variant]
+    variants: Mapping[GangKey, Variant]
     answer: JointAnswer
     parts: Mapping[GangKey, GangPart]
     without: frozenset[GangKey]
@@ -43,17 +43,17 @@ class Joint:
     @property
     def accepted(self) -> tuple[bool, ...]:
         """Whether each gang is accepted, in the order of the gangs."""
-        return tuple(key in self.parts for key in self.way)
+        return tuple(key in self.parts for key in self.variants)
 
     @property
     def all_decided(self) -> bool:
         """Whether every gang is either accepted or proven infeasible beside the accepted gangs."""
-        return self.parts.keys() | self.without == self.way.keys()
+        return self.parts.keys() | self.without == self.variants.keys()
 
     @property
     def proven(self) -> bool:
         """Whether the answer is proven optimal in all goals that were optimised."""
-        depth = len(next(iter(self.way.values())).framing.problem.levels)
+        depth = len(next(iter(self.variants.values())).framing.problem.levels)
         best = self.answer.proof is Proof.OPTIMAL or self.answer.levels == depth
         return best and self.complete and self.all_decided
 
@@ -105,12 +105,12 @@ def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
     verification.
     """
     if any_pod_rules_between(
-        [gang for gang in joint.tier.gangs if gang.key in joint.way], joint.tier.start.snapshot.namespaces
+        [gang for gang in joint.tier.gangs if gang.key in joint.variants], joint.tier.start.snapshot.namespaces
     ):
         return _beside_all_others(joint, gangs)
     variants = _within_quotas(joint, gangs)
     evicting = any(joint.parts[gang.key].victims for gang in gangs)
-    whole = variants == [joint.way[gang.key] for gang in gangs]
+    whole = variants == [joint.variants[gang.key] for gang in gangs]
     if whole and not evicting and only_room_matters(gangs, [each.framing for each in variants]):
         return _on_what_is_left(joint, variants) or _one_after_the_other(joint, variants)
     return _one_after_the_other(joint, variants)
@@ -119,17 +119,17 @@ def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
 def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
     """Return the accepted gangs in their flavors, without the members for which the quota does not suffice.
 
-    The planner leaves these members out of a single gang as well. So the decision gives no other reason for them.
+    Planning of a single gang leaves these members out, too. So the decision has the same reason for them in both cases.
     """
     usage = joint.tier.start.usage
     placed: dict[GangKey, list[Member]] = {}
     for gang in gangs:
         placed[gang.key] = [member for member in gang.members if member.pod.key in joint.parts[gang.key].nodes]
         if gang.account is not None:
-            usage = usage.having(gang.key, used_by(gang, placed[gang.key], joint.way[gang.key].choice))
+            usage = usage.having(gang.key, used_by(gang, placed[gang.key], joint.variants[gang.key].choice))
     found = []
     for gang in gangs:
-        variant = joint.way[gang.key]
+        variant = joint.variants[gang.key]
         stay = {each.pod.key for each in within_quota(gang, variant.choice, placed[gang.key], usage)}
         members = tuple(each for each in variant.in_flavors.members if each.pod.key in stay)
         if len(members) < len(gang.members):
@@ -156,7 +156,9 @@ def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision
 
 
 def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Verify every gang in a new problem on the snapshot after the plans of the gangs before it; None if one fails."""
+    """Verify every gang in a new problem on the snapshot after the plans of the gangs before it; None if one of
+    them fails.
+    """
     snapshot, decisions = joint.tier.start.snapshot, list[Decision]()
     for variant in variants:
         if staying(variant.gang, snapshot) is not variant.gang:
@@ -177,7 +179,7 @@ def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | 
     """
     start, plans, decisions = joint.tier.start.snapshot, dict[GangKey, Decision](), list[Decision]()
     for gang in gangs:
-        variant = joint.way[gang.key]
+        variant = joint.variants[gang.key]
         share = joint.parts[gang.key].share(variant.framing)
         if share is None:
             return None
@@ -200,8 +202,8 @@ def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
     If no member depends on another member by pod affinity, anti-affinity or topology spread, the result is True without
     a check.
     """
-    framings = [variant.framing for variant in joint.way.values()]
-    gangs = [variant.gang for variant in joint.way.values()]
+    framings = [variant.framing for variant in joint.variants.values()]
+    gangs = [variant.gang for variant in joint.variants.values()]
     snapshot = joint.tier.start.snapshot
     alone = not any(each.among_members or each.problem.spreads for each in framings)
     if alone and not any_pod_rules_between(gangs, snapshot.namespaces):

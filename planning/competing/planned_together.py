@@ -18,7 +18,7 @@ from planning.competing.one_by_one import OneByOne, takes_new_nodes
 from planning.competing.tier import GangPart, Taken, Tier, Variant
 from planning.decision import Decision, Outcome
 from planning.framing.gang_problem import Framing
-from planning.quota.joint_quotas import may_bind, quotas_of, share_a_quota
+from planning.quota.joint_quotas import any_shared_quota, quotas_may_limit, quotas_of
 from planning.quota.strict_order import strict_queue
 from planning.solver_pool.pool import shared_workers
 from solver.multi_gang.joint_problem import ManyGangs, size
@@ -106,10 +106,10 @@ def _may_compete(tier: Tier, variants: Mapping[GangKey, Sequence[Variant]]) -> b
         [each.gang for each in first], tier.start.snapshot.namespaces
     ):
         return True
-    if not share_a_quota([each.gang for each in first]):
+    if not any_shared_quota([each.gang for each in first]):
         return False
     used = tier.start.usage.without(*variants)
-    return any(may_bind([(each.gang, each.choice) for each in way], used) for way in _ways_of(variants))
+    return any(quotas_may_limit([(each.gang, each.choice) for each in way], used) for way in _ways_of(variants))
 
 
 def _share_nodes(variants: Iterable[Sequence[Variant]]) -> bool:
@@ -199,7 +199,7 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     shares = zip(way, problem.gangs, answer.shares, strict=True)
     return Joint(
         tier=tier,
-        way={each.gang.key: each for each in way},
+        variants={each.gang.key: each for each in way},
         answer=answer,
         parts={
             each.gang.key: GangPart.of(share, framing, gang.pod_sets)
@@ -225,7 +225,7 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
         return None
     if any(each.framing.among_members for each in way) or any_pod_rules_between(gangs, tier.start.snapshot.namespaces):
         return None
-    if may_bind([(each.gang, each.choice) for each in way], tier.start.usage.without(*ways.variants)):
+    if quotas_may_limit([(each.gang, each.choice) for each in way], tier.start.usage.without(*ways.variants)):
         return None
     many = ManyGangs(tuple(each.framing.problem for each in way), tuple(each.framing.units for each in way))
     framed = time.perf_counter()
@@ -234,7 +234,7 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
         return None
     joint = Joint(
         tier=tier,
-        way={each.gang.key: each for each in way},
+        variants={each.gang.key: each for each in way},
         answer=answer,
         parts={
             each.gang.key: GangPart.of(share, each.framing, range(len(each.framing.members)))

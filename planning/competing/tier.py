@@ -21,7 +21,7 @@ from solver.verify.rules import verify
 
 
 class Taken(NamedTuple):
-    """What is left for the next gang: the cluster and the use of quotas after the plans of earlier gangs.
+    """The state for the next gang: the cluster and the use of quotas after the plans of earlier gangs.
 
     `closed`: for each strict queue, its first gang without a plan. No later gang of that queue is planned.
     """

@@ -70,14 +70,14 @@ def _topology(topology: Topology, snapshot: Snapshot) -> Iterator[Finding]:
         pool = label if "=" in label else f"{label}=VALUE"
         fix = shlex.join(["kubectl", "label", "nodes", *sorted(names, key=natural_key), pool])
         yield Finding(Severity.WARNING, subject, text, f"label the nodes with {label}", (fix,))
-    yield from _torn(topology, tree, subject)
+    yield from _ambiguous_domains(topology, tree, subject)
     if not tree.path_of:
         yield Finding(Severity.ERROR, subject, "no node belongs to it", "check its levels' node labels")
     elif not lacking:
         yield Finding(Severity.OK, subject, f"{len(tree.path_of)} nodes, all of them inside")
 
 
-def _torn(topology: Topology, tree: DomainTree, subject: str) -> Iterator[Finding]:
+def _ambiguous_domains(topology: Topology, tree: DomainTree, subject: str) -> Iterator[Finding]:
     """Report domain names that occur under several parent domains. The cause is usually a mislabelled node."""
     for position, level in enumerate(topology.levels[1:-1], start=1):
         parents: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)

@@ -87,7 +87,7 @@ class Objects:
     `typed`: objects of the cluster itself, such as nodes and pods. `manifests`: the objects that dialects read.
     `origins`: the file of every object. `generated`: by namespace and generateName, the next number for a name that the
     API server would generate. `doubtful`: warnings about objects that are ignored, probably against the user's intent:
-    the same kind is read in another group or spelling.
+    this kind is read in another group or spelling.
     """
 
     typed: dict[ObjectKey, Struct] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Objects:
         """Return, by namespace, the annotation that lists the namespaces with which it shares its groups (None: not
         set).
 
-        The key "*" stands for namespaces that no document describes: they share with all.
+        The key "*" is for namespaces that no document describes: they share with all.
         """
         found = (each.metadata for each in self.typed.values() if isinstance(each, Namespace))
         return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH) for each in found}}

@@ -1,7 +1,8 @@
 """Rules of the API server for the spec of a pod, beyond its schema (`planning.files.schemas`).
 
 Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). The rules come from
-`k8s.io/kubernetes/pkg/apis/core/validation`. The reader of a field reports a value of the wrong type.
+`k8s.io/kubernetes/pkg/apis/core/validation`. A value of the wrong type is skipped here, because the code that reads the
+field reports it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

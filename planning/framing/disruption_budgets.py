@@ -119,7 +119,7 @@ def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
 def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
     """Return how many more pods may be evicted under the budget.
 
-    This is the disruption controller's count if the status has one. Otherwise it is counted by the same rules: A
+    This is the disruption controller's count if the status has one. Otherwise the pods are counted by the same rules. A
     percentage applies to the running pods that the budget covers and is rounded up, as in the controller for both
     fields. A pod that is terminating, or recorded as disrupted, is not healthy. A budget with neither field allows
     nothing: the controller expects no pod then (disruption.go, getExpectedPodCount).
@@ -143,7 +143,7 @@ def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
 
 
 def _share(value: int | str, total: int) -> int:
-    """Return the number that an IntOrString stands for: the number itself, or a percentage of `total` rounded up."""
+    """Return the value of an IntOrString: the number itself, or a percentage of `total` rounded up."""
     if isinstance(value, str) and value.endswith("%"):
         return math.ceil(int(value.removesuffix("%")) * total / 100)
     return int(value)

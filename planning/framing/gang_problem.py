@@ -54,7 +54,7 @@ class UnknownLevelError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """The solver's problem, and what the positions in it stand for.
+    """The solver's problem, and the meaning of the positions in it.
 
     `members[s][m]` is the gang's member at position m of set s, `nodes[i]` the name of node i, and `victims[i]` the pod
     of victim i. `units`: the size of one unit of each resource. `exact`: whether no amount is rounded

@@ -42,7 +42,7 @@ def quotas_of(gangs: Sequence[tuple[Gang, Choice]], framing: Framing, usage: Usa
     return tuple(_in_small_units(tree, stated) for tree, stated in found.items() if not _covers_all_members(stated))
 
 
-def may_bind(gangs: Sequence[tuple[Gang, Choice]], usage: Usage) -> bool:
+def quotas_may_limit(gangs: Sequence[tuple[Gang, Choice]], usage: Usage) -> bool:
     """Whether a quota may limit these gangs, each in a choice of flavors: it does not suffice for all their members."""
     found: dict[Tree, _Stated] = {}
     for gang, choice in gangs:
@@ -51,7 +51,7 @@ def may_bind(gangs: Sequence[tuple[Gang, Choice]], usage: Usage) -> bool:
     return not all(map(_covers_all_members, found.values()))
 
 
-def share_a_quota(gangs: Sequence[Gang]) -> bool:
+def any_shared_quota(gangs: Sequence[Gang]) -> bool:
     """Whether two of the gangs are charged to one queue, or to queues of one tree of cohorts."""
     seen = set[str]()
     for gang in gangs:

@@ -27,7 +27,7 @@ SMALL = 100
 """Number of nodes up to which the best plan that keeps the spread is searched although a good one is known."""
 
 
-def answer_with_companions(
+def answer_with_member_rules(
     problem: Problem,
     limits: Callable[[], tuple[Exclusion, ...]],
     solve: Callable[[Problem], Answer],
