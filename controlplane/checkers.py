@@ -27,7 +27,7 @@ CHECKERS = {
             "promtool",
             _PINS / "promtool",
             "github.com/prometheus/prometheus/cmd/promtool",
-            # Rules are checked, no targets found: the clients of two dozen clouds are left out.
+            # It only checks rules, so service discovery (the clients of two dozen clouds) is left out.
             (*_SMALL, "-tags", "remove_all_sd"),
         ),
         Recipe("validate-krew-manifest", _PINS / "krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest", _SMALL),

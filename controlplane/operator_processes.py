@@ -80,7 +80,7 @@ def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = p
     health = _HEALTH.get(name, health)
     wait_until(lambda: not _lives(health), PATIENCE, f"port {health} to be free, which {name} cannot do without")
     folder = plane.directory / name
-    folder.mkdir(exist_ok=True)  # another file of tests may have had it run on this plane before
+    folder.mkdir(exist_ok=True)  # the operator may have run on this control plane before, for other tests
     authority = new_authority(name, datetime.now(UTC))
     _write_pair(folder / _CERTIFICATES, issue(authority, ServerNames(addresses=(LOOPBACK,)), datetime.now(UTC)))
     if name == "training-operator":

@@ -91,7 +91,7 @@ def build(base: str = BASE) -> str:
     tool = next((each for each in ("docker", "podman") if has_base(each, base)), None)
     if tool:
         subprocess.run([tool, "build", f"--build-arg=PYTHON={base}", f"--tag={NAME}", str(ROOT)], check=True)
-        form = ["--format=oci-archive"] if tool == "podman" else []  # docker's own has been one since version 25
+        form = ["--format=oci-archive"] if tool == "podman" else []  # docker 25 writes OCI by default
         subprocess.run([tool, "save", *form, f"--output={ARCHIVE}", NAME], check=True)
         return f"{tool}, on {base}"
     if not (shutil.which("buildah") and shutil.which("mmdebstrap")):

@@ -51,8 +51,8 @@ FILES: tuple[str, ...] = (
     *(("numpy/distutils/*",) if sys.version_info < (3, 12) else ()),
     "numpy/f2py/*",
     "numpy/random/_examples/*",
-    # Of the client only transport and authentication are used (cluster/api/transport.py). It imports a model when one
-    # is asked for by name.
+    # Of the client only transport and authentication are used (cluster/api/transport.py). The client imports a model
+    # only when code names it.
     "kubernetes/aio/*",
     "kubernetes/client/api/[!_]*",
     "kubernetes/client/apis/*",

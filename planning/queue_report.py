@@ -100,7 +100,7 @@ def queue_reports(
     for name, (queue, account) in sorted(accounts.items()):
         quotas, own = tuple(_quotas(queue, account, total)), charged.get(name, ())
         pending = [gang for gang in in_order(each for each in own if is_pending(each)) if gang.key not in usage.by_gang]
-        # A queue with gangs of its own has the account of one of them.
+        # `accounts` has, for a queue with gangs, the account of one of these gangs.
         starts = {} if now is None else estimated_starts(account, pending, usage, expected, now)
         using = tuple(_using(queue, own, usage, expected))
         reports.append(QueueReport(name, queue.cohort, quotas, using, tuple(_waiting(quotas, pending, starts))))

@@ -252,7 +252,7 @@ def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, i
     """
     names = [f"lot-{number}" for number in range((plan.count - 1) // SIBLINGS + 1)]
     pods = [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)][: plan.count]
-    if asked.what == TRIED:  # one more of a gang that waits, whose members are there
+    if asked.what == TRIED:  # one more pod of a waiting gang whose members exist
         pods = [{**pod, "metadata": {**pod["metadata"], "labels": {GANG: _waiting(0)}}} for pod in pods]
     plane.create(load.GANGS, [load.gang(name, SIBLINGS) for name in names])
     path = load.PODS if asked.what == CREATED else f"{load.PODS}?dryRun=All"

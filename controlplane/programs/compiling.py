@@ -83,7 +83,7 @@ class Remaining:
         with self._lock:
             done, total = self._done, self._total
         share = f"{100 * done // total} %"
-        if done * 20 < total:  # the first twentieth says little: small packages come first
+        if done * 20 < total:  # the first twentieth gives no estimate: small packages come first
             return share
         seconds = (self._clock() - self._began) * (total - done) / done
         return f"{share}, about {max(1, round(seconds / 60))} min left"

@@ -68,7 +68,7 @@ def _unknown_in_templates(manifest: Manifest) -> Iterator[Wrong]:
     row = row_of(manifest)
     if row is None or row.bare or row.user_defined_by or is_published(manifest["apiVersion"], manifest["kind"]):
         return
-    with suppress(MalformedError):  # the dialects report it
+    with suppress(MalformedError):  # the dialects report a malformed template
         for each in templates(manifest):
             yield from unknown_in_pod_spec(each.spec, f"{each.path}.spec")
 

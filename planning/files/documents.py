@@ -117,7 +117,7 @@ def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> l
     text = text.decode() if isinstance(text, bytes) else text
     values, decoder = [], json.JSONDecoder(object_pairs_hook=mapping, parse_constant=_no_json)
     place = _after_blanks(text, 0)
-    while place < len(text):  # where one ends the next is read: a copy of the rest for each would be quadratic
+    while place < len(text):  # no copy of the rest for each document: that would be quadratic
         try:
             value, end = decoder.raw_decode(text, place)
         except ValueError:

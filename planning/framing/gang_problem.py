@@ -202,7 +202,7 @@ class _Framer:
         states = places.states
         traits = [each.traits for each in table.pod_rules]
         exclusions, separations = apart(traits, table.traits.terms, states)
-        # Victim positions are only looked up for `concerned` pods: without these the mapping is not needed.
+        # Victim positions are looked up only for pods in `concerned`, so without such pods no mapping is needed.
         positions = {key: position for position, key in enumerate(victims.victims.keys)} if table.concerned else {}
         alone = self.gangs[0] if len(self.gangs) == 1 else None
         return solving.Problem(
@@ -375,7 +375,7 @@ class _Framer:
         at = self.topology
         least = min(pod_set.min_count, len(members)) if gang.succeeded else pod_set.min_count
         if len(self.gangs) > 1 and sum(member.pod_set == pod_set.name for member in gang.members) == len(gang.members):
-            least = max(least, gang.still_needed)  # the gang's only set: follows from its minimum, and proves sooner
+            least = max(least, gang.still_needed)  # its only set: a stronger bound, for faster proofs
         return solving.PodSet(
             name=pod_set.name,
             members=tuple(

@@ -39,7 +39,7 @@ def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologi
         return decision
     never = replace(decision, refusal=Refusal.NEVER_FITS, proof=Proof.INFEASIBLE.value)
     if empty is snapshot:
-        return never  # the message speaks of the empty cluster already
+        return never  # the message is about the empty cluster already
     required = near.level if gang.required is not None else ""
     return replace(never, line=Message.of(wording.never_fits(near, required), wording.unmodelled(decision.notes)))
 

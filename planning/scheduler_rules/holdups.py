@@ -28,5 +28,5 @@ def _of_pod(pod: Pod, snapshot: Snapshot) -> Iterator[str]:
     for gate in pod.spec.scheduling_gates:
         if gate.name != GATE:
             yield f"gate {gate.name} to be taken from pod {name}"
-    if snapshot.version:  # a watched cluster: what is not in it does not exist
+    if snapshot.version:  # a watched cluster shows all claims; files may omit them
         yield from (f"PersistentVolumeClaim {each}" for each in claim_names(pod) if each not in snapshot.volumes)

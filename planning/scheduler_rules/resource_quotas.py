@@ -27,7 +27,7 @@ def quotas_in_the_way(gang: Gang, snapshot: Snapshot) -> Iterator[str]:
     for quota, charged in zip(quotas, held, strict=True):
         own = charge(quota, there).amounts
         for name in quota.spec.hard:
-            # A quota may be so new that it does not show yet what it is charged for.
+            # The status of a new quota may not show its charges yet.
             charged[name] += max(amount(resource_of(name), quota.status.used.get(name, 0)), own.get(name, 0))
         yield from _short(quota, charged, charge(quota, coming))
 
