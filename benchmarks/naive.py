@@ -43,13 +43,14 @@ class Open:
 def can_state(problem: Problem) -> bool:
     """Whether the naive model can state the problem.
 
-    All members must be needed, and none bound. Sets with slices must have alike members and complete slices. The
-    problem must have no multiples, caps, conflicts, or rules between members.
+    The model states only problems that need all members, and in which no member is bound. Sets with slices must have
+    members of one shape and complete slices. The problem must have no multiples, caps, conflicts, or rules between
+    members.
     """
-    everybody = sum(len(pod_set.members) for pod_set in problem.sets) == problem.minimum
+    all_needed = sum(len(pod_set.members) for pod_set in problem.sets) == problem.minimum
     among_members = problem.exclusions or problem.separations or problem.affinities or problem.spreads
     rules = bool(problem.multiples or among_members or problem.conflicts)
-    return everybody and not rules and all(map(_plain, problem.sets))
+    return all_needed and not rules and all(map(_plain, problem.sets))
 
 
 def _plain(pod_set: PodSet) -> bool:
@@ -108,8 +109,8 @@ class _Model:
     def __init__(self, problem: Problem, *, apart: bool) -> None:
         self.problem, self.cp, self.apart = problem, CpModel(), apart
         self.tree: Tree = tree_of(problem.nodes, len(problem.levels))
-        everybody = room(problem, range(len(problem.victims)))
-        self.capacity = np.maximum(capacities(problem, everybody), 0).tolist()
+        evicting_all = room(problem, range(len(problem.victims)))
+        self.capacity = np.maximum(capacities(problem, evicting_all), 0).tolist()
         self.filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
         self.evict = [self.cp.new_bool_var("") for _ in problem.victims]
         self.broken = [self.cp.new_bool_var("") for _ in problem.victim_gangs]

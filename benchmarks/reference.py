@@ -92,7 +92,7 @@ def _answered(sample: Sample) -> float:
 def _equal(pair: Pair) -> bool:
     """Whether solver and naive model have equal values. True as well if one of them proves nothing.
 
-    Several gangs have no common plan to compare, so True.
+    Also True for an instance of several gangs, because the sample has no joint plan to compare.
     """
     if not isinstance(pair.found, Proven) or not pair.sample.proven_first or pair.sample.gangs > 1:
         return True

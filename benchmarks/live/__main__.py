@@ -48,18 +48,27 @@ def _modes(context: click.Context, parameter: click.Parameter, value: str) -> tu
 
 @click.command()
 @click.option("--nodes", type=click.IntRange(load.PER_RACK), default=5000, show_default=True)
-@click.option("--sizes", default="512,64,8", show_default=True, help="Pods of a lot, by comma.")
-@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Lots of each size and mode.")
+@click.option("--sizes", default="512,64,8", show_default=True, help="Numbers of pods in a lot, separated by commas.")
 @click.option(
-    "--modes", "names", default=",".join(modes.MODES), show_default=True, callback=_modes, help="In turns; by comma."
+    "--rounds", type=click.IntRange(1), default=3, show_default=True, help="Number of lots of each size and mode."
 )
-@click.option("--scheduler-qps", type=click.IntRange(1), help="Requests a second of the scheduler; else its own 50.")
+@click.option(
+    "--modes",
+    "names",
+    default=",".join(modes.MODES),
+    show_default=True,
+    callback=_modes,
+    help="Measured in turns; separated by commas.",
+)
+@click.option(
+    "--scheduler-qps", type=click.IntRange(1), help="The scheduler's limit of requests per second; default: 50."
+)
 @click.option(
     "--write",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where the page goes, and beside it its figures (.json). If they are there already they are compared first.",
+    help="File for the page; its figures are written beside it (.json). Existing figures are compared first.",
 )
-@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Where the picture goes (.svg).")
+@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="File for the picture (.svg).")
 def main(
     *,
     nodes: int,

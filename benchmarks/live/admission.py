@@ -91,13 +91,21 @@ class Plan:
 
 @click.command()
 @click.option("--nodes", type=click.IntRange(1), default=1000, show_default=True)
-@click.option("--pods", type=click.IntRange(0), default=20_000, show_default=True, help="Half run, half wait in gangs.")
-@click.option("--per-second", "paces", default="100,200", show_default=True, help="Pods that come a second, by comma.")
-@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="Pods of a lot.")
+@click.option(
+    "--pods",
+    type=click.IntRange(0),
+    default=20_000,
+    show_default=True,
+    help="Existing pods: half run, half wait in gangs.",
+)
+@click.option(
+    "--per-second", "paces", default="100,200", show_default=True, help="Pods created per second, separated by commas."
+)
+@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="Number of pods in a lot.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="File for the page.")
 def main(*, paces: str, write: Path | None, **asked: int) -> None:
-    """Measure what admission adds to the creation of a gang's pod, and what objects that plan cost."""
+    """Measure the time that admission adds to the creation of a gang's pod, and the cost of forecasts at admission."""
     plan = Plan(paces=tuple(map(int, paces.split(","))), **asked)
     about = f"{machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
     text = page(plan, *measured(plan), about)

@@ -74,17 +74,15 @@ class Found:
 
 
 @click.command()
-@click.option("--nodes", "sizes", default="5000,15000", show_default=True, help="Clusters, by comma.")
+@click.option("--nodes", "sizes", default="5000,15000", show_default=True, help="Clusters, separated by commas.")
 @click.option("--pods-per-node", type=click.IntRange(0), default=7, show_default=True)
-@click.option(
-    "--gangs", type=click.IntRange(0), default=500, show_default=True, help="Gangs that wait for want of room."
-)
-@click.option("--stream", "streamed", type=click.IntRange(0), default=0, help="Gangs that come, run and go.")
+@click.option("--gangs", type=click.IntRange(0), default=500, show_default=True, help="Gangs that wait for capacity.")
+@click.option("--stream", "streamed", type=click.IntRange(0), default=0, help="Gangs that arrive, run and end.")
 @click.option("--large", type=click.IntRange(0), default=0, help="Pods of one large gang.")
 @click.option("--beside", type=click.IntRange(0), default=0, help="Gangs that wait beside the stream.")
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="File for the page.")
 def main(*, sizes: str, write: Path | None, **asked: int) -> None:
-    """Measure start, memory, idling and the way of a small gang in large clusters, and how fast many come and go."""
+    """Measure start, memory and idle CPU of our servers in large clusters, and the time that gangs take to be bound."""
     about = f"{machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
     text = page([_measured(int(nodes), Asked(**asked)) for nodes in sizes.split(",")], about)
     click.echo(text)
@@ -99,7 +97,7 @@ def page(found: Sequence[Found], about: str) -> str:
         "",
         about,
         "`python -m benchmarks.live.large_cluster --write benchmarks/results/large_clusters.md` writes this page.",
-        "`8 pods`: from the last of a gang created to all bound.",
+        "`8 pods`: the time from the creation of a gang's last pod until all its pods are bound.",
         "",
         "| nodes | running pods | waiting gangs | server | start to ready, s | MB | idle, % of a core | 8 pods, s |",
         "| ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |",
@@ -111,14 +109,15 @@ def page(found: Sequence[Found], about: str) -> str:
             lines.append(f"| {' | '.join(cells)} |")
     for each in found:
         if each.streams:
-            lines += ["", f"## Many that come and go, among {each.nodes:,} nodes beside {each.beside:,} that wait", ""]
+            lines += ["", f"## A stream of gangs on {each.nodes:,} nodes, beside {each.beside:,} waiting gangs", ""]
             lines += [*_ABOUT_STREAMS, "", *stream.table(each.streams)]
     return "\n".join([*lines, ""])
 
 
 _ABOUT_STREAMS = (
-    "`stock`: the same pods, of no gang. By size: from the last pod of a gang created to all bound, p50 and p99, s.",
-    "Tried admissions: a pod of a gang, created with `--dry-run=server` while the others come.",
+    "`stock`: the same pods without a gang. `2 pods` to `2048 pods`: the time in s from the creation of a gang's last",
+    "pod until all its pods are bound, p50 and p99, by the size of the gang.",
+    "`tried admissions`: a pod of a gang is created with `--dry-run=server` while the gangs arrive.",
 )
 
 

@@ -243,7 +243,7 @@ class _Probe:
 def table(streams: Sequence[Passed]) -> Iterator[str]:
     """Yield the lines of a Markdown table of streams."""
     sizes = sorted({size for each in streams for size in each.starts})
-    heads = ["of", "gangs", "pods", "pods a second", "tried admissions, p50 and p99, ms"]
+    heads = ["mode", "gangs", "pods", "pods a second", "tried admissions, p50 and p99, ms"]
     heads += [f"{size} pods" for size in sizes]
     yield f"| {' | '.join(heads)} |"
     yield "| --- " + "| ---: " * (len(heads) - 1) + "|"
