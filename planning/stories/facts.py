@@ -123,8 +123,9 @@ def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:
 
 
 def set_of(pod: Pod, sets: Sequence[Mapping[str, Any]]) -> str:
-    """Return the pod set that a label of the pod names, as in Phalanx's own dialect and in groups of groups; else
-    "".
+    """Return the pod set that a label of the pod names; "" if no label does.
+
+    The value of the label is the set's name, or the name without its namespace if the gang consists of several groups.
     """
     names = {each["name"] for each in sets}
     full = {f"{pod.metadata.namespace}/{value}": value for value in pod.metadata.labels.values()}
