@@ -115,8 +115,8 @@ def page(found: Sequence[Found], about: str) -> str:
 
 
 _ABOUT_STREAMS = (
-    "`stock`: the same pods without a gang. `2 pods` to `2048 pods`: the time in s from the creation of a gang's last",
-    "pod until all its pods are bound, p50 and p99, by the size of the gang.",
+    "`stock`: the same pods without a gang. `2 pods` to `2048 pods`: for gangs of that size, the time in s from the",
+    "creation of the last pod until all pods are bound, p50 and p99.",
     "`tried admissions`: a pod of a gang is created with `--dry-run=server` while the gangs arrive.",
 )
 
