@@ -1,4 +1,4 @@
-"""Ties among equally good victims (goal 6): those that started last are evicted, then those with the first names."""
+"""Ties among equally good victims (goal 6): those that started last are evicted."""
 
 from itertools import groupby
 

@@ -463,6 +463,7 @@ def best(problem: Problem) -> Outcome | None:
         survivors = _least(world, score, survivors)
     return survivors[0] if survivors else None
 
+
 def is_as_good(problem: Problem, plan: tuple[Sequence[Row], Sequence[int]], expected: Outcome) -> bool:
     """Whether a plan is valid and equals the expected plan in every goal.
 
