@@ -45,12 +45,13 @@ Examples:
 def events(
     gang: str, *, output: str, watch: bool, kubeconfig: str | None, service_account: str | None, server: str | None
 ) -> None:
-    """Show a gang's history: its request, its plans, evictions for it and of it, its release, and its placement.
+    """Print the history of a gang: when it was created, planned, released and bound, and the pods evicted for it.
 
-    The history includes warnings on its pods and on the workload. For a gang that has ended, it shows the webhook's
-    record, as JSON and YAML the kind EndedGang. You need the ClusterRole phalanx-viewer for the record.
+    The history includes the gang's own evictions, and warnings on its pods and on their owners. For a gang that has
+    ended, the command prints the webhook's record, with -o json and -o yaml as an object of kind EndedGang. You need
+    the ClusterRole phalanx-viewer for the record.
 
-    Exit status 1: there is no such gang.
+    Exit status 1: the gang does not exist.
     """
     namespace, name = split(gang)
     transport = asked(kubeconfig)
@@ -107,7 +108,7 @@ class EventPrinter:
         self._start: datetime | None = None
 
     def show(self, happened: Sequence[Manifest]) -> None:
-        """Print the story so far. The formats for programs have the events as the API server has them."""
+        """Print the history so far. In JSON and YAML, print the Event objects as the API server has them."""
         if self._output in FORMATS:
             items = [{"apiVersion": "v1", "kind": "Event", **each} for each in happened]
             click.echo(structured({"apiVersion": "v1", "kind": "EventList", "items": items}, self._output), nl=False)
@@ -120,7 +121,7 @@ class EventPrinter:
         click.echo(lines([_headline(self._gang), Text(), self._columns.head(), *styled]), nl=False)
 
     def tell(self, event: Manifest) -> None:
-        """Print one further event."""
+        """Print one further event, as a row of the table or as a document."""
         as_object: dict[str, Any] = {"apiVersion": "v1", "kind": "Event", **event}
         if self._output in FORMATS:
             click.echo(document(as_object, self._output), nl=False)
