@@ -1,4 +1,4 @@
-"""Reads the webhook's record of gangs that have ended, for commands that name a gang which no object shows."""
+"""Reads the webhook's record of ended gangs, for commands that name a gang without a Gang object."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +17,16 @@ HISTORY = "/v1/history"
 
 
 class NoSuchGangError(click.ClickException):
-    """No Gang object shows the gang. The gang may have ended."""
+    """The gang has no Gang object: it has ended, or it never existed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordReader:
-    """Reads the record as the command's user.
+    """Reads the record of ended gangs from the webhook, with the rights of the command's user.
 
     :param account: `NAMESPACE/NAME` of the service account whose token is sent. None: the kubeconfig's token.
-    :param server: the URL at which the webhook is reached. None: kubectl forwards a port meanwhile.
+    :param server: the URL at which the webhook is reached. None: the URL in its webhook configuration. If the
+        configuration names a Service instead, kubectl forwards a port to the Service for the request.
     """
 
     kubeconfig: str | None
@@ -33,18 +34,22 @@ class RecordReader:
     server: str | None = None
 
     def gangs(self, namespace: str | None) -> list[Json]:
-        """Return the ended gangs of a namespace (None: of all), the last one first.
+        """Return the ended gangs of a namespace (None: of all namespaces), the last ended one first.
 
-        :raises click.ClickException: the webhook is not reached, or refuses.
+        :raises click.ClickException: the webhook cannot be reached or refuses the request.
         """
         answer = webhook_answer(history_path(namespace, "json"), self.kubeconfig, self.account, self.server)
         found: list[Json] = one_line_each(msgspec.json.decode(answer)["gangs"])
         return found
 
     def named(self, namespace: str, name: str, absence: NoSuchGangError) -> Sequence[Json]:
-        """Return the recorded gangs of a name, the last one first. A gang also has the name of its Gang object.
+        """Return the recorded gangs with this name, the last ended one first. At least one is returned.
 
-        :param absence: raised if there is none, with the reason if the record cannot be read.
+        A gang matches by its own name and by the name that its Gang object had.
+
+        :param absence: the error that the command met before: no Gang object has this name.
+        :raises NoSuchGangError: no recorded gang matches, or the record cannot be read. The message is the one of
+            `absence`, with the reason. If the webhook is not installed, `absence` itself is raised.
         """
         try:
             with waiting("asking the webhook for gangs that have ended"):
@@ -60,5 +65,9 @@ class RecordReader:
 
 
 def history_path(namespace: str | None, form: str) -> str:
-    """Return the webhook's path for the ended gangs of a namespace (None: of all), in a format."""
+    """Return the webhook's path for the gangs that have ended.
+
+    :param namespace: only of this namespace; None: of all namespaces.
+    :param form: "json" or "csv".
+    """
     return f"{HISTORY}?format={form}" + (f"&namespace={quote(namespace, safe='')}" if namespace else "")

@@ -17,13 +17,13 @@ from planning.stories.facts import StartEstimate, shown_key
 from planning.stories.line import in_line
 
 KEPT_SECONDS = 60.0
-"""How long an estimate is shown again by `--watch`. Each estimate reads the whole cluster."""
+"""For this long `--watch` prints the last estimate again, because each new estimate reads the whole cluster."""
 _NEEDED = "/api/v1/nodes", "/api/v1/pods"
-"""Lists of all namespaces that an estimate needs. A user of one namespace may not read them."""
+"""API paths of the lists that an estimate reads. A user with rights in one namespace only may not read them."""
 
 
 class Estimates:
-    """Estimates the start of gangs. Keeps the last estimate for `KEPT_SECONDS`."""
+    """Estimates the start of one gang, for `phalanx why`. Keeps the last estimate for `KEPT_SECONDS`."""
 
     def __init__(self, kubeconfig: str | None) -> None:
         self._kubeconfig = kubeconfig
@@ -31,7 +31,7 @@ class Estimates:
         self._until = 0.0
 
     def start(self, transport: Transport, manifest: Manifest) -> StartEstimate | None:
-        """Return the estimated start of a gang. None if it does not wait in a queue.
+        """Return the estimated start of a gang. None if the gang does not wait, or is in no queue.
 
         :param manifest: the Gang object.
         """
@@ -43,6 +43,7 @@ class Estimates:
         return self._last
 
     def _estimate(self, transport: Transport, manifest: Manifest) -> StartEstimate:
+        """Read the whole cluster and return the estimate; an unknown one, with the reason, if a right is missing."""
         try:
             for path in _NEEDED:
                 transport.request("GET", path, query={"limit": 1}, timeout=TIMEOUT)

@@ -68,7 +68,10 @@ def authority_in(transport: Transport) -> str:
 
 
 def url_in(transport: Transport) -> str:
-    """Return the URL of a webhook outside the cluster, from its configuration. "": it is behind the Service."""
+    """Return the URL, without a path, at which the API server calls a webhook that runs outside the cluster.
+
+    "" if the webhook configuration names a Service.
+    """
     kind, name = CONFIGURATIONS[-1]
     found = transport.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
     urls = [str(each["clientConfig"].get("url") or "") for each in found["webhooks"]]

@@ -18,7 +18,9 @@ SERVICE_ACCOUNT = click.option(
     help="Ask the webhook in its name, where your kubeconfig signs in by certificate.",
 )
 SERVER = click.option(
-    "--server", metavar="URL", help="Where the webhook is reached. Without it, kubectl forwards a port to it."
+    "--server",
+    metavar="URL",
+    help="URL of the webhook. Default: that of its webhook configuration; if none, kubectl forwards a port to it.",
 )
 WATCH = click.option("-w", "--watch", is_flag=True, help="Go on and tell what changes, until stopped.")
 KUBECONFIG = click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual one.")

@@ -99,7 +99,13 @@ def _rendered(chosen: Sequence[TopologyShown], output: str, figures: CapacityFig
 
 
 def _starts(topology: Topology, figures: CapacityFigures | None) -> str:
-    """The table of the pods that could start together now, and the fragmentation. "" if it is not wanted."""
+    """Return a table with one column for each level, narrower levels to the right.
+
+    Each row of the first kind is a size of pods: the most pods of this size that could start together now, and the
+    domain that holds them. The last rows are the fragmentation of each resource.
+
+    :param figures: None: return "".
+    """
     if figures is None:
         return ""
     known = [each for each in figures.startable if each.topology == topology.full_name]
@@ -116,12 +122,15 @@ def _starts(topology: Topology, figures: CapacityFigures | None) -> str:
 
 
 def _best(startable: Startable) -> str:
-    """The number of pods, and the domain that holds them."""
+    """Return the number of pods and the domain that holds them, such as "16 in block-1/rack-03"."""
     return f"{startable.pods} in {'/'.join(startable.path)}" if startable.path else str(startable.pods)
 
 
 def _starts_data(topology: Topology, figures: CapacityFigures | None) -> Json:
-    """Return the starts and the fragmentation for programs. Sizes are integers in base units."""
+    """Return the fields `starts` and `fragmentation` of a TopologyReport. Sizes are integers in base units.
+
+    :param figures: None: return no fields.
+    """
     if figures is None:
         return {}
     return {

@@ -38,5 +38,5 @@ def lasting(duration: float) -> str:
 
 
 def ahead(at: datetime, now: datetime) -> str:
-    """How far ahead a time is, as `in 2h13m`."""
+    """Return how long from now a time is, such as `in 2h13m`."""
     return f"in {since(now, at)}"

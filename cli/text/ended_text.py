@@ -1,4 +1,4 @@
-"""The record of a gang that has ended as text for a terminal: its state, its waits, and its steps."""
+"""Text for a terminal from the webhook's record of an ended gang: its outcome, its waits, and its steps."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -27,26 +27,29 @@ REASONS: Mapping[str, str] = {
     "VictimsLeaving": "for evictions",
     "Binding": "for binding",
 }
-"""The words for a wait, by the reason in the status of the gang. Other reasons are shown as they are."""
+"""What a gang waited for, by the reason in its status. Reasons that are not listed here are printed as they are."""
 
 
 def accelerator_hours(hours: Mapping[str, float]) -> float:
-    """Return the hours of GPUs, whatever their vendor names the resource: nvidia.com/gpu, amd.com/gpu."""
+    """Return the sum of the hours of all GPU resources, such as nvidia.com/gpu and amd.com/gpu."""
     return sum(spent for name, spent in hours.items() if "gpu" in name.rpartition("/")[2].lower())
 
 
 def record_text(gang: Json, earlier: int, now: datetime) -> str:
-    """Return the record of a gang as the text of `phalanx why`.
+    """Return the record of an ended gang as `phalanx why` prints it.
 
     :param gang: the gang as `/v1/history` reports it.
-    :param earlier: the number of recorded gangs that had the same name before.
+    :param earlier: the number of further recorded gangs with the same name, which ended earlier.
     """
     rows = table(("", ""), list(_facts(gang, earlier)), indent="  ")[1:]
     return lines([_headline(gang, now), Text(f"  {A_RECORD}"), Text(), *rows])
 
 
 def steps_text(gang: Json, now: datetime) -> str:
-    """Return the record of a gang as the steps that `phalanx events` prints."""
+    """Return the record of an ended gang as `phalanx events` prints it: submission, start, evictions, end.
+
+    :param gang: the gang as `/v1/history` reports it.
+    """
     start = moment(gang["submitted"])
     rows = [[since(start, at), what, note] for at, what, note in _steps(gang)]
     titles = ("AFTER", "WHAT", "NOTE")
@@ -82,7 +85,10 @@ def _facts(gang: Json, earlier: int) -> Iterator[Sequence[str]]:
 
 
 def waits(waited: Iterable[Json]) -> str:
-    """Return the waits by reason, the longest first: `20s for quota (QuotaExhausted), 10s for capacity (NoRoom)`."""
+    """Return waits as text, such as `20s for quota (QuotaExhausted), 10s for capacity (NoRoom)`.
+
+    :param waited: the field `waitedFor` of `/v1/history`, the longest wait first.
+    """
     return ", ".join(f"{lasting(each['seconds'])} {_reason(each['reason'])}" for each in waited)
 
 
@@ -97,7 +103,7 @@ def _evictions(gang: Json) -> str:
 
 
 def _cause(displacement: Json) -> tuple[str, ...]:
-    """Return the gang for which a gang was evicted, as words; empty if it is unknown."""
+    """Return the gang that an eviction made way for, such as ("for team-a/llm",); () if it is unknown."""
     return (f"for {displacement['by']}",) if displacement["by"] else ()
 
 

@@ -118,7 +118,7 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
 
 
 def _estimate(start: StartEstimate, now: datetime) -> str:
-    """Return an estimated start in words that say that it is an estimate."""
+    """Return an estimated start as text, such as `in 2h13m (an estimate: …)`, or `unknown:` and the reason."""
     if start.at is None:
         return f"unknown: {start.unknown}"
     return f"{ahead(start.at, now)} (an estimate: when the quota is free, if gangs end as expected)"

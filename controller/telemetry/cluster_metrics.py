@@ -1,7 +1,8 @@
 """Metrics of capacity, namespaces and queues: a collector that computes them at a scrape from the last cluster view.
 
-Labels are bounded: the largest `MOST_NAMESPACES` namespaces and `MOST_QUEUES` queues have series, and the others share
-one. No gang, pod or node has a series of its own.
+The number of series is bounded. The largest `MOST_NAMESPACES` namespaces have series of their own, and the others share
+the label `REST`. The first `MOST_QUEUES` queues have series, and the others have none. No gang, pod or node has a
+series of its own.
 """
 
 import threading
@@ -24,16 +25,18 @@ from planning.queue_report import QueueReport, queue_reports
 from timing.clock import SYSTEM_CLOCK, Clock
 
 KEPT_SECONDS = 15.0
-"""For this long scrapers get the same figures. It bounds the work, however many scrapers there are."""
+"""For this long all scrapers get the same figures, so many scrapers cause no more work than one."""
 MOST_NAMESPACES = 200
+"""The most namespaces with series of their own: the ones with most gangs, or with the largest use."""
 MOST_QUEUES = 500
+"""The most queues with series. Further queues have none."""
 REST = "_other"
-"""The label of all further namespaces. No namespace has this name: an underscore is not allowed."""
+"""The label value that all further namespaces share. No namespace has this name, because it contains an underscore."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingGang:
-    """A gang that is not placed. `since`: when it was created, or lost its place last."""
+    """A gang that is not placed. `reason`: of its status. `since`: when it was created, or last ceased to be placed."""
 
     namespace: str
     reason: str
@@ -42,7 +45,7 @@ class WaitingGang:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFigures:
-    """The parts of a cluster view from which figures are computed."""
+    """The parts of a cluster view from which the metrics of capacity and queues are computed."""
 
     snapshot: Snapshot
     topologies: Sequence[Topology]
@@ -50,7 +53,12 @@ class ClusterFigures:
 
 
 def waiting_since(status: Mapping[str, Any], created: str) -> datetime | None:
-    """Return since when a gang waits: since it lost its place, else since its creation. None if neither is known."""
+    """Return since when a gang waits: since its condition `Placed` became False, else since its creation.
+
+    None if neither time is known.
+
+    :param created: the creation time (RFC 3339).
+    """
     lost = (
         each.get("lastTransitionTime")
         for each in status.get("conditions") or ()
@@ -60,7 +68,7 @@ def waiting_since(status: Mapping[str, Any], created: str) -> datetime | None:
 
 
 class ClusterMetrics(Collector):
-    """The collector. Safe to share between threads: a scrape does not read what the controller changes."""
+    """The collector. Safe to share between threads, because a scrape only reads objects that nothing changes later."""
 
     def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -74,15 +82,15 @@ class ClusterMetrics(Collector):
         self._until = 0.0
 
     def see(self, snapshot: Snapshot, topologies: Sequence[Topology], gangs: Sequence[Gang]) -> None:
-        """Take over a cluster view. Nothing is computed until a scrape."""
+        """Remember the cluster view of a reconcile. The next scrape computes the figures from it."""
         self._view = ClusterFigures(snapshot, topologies, gangs)
 
     def stand(self, phases: Mapping[tuple[str, Phase], int], waiting: Sequence[WaitingGang]) -> None:
-        """Take over the numbers of gangs by namespace and phase, and the gangs that are not placed."""
+        """Remember the numbers of gangs by namespace and phase, and the gangs that are not placed."""
         self._phases, self._waiting = phases, waiting
 
     def forget(self) -> None:
-        """Report nothing: another replica leads."""
+        """Report nothing from now on, because another replica leads."""
         with self._lock:
             self._view, self._computed, self._families = None, None, ()
             self._phases, self._waiting = {}, ()
@@ -192,11 +200,12 @@ def _of_queues(reports: Iterable[QueueReport]) -> Iterator[GaugeMetricFamily]:
 
 
 def _in_units(resource: str, amount: float) -> float:
-    """Return an amount in cores for cpu, else as it is."""
+    """Return an amount of `cpu` in cores instead of millicores. Other amounts are returned as they are."""
     return amount / 1000 if resource == CPU else amount
 
 
 def _sums(pairs: Iterable[tuple[Any, int]]) -> "Tally[Any]":
+    """Return the sum of the amounts of each key."""
     found: Tally[Any] = Tally()
     for key, amount in pairs:
         found[key] += amount
@@ -204,5 +213,10 @@ def _sums(pairs: Iterable[tuple[Any, int]]) -> "Tally[Any]":
 
 
 def _largest(amounts: "Tally[str]") -> Mapping[str, str]:
-    """Return the namespaces that have series of their own, each as its own label."""
+    """Return the label of each namespace with series of its own: its name.
+
+    A caller gives namespaces that are not in the mapping the label `REST`.
+
+    :param amounts: by namespace; the largest `MOST_NAMESPACES` amounts count.
+    """
     return {name: name for name, _ in amounts.most_common(MOST_NAMESPACES)}

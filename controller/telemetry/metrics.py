@@ -266,7 +266,7 @@ class Metrics:
             self._cluster.forget()
 
     def see(self, cluster_view: ClusterView) -> None:
-        """Take over the cluster view of a reconcile. A scrape computes the figures of capacity and queues from it."""
+        """Remember the cluster view of a reconcile, so that the next scrape shows its capacity and queues."""
         self._cluster.see(cluster_view.snapshot, cluster_view.topologies, cluster_view.reading.gangs)
 
     def decided(self, decisions: Iterable[Decision]) -> None:

@@ -19,7 +19,10 @@ from planning.stories.line import PlaceInLine, place
 
 @dataclass(frozen=True, slots=True)
 class StartEstimate:
-    """The estimated start of a gang that waits for quota. `at` is None if it is unknown; `unknown` says why."""
+    """The estimated start of a gang that waits for quota.
+
+    `at`: None if the start is unknown. `unknown`: why the start is unknown if `at` is None.
+    """
 
     at: datetime | None
     unknown: str = ""

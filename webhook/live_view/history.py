@@ -77,13 +77,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Displacement:
-    """An eviction of a gang. `by`: the gang for which it was evicted; "": another cause, or an unknown one."""
+    """An eviction of a gang. `by`: the gang that got its capacity; "" for another cause or an unknown one."""
 
     at: datetime
     by: str
 
     def as_data(self) -> Json:
-        """Return the eviction for programs."""
+        """Return the eviction as JSON data. `at` is an RFC 3339 time."""
         return {"at": _text(self.at), "by": self.by}
 
 
@@ -280,7 +280,10 @@ class History:
         return [each for each in reversed(known) if each.finished >= oldest and namespace in ("", each.key.namespace)]
 
     def displaced(self, uid: str) -> list[Json]:
-        """Return the last evictions of a gang that exists. `uid`: of its Gang object."""
+        """Return the last evictions of a gang that exists, as JSON data, the latest last; [] for an unknown gang.
+
+        :param uid: the uid of its Gang object.
+        """
         course = self._courses.get(uid)
         return [] if course is None else [each.as_data() for each in tuple(course.displaced)]
 
@@ -350,9 +353,9 @@ class History:
 
 
 def _displaced_by(gang: GangKey, sources: Sources) -> str:
-    """Return the gang whose plan names members of this gang as victims. "" if no plan in force does.
+    """Return the gang whose plan names members of this gang as victims; "" if no plan in force does.
 
-    If several do, the one that was planned last is returned.
+    If several gangs have such plans, the gang that was planned last is returned.
     """
     found: list[tuple[str, str]] = []
     for manifest in sources.of_kind(*GANG):
