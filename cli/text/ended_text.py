@@ -27,7 +27,7 @@ REASONS: Mapping[str, str] = {
     "VictimsLeaving": "for evictions",
     "Binding": "for binding",
 }
-"""What a gang waited for, by the reason in its status. Reasons that are not listed here are printed as they are."""
+"""The cause of a gang's wait in words, by the reason in its status. Further reasons are printed without words."""
 
 
 def accelerator_hours(hours: Mapping[str, float]) -> float:
