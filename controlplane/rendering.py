@@ -31,12 +31,13 @@ class RenderError(Exception):
     """A kustomization is wrong. The text is kubectl's message."""
 
 
-def kustomize(folder: Path) -> str:
+def kustomize(folder: Path, kubectl: str | None = None) -> str:
     """The objects of a kustomization, as `kubectl kustomize` prints them.
 
+    :param kubectl: the program. None: that of the control plane, whose programs are built if they are not there.
     :raises RenderError: the kustomization is wrong, or kubectl warns.
     """
-    command = [find_binaries()["kubectl"], "kustomize", str(folder)]
+    command = [kubectl or find_binaries()["kubectl"], "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode or answer.stderr:
         raise RenderError(answer.stderr.strip())
