@@ -36,9 +36,11 @@ _LEFT_OUT = (
     *("dev/*", "proc/*", "sys/*", "run/*", "tmp/*"),
     # Read by people only.
     *("usr/share/man/*", "usr/share/locale/*", "usr/share/lintian/*", "usr/share/info/*", "usr/share/pixmaps/*"),
-    *("usr/share/doc/*/[!c]*", "usr/share/doc/*/c[!o]*", "usr/share/bug/*"),
+    "usr/share/bug/*",
 )
-"""Paths of files that the base leaves out. The copyright files stay. A star also matches folder separators."""
+"""Paths of files that the base leaves out. A star also matches folder separators."""
+_DOCUMENTATION = "usr/share/doc/"
+_LICENCE = "/copyright"
 _WRITTEN_BY_SCRIPTS: Mapping[str, str] = MappingProxyType(
     {
         "etc/passwd": "usr/share/base-passwd/passwd.master",
@@ -127,7 +129,12 @@ def bill_of_materials(base: Base, architecture: str, version: str) -> bytes:
 
 
 def is_left_out(name: str) -> bool:
-    """Return whether the base leaves out a file of its packages. `name`: the path without a leading slash."""
+    """Return whether the base leaves out a file of its packages. `name`: the path without a leading slash.
+
+    Of the documentation only the licences stay, and the links between the folders of packages that share one.
+    """
+    if name.startswith(_DOCUMENTATION) and "/" in name.removeprefix(_DOCUMENTATION):
+        return not name.endswith(_LICENCE)
     return any(fnmatchcase(name, pattern) for pattern in _LEFT_OUT)
 
 

@@ -34,7 +34,7 @@ OVERLAYS = (
 `webhook-by-url` is none: its user writes an address into it first. It is in the archive of the manifests.
 """
 _DEFAULT = "default"
-_CHART = ROOT / "charts" / "phalanx"
+CHART = ROOT / "charts" / "phalanx"
 CHART_CONFIG = "application/vnd.cncf.helm.config.v1+json"
 CHART_CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 """The media types of charts in registries (helm.sh, "Registries")."""
@@ -123,13 +123,13 @@ _ANNOTATIONS = {"title": "name", "version": "version", "description": "descripti
 
 def chart_files(release: Release) -> Iterator[tuple[str, bytes]]:
     """Yield the files of the chart by path. Links to the manifests are followed; `.helmignore` is obeyed."""
-    ignored = (_CHART / ".helmignore").read_text().split()
-    for folder, folders, names in os.walk(_CHART, followlinks=True):
+    ignored = (CHART / ".helmignore").read_text().split()
+    for folder, folders, names in os.walk(CHART, followlinks=True):
         folders[:] = sorted(each for each in folders if f"{each}/" not in ignored)
         for name in sorted(names):
             path = Path(folder) / name
             if not any(path.match(pattern) for pattern in ignored):
-                relative = str(path.relative_to(_CHART))
+                relative = str(path.relative_to(CHART))
                 text = path.read_bytes()
                 if relative == "values.yaml":
                     text = text.replace(b"  repository: phalanx\n", f"  repository: {release.image}\n".encode())
