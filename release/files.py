@@ -24,6 +24,7 @@ from release.parts import ROOT, NotMadeError, Release, sources
 
 OVERLAYS = (
     "default",
+    "all-dialects",
     "high-availability",
     "cert-manager",
     "admission-policy",
