@@ -81,7 +81,7 @@ class Released:
 
 
 class WouldStartError(click.ClickException):
-    """The removal would start gangs that have no plan or no quota, and nobody can be asked."""
+    """The removal would start gangs that have no plan or no quota, and there is no terminal to ask on."""
 
     exit_code = 2
 

@@ -1,8 +1,8 @@
 """The image's base for any architecture: files of Debian's packages, unpacked, of which no program is run.
 
 `mmdebstrap --variant=extract` downloads packages of another architecture and unpacks them, so no emulator is needed.
-The scripts of the packages do not run. This module writes the few files that those scripts would write and that are
-needed: users, groups, the bundle of certificate authorities, and the list of packages for scanners.
+The scripts of the packages do not run. This module writes the files of these scripts that are needed:
+users, groups, the bundle of certificate authorities. It also writes the list of packages for scanners.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What every part of a release knows: the folder, the version, the time, and how a part reports that it is not made."""
+"""The folder, version and time of a release, the files of its sources, and the error of a part that cannot be made."""
 
 import json
 import os
