@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from release import files, image, instructions, provenance
-from release.parts import NotMadeError, Release, source_time, version
+from release.parts import NotMadeError, Release, source_commit, source_time, version
 
 TEXT = "README.txt"
 _FAILED = 1
@@ -21,12 +21,20 @@ def main(arguments: Sequence[str]) -> int:
     """Make all parts that can be made. Return the exit status: 0 if that is all of them."""
     options = _parsed(arguments)
     release = Release(
-        options.folder, version(), source_time(), options.image or "phalanx", options.url.rstrip("/"), options.homepage
+        options.folder,
+        version(),
+        source_time(),
+        image=options.image or "phalanx",
+        url=options.url.rstrip("/"),
+        homepage=options.homepage,
+        commit=source_commit(),
     )
     release.folder.mkdir(parents=True, exist_ok=True)
     if any(release.folder.iterdir()):
         _say(f"error: {release.folder} is not empty: name a new folder")
         return _WRONG_ARGUMENTS
+    if not release.commit:
+        _say("warning: the checkout has changes, or is none: the provenance names no commit")
     missing: list[str] = []
     chart: list[str] = []
     images: list[image.Made] = []
@@ -52,8 +60,6 @@ def main(arguments: Sequence[str]) -> int:
     text = instructions.text(release, digests, "".join(chart))
     release.path(TEXT).write_text(text)
     sys.stdout.write(text)
-    if not provenance.is_clean():
-        _say("warning: the checkout has changes, so the provenance names no commit")
     for each in missing:
         _say(f"error: not made: {each}")
     return _FAILED if missing else 0

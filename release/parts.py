@@ -23,6 +23,7 @@ class Release:
 
     `image`: the image's name in a registry, without a tag. `url`: the address of the folder from which users download
     the files. `homepage`: the page that krew shows. `mtime`: the time of every file in every archive, as Unix time.
+    `commit`: the commit of the sources when the release began. "": the checkout had changes, or is none.
     """
 
     folder: Path
@@ -31,6 +32,7 @@ class Release:
     image: str = "phalanx"
     url: str = ""
     homepage: str = ""
+    commit: str = ""
 
     def path(self, name: str) -> Path:
         """The path of a file of the release."""
@@ -64,6 +66,11 @@ def source_time() -> int:
     """
     given = os.environ.get("SOURCE_DATE_EPOCH")
     return int(given or git("log", "-1", "--format=%ct") or _OLDEST)
+
+
+def source_commit() -> str:
+    """Return the checkout's commit. "" if the checkout has changes, or is none."""
+    return "" if git("status", "--porcelain") else git("rev-parse", "HEAD")
 
 
 def git(*arguments: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from release.packing import as_json, sha256
-from release.parts import ROOT, Release, git
+from release.parts import ROOT, Release
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
@@ -53,7 +53,7 @@ def statement(
                 "buildType": BUILD_TYPE,
                 "externalParameters": parameters | {"url": release.url, "homepage": release.homepage},
                 "internalParameters": {"sourceDateEpoch": release.mtime, "python": platform.python_version()},
-                "resolvedDependencies": [*_sources(), *_downloads(dependencies)],
+                "resolvedDependencies": [*_sources(release.commit), *_downloads(dependencies)],
             },
             "runDetails": {"builder": {"id": builder or BUILDER}},
         },
@@ -67,15 +67,10 @@ def write(release: Release, described: Mapping[str, Any]) -> None:
     release.path(CHECKSUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(files.items())))
 
 
-def is_clean() -> bool:
-    """Return whether the checkout has a commit and no changes since."""
-    return bool(git("rev-parse", "HEAD")) and not git("status", "--porcelain")
-
-
-def _sources() -> Iterable[dict[str, Any]]:
-    """The commit, and the files that pin dependencies. A checkout with changes names no commit."""
-    if is_clean():
-        yield {"name": "source", "digest": {"gitCommit": git("rev-parse", "HEAD")}}
+def _sources(commit: str) -> Iterable[dict[str, Any]]:
+    """The commit, if there is one, and the files that pin dependencies."""
+    if commit:
+        yield {"name": "source", "digest": {"gitCommit": commit}}
     for name in _LOCKS:
         yield {"name": name, "digest": {"sha256": sha256(ROOT / name)}}
 

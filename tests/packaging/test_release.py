@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def made_twice(release: Release, tmp_path: Path) -> Iterator[Release]:
     yield release
     other = tmp_path / "again"
     other.mkdir()
-    yield Release(other, release.version, release.mtime, release.image, release.url, release.homepage)
+    yield replace(release, folder=other)
 
 
 def test_the_chart_is_an_oci_artifact_that_holds_the_package(release: Release) -> None:
@@ -163,6 +164,7 @@ def test_the_checksums_and_the_statement_name_every_file(release: Release) -> No
     release.path(TEXT).write_text("how to sign")
     named = {f"{IMAGE}:0.1.0-amd64": f"sha256:{64 * 'a'}"}
     downloads = {"numpy-2.whl": 64 * "b", "pkg:deb/debian/dash@0.5": 64 * "c"}
+    release = replace(release, commit=40 * "d")
     statement = provenance.statement(release, ["amd64"], named, downloads, builder="https://example.com/builder")
     provenance.write(release, statement)
     written = json.loads(release.path(provenance.STATEMENT_FILE).read_text())
@@ -171,6 +173,7 @@ def test_the_checksums_and_the_statement_name_every_file(release: Release) -> No
     charts = ("phalanx-0.1.0.tgz", "phalanx-0.1.0-chart.oci.tar")
     assert subjects == {name: sha256(release.path(name)) for name in charts} | {f"{IMAGE}:0.1.0-amd64": 64 * "a"}
     dependencies = written["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert {"name": "source", "digest": {"gitCommit": 40 * "d"}} in dependencies
     assert {"name": "numpy-2.whl", "digest": {"sha256": 64 * "b"}} in dependencies
     assert {"uri": "pkg:deb/debian/dash@0.5", "digest": {"sha256": 64 * "c"}} in dependencies
     assert written["predicate"]["runDetails"]["builder"]["id"] == "https://example.com/builder"
