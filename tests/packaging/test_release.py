@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -27,7 +28,6 @@ from release.parts import ROOT, NotMadeError, Release, sources
 
 IMAGE = "registry.example.com/phalanx"
 MTIME = 1_700_000_000
-SERVERS = {"webhook": "phalanx-webhook", "controller": "phalanx-controller"}
 
 
 @pytest.fixture
@@ -97,9 +97,8 @@ def test_every_overlay_is_one_file_that_names_the_image(release: Release) -> Non
     written = {each.name for each in release.folder.glob("install*.yaml")}
     assert written == {f"install{'' if each == 'default' else f'-{each}'}.yaml" for each in files.OVERLAYS}
     for name in written:
-        objects = list(yaml.load_all(release.path(name).read_text(), yaml.CSafeLoader))
-        pods = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
-        assert {pod["containers"][0]["image"] for pod in pods} == {f"{IMAGE}:0.1.0"}, name
+        images = re.findall(r"^\s+image: (\S+)$", release.path(name).read_text(), re.MULTILINE)
+        assert {*images} == {f"{IMAGE}:0.1.0"}, name
 
 
 def test_every_complete_installation_is_an_overlay_of_the_release() -> None:
@@ -145,18 +144,16 @@ def test_the_plugin_is_for_linux_and_macos(release: Release) -> None:
         assert each["sha256"] == sha256(release.path(name))
 
 
-@pytest.mark.controlplane
-@pytest.mark.usefixtures("control_planes_kubectl")
+@pytest.mark.thorough  # it needs the page's script, which `make test` builds
 def test_equal_sources_give_equal_files(release: Release, tmp_path: Path) -> None:
     digests = []
     for each in made_twice(release, tmp_path):
         files.wheel(each)
-        files.manifests(each)
         files.chart(each)
         files.krew(each)
         digests.append(provenance.artifacts(each))
     assert digests[0] == digests[1]
-    assert len(digests[0]) == len(files.OVERLAYS) + 6
+    assert len(digests[0]) == 5
 
 
 def test_the_checksums_and_the_statement_name_every_file(release: Release) -> None:
