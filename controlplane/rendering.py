@@ -32,9 +32,9 @@ class RenderError(Exception):
 
 
 def kustomize(folder: Path, kubectl: str | None = None) -> str:
-    """The objects of a kustomization, as `kubectl kustomize` prints them.
+    """Return the objects of a kustomization, as the YAML that `kubectl kustomize` prints.
 
-    :param kubectl: the program. None: that of the control plane, whose programs are built if they are not there.
+    :param kubectl: the path of kubectl. None: kubectl of the control plane, whose programs are built if missing.
     :raises RenderError: the kustomization is wrong, or kubectl warns.
     """
     command = [kubectl or find_binaries()["kubectl"], "kustomize", str(folder)]
@@ -45,14 +45,16 @@ def kustomize(folder: Path, kubectl: str | None = None) -> str:
 
 
 def made() -> Iterator[tuple[Path, str]]:
-    """Every generated file, with its content."""
+    """Yield the path of every generated file, with its content."""
     for file in ("mutating.yaml", "validating.yaml"):
         yield MANIFESTS / "webhook-by-url" / file, _by_url(file)
     yield INSTALL, _HEADER + kustomize(MANIFESTS / "default")
 
 
 def _by_url(file: str) -> str:
-    """The patch by which every webhook of a configuration is called by URL. kustomize inserts the address."""
+    """Return the patch that makes the API server call every webhook of a configuration by URL. kustomize inserts
+    the address.
+    """
     document = yaml.safe_load((MANIFESTS / "webhook" / file).read_text())
     webhooks = "".join(
         f"- name: {each['name']}\n"

@@ -1,6 +1,6 @@
 """`python -m release DIR`: writes every file of a release into one folder, and prints how to sign and push them.
 
-A part that this machine cannot make is named with the remedy; the other parts are made, and the exit status is 1.
+If this machine cannot make a part, the command names the part and the remedy, makes the other parts and exits with 1.
 """
 
 import argparse
@@ -18,7 +18,7 @@ _WRONG_ARGUMENTS = 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make all parts that can be made. Return the exit status: 0 if that is all of them."""
+    """Make all parts that can be made. Return the exit status: 0 if all parts were made."""
     options = _parsed(arguments)
     release = Release(
         options.folder,

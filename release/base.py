@@ -1,8 +1,9 @@
-"""The image's base for any architecture: files of Debian's packages, unpacked, of which no program is run.
+"""The base of the image, for any architecture: the unpacked files of Debian's packages. No program of them is run.
 
 `mmdebstrap --variant=extract` downloads packages of another architecture and unpacks them, so no emulator is needed.
-The scripts of the packages do not run. This module writes the files of these scripts that are needed:
-users, groups, the bundle of certificate authorities. It also writes the list of packages for scanners.
+The packages' installation scripts do not run. Instead, this module writes the files that these scripts would write and
+that the image needs: users, groups, the bundle of certificate authorities. It also writes the list of packages for
+vulnerability scanners.
 """
 
 import hashlib
@@ -28,13 +29,14 @@ PACKAGES = (
     *("python3", "python3-pip", "python-is-python3"),
     "libstdc++6",  # of OR-Tools and numpy
 )
-"""dash, coreutils and pip are there for images built on this one (docs/operations.md adds tracing)."""
+"""The Debian packages of the base. Phalanx does not use dash, coreutils and pip: images built on this one need them,
+such as the one with tracing in docs/operations.md."""
 
 _LEFT_OUT = (
-    # States of apt, dpkg and debconf, and the address of the mirror from which this machine downloaded.
+    # State files of apt, dpkg and debconf, which differ from run to run, and the address of the mirror.
     *("var/cache/*", "var/lib/apt/*", "var/lib/dpkg/*", "var/log/*", "etc/apt/*", "etc/hostname", "etc/resolv.conf"),
     *("dev/*", "proc/*", "sys/*", "run/*", "tmp/*"),
-    # Read by people only.
+    # No program reads these.
     *("usr/share/man/*", "usr/share/locale/*", "usr/share/lintian/*", "usr/share/info/*", "usr/share/pixmaps/*"),
     "usr/share/bug/*",
 )
@@ -48,12 +50,12 @@ _WRITTEN_BY_SCRIPTS: Mapping[str, str] = MappingProxyType(
         "etc/nsswitch.conf": "usr/share/libc-bin/nsswitch.conf",
     }
 )
-"""By file, the template from which a package's script would copy it."""
+"""By file of the image, the template from which the installation script of a package would copy it."""
 AUTHORITIES = "etc/ssl/certs/ca-certificates.crt"
 _AUTHORITY = "usr/share/ca-certificates/*.crt"
 _ARCHIVES = "var/cache/apt/archives/"
 STATUS = "var/lib/dpkg/status.d/"
-"""The folder in which scanners expect the packages of an image that dpkg did not install, one file for each."""
+"""The folder in which vulnerability scanners look for the packages of an image without dpkg, one file for each."""
 _DIRECTORY_MODE = 0o755
 _WITHOUT_MMDEBSTRAP = (
     "mmdebstrap, which unpacks the packages of the image's base, is not installed. "
@@ -65,7 +67,7 @@ _WITHOUT_MMDEBSTRAP = (
 class Package:
     """A Debian package of the base.
 
-    `control`: its fields, as in dpkg's list. `sha256`: the digest of the .deb file.
+    `control`: the text of the package's control file. `sha256`: the digest of the .deb file.
     """
 
     name: str
@@ -76,7 +78,7 @@ class Package:
 
     @property
     def purl(self) -> str:
-        """The package's URL (package-url/purl-spec), by which bills of materials name it."""
+        """The package URL (package-url/purl-spec), by which a bill of materials identifies the package."""
         version = self.version.replace("+", "%2B").replace(":", "%3A")
         return f"pkg:deb/debian/{self.name.replace('+', '%2B')}@{version}?arch={self.architecture}&distro={SUITE}"
 
@@ -92,7 +94,7 @@ class Base:
 def make(architecture: str, folder: Path, mtime: int) -> Base:
     """Download the base for an architecture, and write its layer into `folder`.
 
-    :raises NotMadeError: mmdebstrap is not here, or could not download the packages.
+    :raises NotMadeError: mmdebstrap is not installed, or could not download the packages.
     """
     if not shutil.which("mmdebstrap"):
         raise NotMadeError(_WITHOUT_MMDEBSTRAP)
@@ -129,9 +131,11 @@ def bill_of_materials(base: Base, architecture: str, version: str) -> bytes:
 
 
 def is_left_out(name: str) -> bool:
-    """Return whether the base leaves out a file of its packages. `name`: the path without a leading slash.
+    """Whether the base leaves out a file of its packages.
 
-    Of the documentation only the licences stay, and the links between the folders of packages that share one.
+    Of /usr/share/doc, only the licences stay, and the links of packages that share the folder of another package.
+
+    :param name: the path without a leading slash.
     """
     if name.startswith(_DOCUMENTATION) and "/" in name.removeprefix(_DOCUMENTATION):
         return not name.endswith(_LICENCE)
@@ -139,7 +143,7 @@ def is_left_out(name: str) -> bool:
 
 
 def _adder(source: tarfile.TarFile, packages: tuple[Package, ...], mtime: int) -> Callable[[tarfile.TarFile], None]:
-    """A function that adds the base's files to a layer: those of the packages, then those that scripts would write."""
+    """Return a function that adds the files of the base to a layer: the packages' files, then the written ones."""
 
     def add(target: tarfile.TarFile) -> None:
         for member in source:
@@ -161,7 +165,7 @@ def _adder(source: tarfile.TarFile, packages: tuple[Package, ...], mtime: int) -
 
 
 def _written(source: tarfile.TarFile, packages: tuple[Package, ...]) -> dict[str, bytes]:
-    """The files that no package contains, by name."""
+    """Return the contents of the files that no package contains, by path: see `_WRITTEN_BY_SCRIPTS`."""
     names = {each.name.removeprefix("./"): each for each in source.getmembers()}
     copied = {
         name: _read(source, names[template]) for name, template in _WRITTEN_BY_SCRIPTS.items() if template in names
@@ -180,7 +184,7 @@ def _read(source: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _packages(source: tarfile.TarFile) -> tuple[Package, ...]:
-    """The packages whose files mmdebstrap unpacked: it keeps the .deb files in apt's cache."""
+    """Return the packages that mmdebstrap unpacked, read from the .deb files that mmdebstrap keeps in apt's cache."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for member in source.getmembers():

@@ -32,7 +32,7 @@ OVERLAYS = (
 )
 """The folders of `manifests` that are complete installations. Each becomes one file.
 
-`webhook-by-url` is none: its user writes an address into it first. It is in the archive of the manifests.
+`webhook-by-url` is not rendered, because the user first writes an address into it. The archive of manifests has it.
 """
 _DEFAULT = "default"
 CHART = ROOT / "charts" / "phalanx"
@@ -98,7 +98,7 @@ def named(text: str, release: Release) -> str:
 
 
 def _images(release: Release) -> str:
-    """The lines that name the image in a kustomization. "" if it has its short name."""
+    """Return the end of a kustomization, with the image's name. Only a line break if the image has its short name."""
     if release.image == "phalanx":
         return "\n"
     return f'\nimages:\n- {{name: phalanx, newName: "{release.image}", newTag: "{release.version}"}}\n'
@@ -123,7 +123,10 @@ _ANNOTATIONS = {"title": "name", "version": "version", "description": "descripti
 
 
 def chart_files(release: Release) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of the chart by path. Links to the manifests are followed; `.helmignore` is obeyed."""
+    """Yield the files of the chart by path. Files that `.helmignore` names are left out.
+
+    Symbolic links are followed, because the chart's folder `files` links to the manifests.
+    """
     ignored = (CHART / ".helmignore").read_text().split()
     for folder, folders, names in os.walk(CHART, followlinks=True):
         folders[:] = sorted(each for each in folders if f"{each}/" not in ignored)
@@ -153,7 +156,7 @@ def krew(release: Release) -> None:
 
 
 def bills_of_materials(release: Release) -> None:
-    """Copy the bills of materials that `make sbom` wrote, without the parts that differ from run to run.
+    """Copy the bills of materials that `make sbom` wrote, without the fields that differ from run to run.
 
     :raises NotMadeError: `make sbom` did not write them.
     """

@@ -35,8 +35,8 @@ _VARIANTS = {"arm64": {"variant": "v8"}}
 class Made:
     """An image of the release.
 
-    `dependencies`: everything that was downloaded for it, as SHA-256 digest by name. `components`: the base's packages
-    as a CycloneDX document.
+    `dependencies`: the SHA-256 digest of each wheel and Debian package in the image, by name. `components`: the Debian
+    packages of the base, as a CycloneDX document.
     """
 
     architecture: str
@@ -48,7 +48,7 @@ class Made:
 def make(release: Release, architecture: str) -> Made:
     """Build the image for an architecture, and write its archive.
 
-    :raises NotMadeError: something that the build needs is missing here. The text names it.
+    :raises NotMadeError: a program or a download that the build needs is missing. The text names it.
     """
     if f"{sys.version_info.major}.{sys.version_info.minor}" != wheels.PYTHON:
         running = ".".join(map(str, sys.version_info[:3]))
@@ -99,7 +99,7 @@ def configuration(release: Release, architecture: str, diff_ids: list[str]) -> d
 
 
 def last_stage(dockerfile: str) -> dict[str, Any]:
-    """Return the settings of a Dockerfile's last stage, by the names that an image's configuration has for them."""
+    """Return the settings of the last stage of a Dockerfile, as the field `config` of an image's configuration."""
     config: dict[str, Any] = {}
     for line in dockerfile.replace("\\\n", " ").splitlines():
         name, _, rest = line.partition(" ")
@@ -120,7 +120,10 @@ def last_stage(dockerfile: str) -> dict[str, Any]:
 
 
 def _make_environment(environment: Path, installed: list[Path]) -> None:
-    """Make a virtual environment for the image's Python with the wheels in it, without the parts never imported."""
+    """Create a virtual environment for the image's Python, install the wheels and compile them.
+
+    :param installed: the wheels. The last one is Phalanx; of all other ones, `leave_out` removes the unused files.
+    """
     packages = environment / "lib" / f"python{wheels.PYTHON}" / "site-packages"
     packages.mkdir(parents=True)
     (environment / "bin").mkdir()
@@ -139,7 +142,7 @@ def _make_environment(environment: Path, installed: list[Path]) -> None:
 
 
 def _adder(environment: Path, mtime: int) -> Callable[[tarfile.TarFile], None]:
-    """A function that adds a virtual environment to a layer, as /venv."""
+    """Return a function that adds a virtual environment to a layer, as /venv."""
     root = environment.parent
 
     def add(tar: tarfile.TarFile) -> None:

@@ -62,10 +62,10 @@ for it. Run make release with IMAGE=registry.example.com/phalanx, or set the nam
 
 
 def text(release: Release, images: Mapping[str, str], chart: str) -> str:
-    """Return the text.
+    """Return the text of the release's README.txt.
 
-    :param images: the digest of each image by architecture. Architectures that were not made are not there.
-    :param chart: the digest of the chart's OCI artifact.
+    :param images: the digest of each image by architecture, without the architectures that were not made.
+    :param chart: the digest of the chart's OCI artifact; "" if it was not made.
     """
     image, version = release.image, release.version
     archives = {each: release.image_archive(each).name for each in images}

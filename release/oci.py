@@ -48,7 +48,10 @@ class Layer:
 
 
 def layer(path: Path, add: Callable[[tarfile.TarFile], None]) -> Layer:
-    """Write a layer to `path`. `add` adds its files, in the order in which they are stored."""
+    """Write a layer of an image to `path`.
+
+    :param add: adds the files to the tar file. They are stored in the order of these calls.
+    """
     with path.open("wb") as file:
         packed = HashingWriter(file)
         with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=COMPRESSION, mtime=0) as stream:
@@ -73,7 +76,7 @@ def write(
     mtime: int,
     annotations: Mapping[str, str] | None = None,
 ) -> str:
-    """Write an OCI archive, and return the digest of its manifest. Signatures and registries name it by that.
+    """Write an OCI archive, and return the digest of its manifest. Signatures and registries name the artifact by it.
 
     :param tag: the reference name in the archive's index.
     :param annotations: the annotations of the manifest.

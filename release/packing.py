@@ -1,4 +1,4 @@
-"""Archives and JSON whose bytes depend on their content only: no time, user or order of a file system enters them."""
+"""Archives and JSON whose bytes depend on their content only, and not on the clock, the user or the file system."""
 
 import gzip
 import hashlib
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 COMPRESSION = 6
-"""gzip's level. The images of version 0.1.0 become 3 % smaller at level 9, in twice the time."""
+"""Compression level of gzip. At level 9, the images of version 0.1.0 become 3 % smaller in twice the time."""
 _CHUNK = 1 << 20
 _EXECUTABLE, _PLAIN = 0o755, 0o644
 
@@ -37,7 +37,7 @@ class HashingWriter(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Write all bytes, and return their number."""
+        """Write all bytes to the other file, and return their number."""
         self._digest.update(data)
         self._target.write(data)
         length = len(data)
@@ -51,7 +51,7 @@ class HashingWriter(io.RawIOBase):
 
 
 def entry(name: str, size: int, *, mtime: int, executable: bool = False) -> tarfile.TarInfo:
-    """Return the head of a file in an archive: owned by root, with no user's name."""
+    """Return the header of a file in a tar archive. The owner is root, by number and not by name."""
     info = tarfile.TarInfo(name)
     info.size, info.mtime = size, mtime
     info.mode = _EXECUTABLE if executable else _PLAIN
@@ -59,9 +59,10 @@ def entry(name: str, size: int, *, mtime: int, executable: bool = False) -> tarf
 
 
 def archive(files: Mapping[str, bytes], mtime: int, executable: Iterable[str] = ()) -> bytes:
-    """Return a .tar.gz of files, by name.
+    """Return a .tar.gz archive.
 
-    :param executable: the names of the files that are programs.
+    :param files: the content of each file by path.
+    :param executable: the paths of the files that are programs.
     """
     programs = set(executable)
     packed = io.BytesIO()

@@ -23,7 +23,8 @@ class Release:
 
     `image`: the image's name in a registry, without a tag. `url`: the address of the folder from which users download
     the files. `homepage`: the page that krew shows. `mtime`: the time of every file in every archive, as Unix time.
-    `commit`: the commit of the sources when the release began. "": the checkout had changes, or is none.
+    `commit`: the commit of the sources when the release began; "" if the checkout had local changes or there is no
+    checkout.
     """
 
     folder: Path
@@ -61,15 +62,15 @@ def version() -> str:
 def source_time() -> int:
     """Return the time of all files: `SOURCE_DATE_EPOCH` if it is set, else the time of the checkout's last commit.
 
-    Without both, as in an unpacked archive of the sources, it is the first day of 1980. The first is the convention of
-    reproducible-builds.org.
+    Without both, as in an unpacked archive of the sources, the time is the first day of 1980. `SOURCE_DATE_EPOCH` is a
+    convention of reproducible-builds.org.
     """
     given = os.environ.get("SOURCE_DATE_EPOCH")
     return int(given or git("log", "-1", "--format=%ct") or _OLDEST)
 
 
 def source_commit() -> str:
-    """Return the checkout's commit. "" if the checkout has changes, or is none."""
+    """Return the commit of the checkout; "" if the checkout has local changes or there is no checkout."""
     return "" if git("status", "--porcelain") else git("rev-parse", "HEAD")
 
 
@@ -85,7 +86,7 @@ def git(*arguments: str) -> str:
 def sources(*folders: str) -> dict[str, Path]:
     """Return the files of the checkout, or of some of its folders, by path. Files that git ignores are left out.
 
-    Without git, these are all files that are no result of a build.
+    Without git, the result is all files outside the folders in `_BUILT`, which hold the results of builds.
     """
     listed = git("ls-files", "-co", "--exclude-standard", "--", *folders)
     if listed:

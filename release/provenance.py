@@ -1,4 +1,4 @@
-"""How the files of a release came about: an in-toto statement with a SLSA provenance predicate, and the checksums.
+"""Provenance of the files of a release (an in-toto statement with a SLSA predicate), and their checksums.
 
 The statement is unsigned. cosign signs it (`release.instructions`).
 """
@@ -13,9 +13,9 @@ from release.parts import ROOT, Release
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "https://phalanx.dev/release/v1"
-"""Our build: `make release` of this repository. It names the meaning of the parameters, and is no page."""
+"""The URI of the kind of build: `make release` of this repository. It is an identifier; no page has this address."""
 BUILDER = "https://phalanx.dev/builder/make-release"
-"""The builder's name if none is given: `make release`, on a machine of which nothing is promised."""
+"""The default URI of the builder: `make release` on any machine. It promises nothing about the machine's security."""
 CHECKSUMS = "SHA256SUMS"
 STATEMENT_FILE = "provenance.intoto.json"
 _LOCKS = ("requirements.txt", "requirements-build.txt", "page/package-lock.json")
@@ -23,7 +23,7 @@ _LOCKS = ("requirements.txt", "requirements-build.txt", "page/package-lock.json"
 
 
 def artifacts(release: Release) -> dict[str, str]:
-    """Return the SHA-256 digest of each file of the release, by name, without statement, checksums and text."""
+    """Return the SHA-256 digest of each file of the release by name, without provenance, SHA256SUMS and README.txt."""
     not_made_of_sources = {CHECKSUMS, STATEMENT_FILE, "README.txt"}
     files = sorted(each for each in release.folder.iterdir() if each.is_file() and each.name not in not_made_of_sources)
     return {each.name: sha256(each) for each in files}
@@ -68,7 +68,7 @@ def write(release: Release, described: Mapping[str, Any]) -> None:
 
 
 def _sources(commit: str) -> Iterable[dict[str, Any]]:
-    """The commit, if there is one, and the files that pin dependencies."""
+    """Yield the resolved dependencies in the repository: the commit, if known, and the files that pin versions."""
     if commit:
         yield {"name": "source", "digest": {"gitCommit": commit}}
     for name in _LOCKS:

@@ -1,7 +1,8 @@
-"""Wheels of another platform: downloaded by pip, unpacked without running any of their programs.
+"""Wheels for another platform than this machine's: downloaded by pip, unpacked without running any program of them.
 
 `pip install` refuses wheels of another platform, except into a flat folder (`--target`), where the lists of installed
-files are wrong. A wheel is a ZIP file with a fixed layout (packaging.python.org, "Binary distribution format").
+files (RECORD) are wrong. So this module unpacks the wheels itself. A wheel is a ZIP file with a fixed layout
+(packaging.python.org, "Binary distribution format").
 """
 
 import base64
@@ -18,11 +19,11 @@ from pathlib import Path, PurePosixPath
 from release.parts import ROOT, NotMadeError
 
 PYTHON = "3.11"
-"""The Python for which requirements.txt is locked, and which the image has."""
+"""The version of Python in the image, for which requirements.txt is locked."""
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
-"""The names of architectures in wheels, by Go's names."""
+"""By the architecture's name in Go and in images, its name in wheels."""
 GLIBC = range(17, 37)
-"""Minor versions of glibc 2 whose wheels run in the image: from the oldest with wheels to that of Debian 12."""
+"""The minor versions of glibc 2 whose wheels run in the image. The last one is the version in Debian 12."""
 _SCRIPT = """\
 #!/venv/bin/python
 import sys
@@ -37,7 +38,7 @@ _DATA = {"purelib": "", "platlib": "", "scripts": "../../../bin/", "data": "../.
 def download(architecture: str, folder: Path) -> list[Path]:
     """Download the locked dependencies as wheels for Linux on an architecture, each checked against its hash.
 
-    :raises NotMadeError: pip could not download all.
+    :raises NotMadeError: pip could not download all wheels.
     """
     machine = MACHINES[architecture]
     platforms = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC] + [f"manylinux2014_{machine}"]
@@ -71,7 +72,7 @@ def unpack(wheel: Path, packages: Path) -> None:
 
 
 def _targets(files: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
-    """Every file of a wheel, with its path relative to site-packages."""
+    """Yield the path of every file in a wheel, and the path relative to site-packages at which it is installed."""
     for name in files.namelist():
         if name.endswith("/"):
             continue
@@ -83,7 +84,10 @@ def _targets(files: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
 
 
 def _scripts(entry_points: str) -> Iterator[tuple[str, bytes]]:
-    """The commands of a wheel: their paths relative to site-packages, and their texts."""
+    """Yield the scripts of a wheel's console commands: the path relative to site-packages, and the content.
+
+    :param entry_points: the content of the wheel's entry_points.txt.
+    """
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment, method-assign]  # names of commands keep their case
     parser.read_string(entry_points)
@@ -95,7 +99,7 @@ def _scripts(entry_points: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _written(packages: Path, target: str, content: bytes) -> tuple[str, str, str]:
-    """Write a file, and return its row in the list of installed files."""
+    """Write an installed file, and return its row of RECORD, the list of installed files: path, digest, size."""
     script = target.startswith(_DATA["scripts"])
     if script and content.startswith(b"#!python"):
         content = b"#!/venv/bin/python" + content.removeprefix(b"#!pythonw").removeprefix(b"#!python")

@@ -193,7 +193,7 @@ def test_a_package_holds_the_files_themselves(tmp_path: Path) -> None:
 
 
 def described(schema: Object, path: str = "") -> Iterator[tuple[str, Object]]:
-    """Yield every value that the schema knows, by its path, with the references replaced."""
+    """Yield the path and the schema of every value that the schema knows, with `$ref` resolved."""
     reference = schema.get("$ref", "").rpartition("/")[2]
     known = {**SCHEMA["definitions"].get(reference, {}), **schema}
     yield path, known
@@ -202,7 +202,10 @@ def described(schema: Object, path: str = "") -> Iterator[tuple[str, Object]]:
 
 
 def paths(values: Object, schema: Mapping[str, Object], path: str = "") -> Iterator[str]:
-    """Yield the path of every value. The contents of a value without a fixed set of fields are part of it."""
+    """Yield the path of every value, such as `image.tag`.
+
+    A value whose schema has no fixed fields, such as `nodeSelector`, has one path for its whole content.
+    """
     for name, each in values.items():
         here = f"{path}.{name}".lstrip(".")
         yield here

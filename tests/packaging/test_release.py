@@ -1,4 +1,4 @@
-"""`make release`: the parts that need no network, made for real, and what is reported where a part cannot be made."""
+"""`make release`: the parts that need no network are made, and the remedy is printed if a part cannot be made."""
 
 import hashlib
 import io
@@ -45,7 +45,7 @@ def control_planes_kubectl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def layout(path: Path) -> dict[str, bytes]:
-    """The files of an OCI archive, of which each blob has the digest in its name."""
+    """Return the files of an OCI archive by path, after a check that each blob has the digest in its path."""
     with tarfile.open(path) as tar:
         read = {each.name: (tar.extractfile(each) or tar).read() for each in tar}  # type: ignore[union-attr]
     for name, content in read.items():
@@ -55,7 +55,7 @@ def layout(path: Path) -> dict[str, bytes]:
 
 
 def manifest_of(read: dict[str, bytes]) -> tuple[str, dict[str, Any]]:
-    """The digest and the content of the one manifest of an OCI archive."""
+    """Return the digest and the content of the only manifest in an OCI archive."""
     (named,) = json.loads(read["index.json"])["manifests"]
     content = read[f"blobs/{named['digest'].replace(':', '/')}"]
     assert len(content) == named["size"]
@@ -63,7 +63,7 @@ def manifest_of(read: dict[str, bytes]) -> tuple[str, dict[str, Any]]:
 
 
 def made_twice(release: Release, tmp_path: Path) -> Iterator[Release]:
-    """Yield the release, and one into another folder."""
+    """Yield the release, and then an equal release into another folder."""
     yield release
     other = tmp_path / "again"
     other.mkdir()
