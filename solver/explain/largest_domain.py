@@ -1,4 +1,6 @@
-"""Whether a gang can never fit, whatever other pods run: by counting, which is quick and a proof."""
+"""Whether a gang can never fit, whatever other pods run. Counting the nodes' capacity answers this quickly, and is a
+proof.
+"""
 
 from dataclasses import replace
 
