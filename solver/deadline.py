@@ -26,7 +26,7 @@ def _for_ever() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a solve. `left` returns the seconds until then; negative after it."""
+    """The end of a solve. `left`: a function that returns the seconds until this end; negative after it."""
 
     left: Callable[[], float] = _for_ever
 

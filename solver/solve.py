@@ -56,7 +56,7 @@ def decide(
     deadline: Deadline = NO_DEADLINE,
     on_plan: PlanCallback = ignore_plan,
 ) -> Answer:
-    """Return the result without an explanation, before the deadline.
+    """Return the best plan, or a rejection without an explanation, before the deadline.
 
     `wanted`: the names of the goal terms to optimise (`solver.objective`); None: all. Only tests leave out terms.
     `on_plan` is called with plans that are known before the result, each better than the one before.

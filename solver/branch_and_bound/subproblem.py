@@ -66,7 +66,9 @@ def unevicting(problem: Problem) -> Problem:
 
 
 def _with_staying_victims(problem: Problem, rule: Affinity) -> Affinity:
-    """Return the affinity rule as if no victim were evicted: its victims count like other running pods."""
+    """Return the pod affinity constraint as if no victim may be evicted: its victims count like pods outside the
+    problem.
+    """
     nodes = [int(problem.victims.node[victim]) for victim in rule.victims]
     there = tuple(
         names | {name for node in nodes if (name := group[node]) is not None}

@@ -67,7 +67,9 @@ class LexicographicWeights:
         return tuple(found)
 
     def price(self, parts: Iterable[int]) -> int:
-        """Return the price of summed parts: the inverse of `parts`."""
+        """Return a price as one number, given its parts as `parts` returns them. The parts may be sums over several
+        nodes.
+        """
         return sum(part << cut for part, cut in zip(parts, self.cuts, strict=True))
 
 
@@ -153,7 +155,7 @@ class EvictionPrices:
         return tuple(nodes[: max(enough, at_least)].tolist())
 
     def nodes_within(self, domain: int, most: int) -> list[int]:
-        """Return the nodes of a domain that a plan can use whose victims cost at most `most` (a price)."""
+        """Return the nodes of a domain that can be in a plan whose victims cost at most `most` (a price)."""
         least, dearest = self._cheapest(domain)
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         first = self.slots[nodes, 0]

@@ -47,8 +47,8 @@ def slot_costs(instance: Instance, victims: PaidVictims, most: int) -> Counts:
 
 
 def most_on_a_node(instance: Instance) -> int:
-    """Return an upper bound on the members of any node, once all of its victims are gone: each resource counts the
-    least request.
+    """Return an upper bound on the number of members on any node, once all victims are gone: how often the smallest
+    request of every resource fits.
     """
     # amounts: nodes x resources; fitting: nodes, the minimum over the requested resources.
     least = _least_requests(instance)

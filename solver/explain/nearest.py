@@ -129,8 +129,8 @@ def _without_minimums(problem: Problem) -> Problem:
 
 
 def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> HeldMembers:
-    """Return how many members the best domains hold if all victims that may be evicted are gone. For all other domains,
-    the result has an upper bound.
+    """Return how many members the best domains hold if all victims that may be evicted are gone. For every other
+    domain, return an upper bound of this number.
     """
     counted = members_by_domain(cleared(instance), level)
     if counted is None:

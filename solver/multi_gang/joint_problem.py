@@ -17,7 +17,8 @@ from solver.verify.rules import broken_rules
 
 @dataclass(frozen=True, slots=True)
 class ManyGangs:
-    """Gangs in their order, each as a problem of its own, stated on the same snapshot and the same topology.
+    """Gangs in their order. Each gang is a problem of its own, and all problems describe the same snapshot and
+    topology.
 
     Nodes and resources with the same name are the same in all problems. `units[g][r]`: the size of one unit of resource
     r of gang g, in a base unit that all gangs share.

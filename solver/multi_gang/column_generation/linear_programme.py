@@ -24,8 +24,8 @@ class PrimalDual:
 
 
 class LinearProgramme:
-    """Minimises the total cost of non-negative columns (variables) under rows (constraints). Both are numbered
-    from 0.
+    """Minimises the total cost of non-negative variables (columns) under constraints (rows). Columns and rows are each
+    numbered from 0.
     """
 
     def __init__(self) -> None:
