@@ -122,7 +122,7 @@ EVICTING = {
     ],
     "victims": [{"namespace": "default", "pod": "low-5", "node": "node-5", "priority": 100}],
 }
-HISTORY = [
+HISTORY: list[dict[str, Any]] = [
     {
         "type": "Normal",
         "reason": "VictimEvicted",

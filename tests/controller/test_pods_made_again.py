@@ -248,7 +248,7 @@ def test_what_is_held_is_told(scene: Scene, kind: Kind) -> None:
     workload.end()
 
     def told() -> bool:
-        message = scene.status(kind.gang).get("message", "")
+        message: str = scene.status(kind.gang).get("message", "")
         return message.startswith("room is held for 2 pods on n1..2; ") and message.endswith("makes them again")
 
     scene.api.wait(told, "the gang to say for whom")

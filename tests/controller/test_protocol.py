@@ -51,7 +51,7 @@ def test_members_that_are_not_nominated_yet_are_nominated() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"nominated": "n3"}, {"nominated": "n2", "plan": "older"}])
-def test_a_nomination_of_another_plan_is_written_anew(wrong: dict[str, str]) -> None:
+def test_a_nomination_of_another_plan_is_written_anew(wrong: dict[str, Any]) -> None:
     step = next_step(situation(gang(pod("a", nominated="n1"), pod("b", **wrong)), record(TWO)))
     assert isinstance(step, Nominate)
     assert names(step.members) == ["b"]

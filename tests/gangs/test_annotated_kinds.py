@@ -30,8 +30,7 @@ def standing(manifest: Object, pods: list[Object] | None = None) -> Sources:
 
 def admitted(row: Row, **annotations: str) -> Object:
     """Return the workload as it is stored after admission."""
-    found: Any = as_admitted(row.manifest(**annotations), Sources())
-    return found
+    return dict(as_admitted(row.manifest(**annotations), Sources()))
 
 
 def gang_of(reading: Reading) -> Gang:

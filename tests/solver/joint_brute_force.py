@@ -24,10 +24,10 @@ from brute_force import (
     seatings,
     victim_sets,
 )
+from joining import Several
 
 from solver.problem import PodSet, Problem
 from solver.quota import Quota
-from tests.solver.joining import Several
 
 Rows = tuple[Row, ...]
 

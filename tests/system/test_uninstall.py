@@ -35,7 +35,7 @@ def phalanx() -> Iterator[Phalanx]:
         deployment.start_webhook()
         deployment.register_webhook()
         deployment.start_controller()
-        running = Phalanx(deployment, plane)
+        running = Phalanx(plane, deployment)
         yield running
         running.show_logs()
 
