@@ -306,7 +306,7 @@ class Controller:
     def _expired(self, gang_state: ReconcileState) -> ReconcileState:
         """End the schedule timeout of a gang: its capacity is freed, and it goes to the end of its priority's queue."""
         message = (
-            f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its room is given back for others"
+            f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its capacity is freed for others"
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
         return replace(

@@ -38,7 +38,7 @@ Examples:
 @WATCH
 @KUBECONFIG
 def events(gang: str, *, output: str, watch: bool, kubeconfig: str | None) -> None:
-    """Tell a gang's story: when it was asked for, planned, who was evicted for it, when it was let go and bound.
+    """Tell a gang's story: when it was asked for, planned, who was evicted for it, when it was released and bound.
 
     Warnings on its pods, and on what makes them, are part of it. Exit status 1: there is no such gang.
     """

@@ -217,7 +217,7 @@ def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence
         return ""  # members of a gang that starts in order may run alone for long: wait for the answer
     if stuck:
         first = stuck[0]
-        return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
+        return f"{first.member.pod.metadata.name} was released to {first.node}, which cannot take it: {first.why}"
     answer = waiting(gang, snapshot, topologies) or gang_state.decision
     if answer is not None and answer.message:
         return answer.message

@@ -337,7 +337,7 @@ def _fallen(
     """Return why the plan is invalidated, as a cause and a message; (None, "") while it holds."""
     later = situation.gang.later
     if later is not None and later.unwanted is not None and any(is_seat(each.uid) for each in record.members):
-        return Cause.ROOM_UNWANTED, "no room is to be held for pods that do not exist"
+        return Cause.ROOM_UNWANTED, "no capacity is to be reserved for pods that do not exist yet"
     if vanished := _vanished(situation, record):
         return Cause.MEMBER_GONE, vanished
     if changed := _changed(situation, record):

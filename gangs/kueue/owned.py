@@ -122,7 +122,7 @@ def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) ->
             if key in metadata.annotations:
                 found.advise(ref, f"metadata.annotations[{key}]", "is ignored: Kueue has it on Jobs alone")
     check_priorities(marked.live, ref, found)
-    in_turn = bool(start_order.later_roles(manifest))  # then room is held for its pods by their roles
+    in_turn = bool(start_order.later_roles(manifest))  # then capacity is reserved for its pods by their roles
     only = asking[0].role if in_turn else MAIN
     seats = marked.seats() if several or in_turn else [Seat(pod, MAIN) for pod in marked.live]
     asked = Asked(

@@ -277,8 +277,8 @@ def test_nobody_is_overtaken_twice_in_a_row(bench: Bench, slow: Slow) -> None:
     [
         ("nothing that matters", [pod("x", bound="n3")], True),
         ("a node of the plan is taken", [pod("x", bound="n2")], False),
-        ("its room is held by an equal", [pod("x", nominated="n1")], False),
-        ("its room is held by a lesser one", [pod("x", nominated="n1", priority=1)], True),
+        ("its capacity is reserved by an equal", [pod("x", nominated="n1")], False),
+        ("its capacity is reserved by a lesser one", [pod("x", nominated="n1", priority=1)], True),
         ("who has it is on its way out", [pod("x", bound="n2", terminating=True)], True),
     ],
 )

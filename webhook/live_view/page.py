@@ -73,7 +73,7 @@ def _place(member: Json) -> str:
     """The node of a member, or its state and its nominated node, as text."""
     if member["node"]:
         return f"on {member['node']}"
-    state = "gated" if member["gated"] else "let go"
+    state = "gated" if member["gated"] else "released"
     return f"{state}, to go to {member['nominatedNode']}" if member["nominatedNode"] else f"{state}, no place yet"
 
 

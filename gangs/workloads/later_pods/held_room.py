@@ -29,7 +29,7 @@ def wanted(manifest: Manifest) -> bool:
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
     """Report a value of the placeholder annotation other than "true" and "false"."""
     if (value := annotations.get(PLACEHOLDERS, "true")) not in ("true", "false"):
-        remedy = 'write "false" to have no room held for pods that the workload makes later, or leave it out'
+        remedy = 'write "false" to have no capacity reserved for pods that the workload creates later, or leave it out'
         field = f"metadata.annotations[{PLACEHOLDERS}]"
         findings.fault(ref, field, f'"{value}" is neither "true" nor "false"', remedy)
 
