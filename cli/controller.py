@@ -115,7 +115,7 @@ def controller(
     traces: bool,
     keeping: Any,
 ) -> None:
-    """Plan gangs, reserve their capacity, and release them. One of several replicas leads."""
+    """Plan gangs, reserve their capacity, and release them. Several replicas elect a leader."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 - ortools and kubernetes take half a second
 
     from controller.serving import Server, Settings  # noqa: PLC0415 - as above

@@ -84,7 +84,7 @@ Example:
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
-    """Release all waiting pods and remove Phalanx from the cluster. Running pods are left alone.
+    """Release all waiting pods and remove Phalanx from the cluster. Running pods are not changed.
 
     Can be begun again after a failure. Other systems' definitions stay even with --definitions.
     """

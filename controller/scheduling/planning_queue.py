@@ -168,7 +168,10 @@ class PlanningQueue:
             self._gangs.pop(key, None)
 
     def hold_off(self, gang: Gang, message: str) -> Decision:
-        """Reject this gang for a moment (`rejections.HOLD_SECONDS`): its last plan could not be carried out."""
+        """Reject this gang for a moment (`rejections.HOLD_SECONDS`): its last plan could not be carried out.
+
+        :param gang: as `decide` will read it next. Another request ends the pause.
+        """
         return self._hold_off(self._queued(gang), message)
 
     def held_back(self, decision: Decision) -> tuple[Pod, ...]:

@@ -25,6 +25,8 @@ MOST_WAITING, MOST_ENDS = 20, 200
 """The most gangs of a queue that get an estimate, and the most ends that are considered. They bound the time."""
 LONGEST = timedelta(days=3650)
 """Longer durations say nothing about an end."""
+End = tuple[datetime, str, GangKey]
+"""The expected end of a gang that uses quota. The gang's name breaks ties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,20 @@ def expected_ends_of(gangs: Iterable[Gang], sources: Sources, now: datetime) -> 
     return ExpectedEnds(ends, durations)
 
 
+def nearest_ends(usage: Usage, expected: ExpectedEnds, now: datetime) -> Sequence[End]:
+    """Return the next ends of gangs that use quota, in order of time. An end in the past counts as now."""
+    ends = ((max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang)
+    return heapq.nsmallest(MOST_ENDS, ends)
+
+
 def estimated_starts(
-    account: Account, waiting: Sequence[Gang], usage: Usage, expected: ExpectedEnds, now: datetime
+    account: Account,
+    waiting: Sequence[Gang],
+    usage: Usage,
+    expected: ExpectedEnds,
+    *,
+    ends: Sequence[End],
+    now: datetime,
 ) -> Mapping[GangKey, datetime]:
     """Return when waiting gangs of a queue start, as far as known ends free enough quota.
 
@@ -73,9 +87,9 @@ def estimated_starts(
 
     :param waiting: the gangs of the account's queue, in planning order.
     :param usage: the usage of all gangs.
+    :param ends: `nearest_ends` of this usage, which all queues share.
     """
-    events = [(max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang]
-    events = heapq.nsmallest(MOST_ENDS, events)
+    events = list(ends)
     at, found = now, dict[GangKey, datetime]()
     for gang in waiting[:MOST_WAITING]:
         choice = _fitting(gang, account, usage)
