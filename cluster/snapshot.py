@@ -66,7 +66,16 @@ class Snapshot:
     @cached_property
     def allocatable_resources(self) -> frozenset[str]:
         """The resources that at least one node's `status.allocatable` has."""
-        return frozenset(name for state in self.nodes for name, value in state.allocatable.items() if value)
+        return frozenset(name for name, value in self.largest_allocatable.items() if value)
+
+    @cached_property
+    def largest_allocatable(self) -> Mapping[str, int]:
+        """By resource, the largest amount that one node has in `status.allocatable`."""
+        found: dict[str, int] = {}
+        for block in self.blocks:
+            for name, value in block.largest.items():
+                found[name] = max(value, found.get(name, 0))
+        return found
 
     @cached_property
     def blocks(self) -> tuple[NodeBlock, ...]:
