@@ -27,9 +27,9 @@ from controller.reconcile_states import ReconcileStates
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.schedule_timeout import expired
+from controller.scheduling.eviction_checks import drop_unlawful
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.postponed_steps import Handover, postpone_displaced
-from controller.scheduling.promised_evictions import drop_unlawful
 from controller.status.described_kinds import DescribedKinds
 from controller.status.fair_turns import Turn, turn_of
 from controller.status.invalid_gangs import InvalidGangReporter

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
 from planning.competing.affinity_between import leans_on
-from planning.competing.tier import Taken, Tier
+from planning.competing.same_priority import SamePriority, Taken
 from planning.decision import Decision, Outcome
 from planning.framing.member_traits import minds_others
 from planning.messages import wording
@@ -19,24 +19,24 @@ from solver.plan import Proof
 
 @dataclass(frozen=True, slots=True)
 class OneByOne:
-    """Planning of a tier's gangs in order, each on the capacity that the gangs before it leave."""
+    """Planning of the gangs of one priority in order, each on the capacity that the gangs before it leave."""
 
-    tier: Tier
+    same_priority: SamePriority
     known: dict[GangKey, Decision] = field(default_factory=dict)
     """Cached decisions of gangs when planned alone."""
 
     def planned(self, *, weighed: bool) -> tuple[list[Decision], Taken]:
         """Return the decisions in order, and what all gangs take. `weighed` False: no plan is proven best for all."""
-        taken, decisions = self.tier.start, list[Decision]()
-        for gang in self.tier.gangs:
-            decision, taken = self.tier.plan(gang, taken, weighed)
+        taken, decisions = self.same_priority.start, list[Decision]()
+        for gang in self.same_priority.gangs:
+            decision, taken = self.same_priority.plan(gang, taken, weighed)
             decisions.append(decision)
         return decisions, taken
 
     def alone(self, gang: Gang) -> Decision:
-        """Return the decision for a gang if the tier had no other gang."""
+        """Return the decision for a gang if there were no other gang of its priority."""
         if gang.key not in self.known:
-            self.known[gang.key], _ = self.tier.plan(gang, self.tier.start, False)  # noqa: FBT003 -- as `weighed`
+            self.known[gang.key], _ = self.same_priority.plan(gang, self.same_priority.start, False)  # noqa: FBT003 -- as `weighed`
         return self.known[gang.key]
 
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
@@ -70,7 +70,7 @@ class OneByOne:
         if not any(map(minds_others, pods)):
             return []
         coming = ((each.gang, _coming(each)) for each in decisions if each.key != gang.key)
-        namespaces = self.tier.start.snapshot.namespaces
+        namespaces = self.same_priority.start.snapshot.namespaces
         return [other for other, there in coming if other is not None and leans_on(pods, there, namespaces)]
 
     def _not_proven(self, decision: Decision, decisions: Sequence[Decision]) -> Decision:

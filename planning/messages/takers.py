@@ -21,9 +21,9 @@ from solver.plan import Plan, Proof
 def with_takers(
     decisions: Sequence[Decision], snapshot: Snapshot, framed: Callable[[Gang, Snapshot], Framing | Decision]
 ) -> list[Decision]:
-    """Return the decisions of one tier; messages about members without a node name the gangs that took the nodes.
+    """Return the decisions for one priority; messages about members without a node name the gangs that took the nodes.
 
-    :param snapshot: the cluster before the tier.
+    :param snapshot: the cluster before these decisions.
     :param framed: frames a gang on a snapshot.
     """
     return [

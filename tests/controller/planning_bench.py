@@ -95,14 +95,14 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
         """Plan each gang by itself with the real planner. A slow gang moves the clock."""
         standing = list(standing)
         for each in gangs:
-            (tier,) = real([each], snapshot, topologies, options, standing=standing)
+            (decisions,) = real([each], snapshot, topologies, options, standing=standing)
             needs, proof = hard.get(each.key.name, (0.0, Proof.OPTIMAL))
             spent = min(needs, options.limits.seconds)
             bench.clock.now += spent
             if spent < needs:
-                tier = [_unproven(decision, proof) for decision in tier]
-            standing += tier
-            yield tier
+                decisions = [_unproven(decision, proof) for decision in decisions]
+            standing += decisions
+            yield decisions
 
     def make(name: str, seconds: float, proof: Proof = Proof.UNPROVEN) -> None:
         """Make a gang need so many seconds for a proven plan. With less time its result has this weaker `proof`."""

@@ -1,4 +1,4 @@
-"""`Tier`: the gangs of one priority, planned on one snapshot, with the functions that frame and plan them."""
+"""`SamePriority`: the gangs of one priority, planned on one snapshot, with the functions that frame and plan them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,13 +39,13 @@ StandsInLine = Callable[[Gang, Snapshot], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
+class SamePriority:
     """Gangs of one priority, in order of precedence, and what earlier gangs have taken.
 
     `choices`: a gang's choices of flavors, each with the gang in them; one empty choice for a gang without a queue.
     `frame`: frames a gang in its flavors, or decides at once that there is nothing to place. `frame_together`: frames
     several such gangs in the topology of another framing. `plan`: plans one gang after what is taken. Its last argument
-    says whether the best plan for this gang is also the best for all gangs of the tier. `stands_in_line`: whether later
+    says whether the best plan for this gang is also the best for all these gangs. `stands_in_line`: whether later
     gangs of a strict queue wait for the gang.
     """
 
@@ -62,7 +62,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A gang in one choice of flavors, framed alone on the first snapshot of its tier."""
+    """A gang in one choice of flavors, framed alone on the snapshot before all gangs of its priority."""
 
     gang: Gang
     choice: Choice
