@@ -8,12 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gangs.findings import Findings
-from gangs.manifests import metadata_of, ref_of
+from gangs.manifests import metadata_of
 from gangs.model import Gang, Later, Manifest, ObjectRef, Unwanted
-from gangs.workloads.jobs import INDEX_KEY
 from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods import start_order
-from gangs.workloads.pod_templates import POD_INDEX, WORKER_INDEX
 from kube.keys import PLACEHOLDERS
 from kube.objects import Pod
 
@@ -59,12 +57,13 @@ def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[
     `pods`: the expected pods, each with its role.
     """
     later, after_others = start_order.later_roles(manifest), start_order.after_others(manifest)
-    number = {"StatefulSet": POD_INDEX, "LeaderWorkerSet": WORKER_INDEX, "JobSet": INDEX_KEY}.get(ref_of(manifest).kind)
+    row = row_of(manifest)
+    number = row.number_label if row is not None else ""
     if not later:
         yield from (pod for _, pod in pods)
         return
     for role, pod in pods:
-        first = role not in after_others and number is not None and pod.metadata.labels.get(number) == "0"
+        first = role not in after_others and pod.metadata.labels.get(number) == "0"
         if role not in later or first:
             yield pod
 
