@@ -7,8 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from node_manifests import node_manifest
-from test_annotated_kinds import IN_TURN, admitted, gang_of, put, said, standing
-from workload_operators import ROWS, Object, spark_application
+from test_annotated_kinds import admitted, gang_of, put, said, standing
+from workload_operators import IN_TURN, ROWS, Object, spark_application
 
 from cli.main import group
 from cluster.snapshot import Snapshot
