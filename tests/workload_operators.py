@@ -519,5 +519,5 @@ IN_TURN: dict[str, tuple[str, Object, tuple[str, ...]]] = {
         ("w-nodes-0-0", "w-nodes-0-1", "w-nodes-0-2"),
     ),
 }
-"""Workloads that create some of their four pods only when the others run: kind, fields of the spec, names of these pods.
+"""Workloads that create some of their four pods only when the others run: kind, fields of the spec, names of them.
 """
