@@ -48,7 +48,7 @@ class Made(Enum):
 
 
 class Layout(Enum):
-    """How an operator counts, names and labels the pods of a kind without counting `fields`."""
+    """How the operator of a kind counts, names and labels the pods. It is read for kinds whose row has no `fields`."""
 
     REPLICAS = "of each template `replicas` pods, one by default"
     LAUNCHER_AND_WORKERS = "one launcher, and of each other template `replicas` pods, none by default"
@@ -515,7 +515,7 @@ def row_of(manifest: Manifest) -> KindRow | None:
 
 
 def layout_of(manifest: Manifest) -> Layout:
-    """Return how the operator lays out the pods of the object."""
+    """Return how the object's operator counts, names and labels its pods; REPLICAS for an object of an unknown kind."""
     row = row_of(manifest)
     return Layout.REPLICAS if row is None else row.layout
 
