@@ -77,7 +77,7 @@ Example:
     type=SECONDS,
     default=defaults.UNTRIED_SECONDS,
     show_default=True,
-    help="How long a scheduler may take over a member that was let go.",
+    help="How long a scheduler may take over a member that was released.",
 )
 @click.option(
     "--writes",
@@ -89,7 +89,8 @@ Example:
 @click.option(
     "--no-placeholders",
     is_flag=True,
-    help="Hold no room for pods that their workload makes only when others of it run: such a gang waits for all.",
+    help="Reserve no capacity for pods that their workload creates only when others of it run: "
+    "such a gang waits for all its pods.",
 )
 @click.option(
     "--traces", is_flag=True, help="Tell OpenTelemetry of each gang's way; OTEL_EXPORTER_OTLP_ENDPOINT says where."

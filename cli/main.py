@@ -33,7 +33,7 @@ COMMANDS = {
     "ui": Entry("cli.ui", "ui", "Show the live picture in a browser."),
     "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
     "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
-    "uninstall": Entry("cli.uninstall", "uninstall", "Let all waiting pods go and remove Phalanx from the cluster."),
+    "uninstall": Entry("cli.uninstall", "uninstall", "Release all waiting pods and remove Phalanx from the cluster."),
     "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),
     "completion": Entry("cli.completion", "completion", "Print what a shell needs to complete words."),
 }

@@ -77,7 +77,7 @@ class Released:
         if not self.planned + self.unplanned:
             return "no pod was waiting"
         return (
-            f"{self.planned} pods let go that had a plan, each to its node, "
+            f"{self.planned} pods released that had a plan, each to its node, "
             f"{self.unplanned} without one (they start as room comes, not together)"
         )
 
@@ -180,7 +180,7 @@ def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
     with waiting("counting what is there"):
         gated = sum(not _holds_room(pod) for pod in gated_pods(transport))
         counts = {each["metadata"]["name"]: _count(transport, each) for each in definitions}
-    click.echo(f"{gated} pods wait behind our gate and will be let go, planned or not.")
+    click.echo(f"{gated} pods wait behind our gate and will be released, planned or not.")
     for name, count in counts.items():
         click.echo(f"{name}: the definition and {count} objects will be removed.")
     click.confirm("Remove Phalanx?", abort=True)

@@ -154,7 +154,7 @@ def _members(story: GangFacts) -> RenderableType | None:
         rows.append((name, pod_state(pod), node))
     planned_for = story.status.get("assignments") or ()
     rows += [
-        (each["pod"], "does not exist yet, room is held", each["node"])
+        (each["pod"], "does not exist yet, capacity is reserved", each["node"])
         for each in planned_for
         if is_seat(each.get("uid", ""))
     ]

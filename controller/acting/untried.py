@@ -176,10 +176,10 @@ class Reclaimer:
             f"within {self._seconds:g} s of their release"
         )
         if late.scheduler == STOCK_SCHEDULER:
-            return f"{text}: does it run, or is its queue that long? Their room stays held"
+            return f"{text}: does it run, or is its queue that long? Their capacity stays reserved"
         if not late.dead:
-            return f"{text}, though it tries others: their room stays held"
-        return f"{text}: their room is given back; {_remedy(late.pods, sources)}"
+            return f"{text}, though it tries others: their capacity stays reserved"
+        return f"{text}: their capacity is freed; {_remedy(late.pods, sources)}"
 
 
 def _held(pod: Pod, sources: Sources) -> bool:
@@ -264,11 +264,11 @@ def _affords(manifest: Mapping[str, object], failures: int) -> bool:
 def _remedy(late: Sequence[Pod], sources: Sources) -> str:
     """Return the end of the message about untried members: they are recreated, or what their user has to do."""
     if all(_remade(pod, late, sources) for pod in late):
-        return f"they are deleted, to be made again for {STOCK_SCHEDULER}"
+        return f"they are deleted, to be recreated for {STOCK_SCHEDULER}"
     owner = controller_of(late[0])
     if owner is None:
         return f"delete them and create them again, for {STOCK_SCHEDULER} to start them"
     if job_owner(late[0]) is not None:
         whose = f"{owner.kind} {late[0].metadata.namespace}/{owner.name}"
-        return f"suspend {whose} and resume it (spec.suspend), for its pods to be made again for {STOCK_SCHEDULER}"
-    return f"delete them, for {owner.kind} {owner.name} to make them again"
+        return f"suspend {whose} and resume it (spec.suspend), for its pods to be recreated for {STOCK_SCHEDULER}"
+    return f"delete them, for {owner.kind} {owner.name} to recreate them"

@@ -109,7 +109,7 @@ def phase_of(gang_state: ReconcileState) -> Phase:
             return _phase_of_answer(gang_state)
         case Evict() | AwaitVictims():
             return Phase.EVICTING
-        case AwaitBinding() | Renominate() | AwaitPods() if _begun(gang_state) or not gang_state.gang.made_again:
+        case AwaitBinding() | Renominate() | AwaitPods() if _begun(gang_state):
             return Phase.RELEASED
         case AllBound():
             return Phase.PLACED if gang_state.gang.suffice(gang_state.gang.members) else Phase.WAITING
@@ -259,7 +259,7 @@ class Reporter:
     def nominated(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record an event for a plan whose capacity is reserved for all members."""
         nodes = compressed(member.node for member in members)
-        self._tell(gang_state, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
+        self._tell(gang_state, events.GANG_NOMINATED, f"capacity is reserved for {pods(len(members))} on {nodes}")
 
     def invalidated(self, gang_state: ReconcileState, step: NeedPlan) -> None:
         """Record, by metric and event, that a plan was invalidated before its gang was released.
@@ -269,7 +269,7 @@ class Reporter:
         if step.cause is None:
             return
         self._metrics.invalidated(step.cause)
-        again = ": the room is given back and the gang is planned again" if step.stale else ""
+        again = ": the capacity is freed and the gang is planned again" if step.stale else ""
         if step.cause is Cause.EVICTION_REFUSED or (again and step.cause is not Cause.TIMED_OUT):
             _log(gang_state, EVENT_OF_CAUSE[step.cause], step.message + again)
             self._recorder.record(self.ref(gang_state), EVENT_OF_CAUSE[step.cause], step.message + again)
@@ -278,7 +278,8 @@ class Reporter:
         """Record events for released members that lost their nomination: the scheduler found no capacity for them."""
         for member in members:
             note = (
-                f"cannot bind on {member.node}, where its gang's plan put it; the room is held for it once it is free"
+                f"cannot bind on {member.node}, where its gang's plan put it; "
+                "the capacity is reserved for it once it is free"
             )
             self._recorder.record(_pod_ref(member.pod), events.MEMBER_UNBOUND, note, related=self.ref(gang_state))
 
@@ -306,7 +307,7 @@ class Reporter:
     def set_free(self, gang_state: ReconcileState, pod: Pod) -> None:
         """Record the event for a gated member that was deleted so that its controller recreates it without its pin."""
         note = (
-            f"deleted to be made again: it was tied to siblings of gang {gang_state.gang.key} that are gone, "
+            f"deleted to be recreated: it was tied to siblings of gang {gang_state.gang.key} that are gone, "
             "and the gang fits nowhere with it"
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(gang_state))
@@ -318,7 +319,7 @@ class Reporter:
         """
         note = (
             f"{pod.spec.scheduler_name} has not tried it within {seconds:g} s of its release; "
-            f"its room is given back, and the message of gang {gang_state.gang.key} says what becomes of it"
+            f"its capacity is freed, and the message of gang {gang_state.gang.key} says what becomes of it"
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_state))
 
@@ -339,7 +340,7 @@ class Reporter:
     def made_again(self, gang_state: ReconcileState, pod: Pod) -> None:
         """Record the event for a member that was deleted, to be recreated by its controller for the stock scheduler."""
         note = (
-            f"deleted to be made again for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
+            f"deleted to be recreated for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
             f"does not run here (gang {gang_state.gang.key})"
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_MADE_AGAIN, note, related=self.ref(gang_state))

@@ -44,7 +44,9 @@ GANG_INVALID = Reason("GangInvalid", Kind.WARNING, "Reading", "The request contr
 GANG_PLANNED = Reason(
     "GangPlanned", Kind.NORMAL, "Planning", "A plan was found; the note says where and what is proven."
 )
-GANG_NOMINATED = Reason("GangNominated", Kind.NORMAL, "Nominating", "Room is held for every member of the plan.")
+GANG_NOMINATED = Reason(
+    "GangNominated", Kind.NORMAL, "Nominating", "Capacity is reserved for every member of the plan."
+)
 PREEMPTED = Reason("Preempted", Kind.NORMAL, "Evicting", "On a victim: it is evicted for the gang named in the note.")
 GANG_EVICTED = Reason(
     "GangEvicted",
@@ -63,21 +65,23 @@ ROOM_LOST = Reason(
     "RoomLost",
     Kind.WARNING,
     "Verifying",
-    "Held room was taken before release; nothing was let go, planning begins anew.",
+    "Reserved capacity was taken before the release. No member was released, and the gang is replanned.",
 )
 QUOTA_SHORT = Reason(
     "QuotaShort",
     Kind.WARNING,
     "Verifying",
-    "A ResourceQuota refuses pods that are to come: their room is given back until it has room for them.",
+    "A ResourceQuota refuses expected pods: their capacity is freed until the quota admits them.",
 )
 ROOM_UNWANTED = Reason(
     "RoomUnwanted",
     Kind.WARNING,
     "Verifying",
-    "No room is to be held any more for pods that are to come: it is given back, and the gang waits for them.",
+    "No capacity is to be reserved any more for expected pods: it is freed, and the gang waits for these pods.",
 )
-GANG_RELEASED = Reason("GangReleased", Kind.NORMAL, "Releasing", "The members were let go for the scheduler to bind.")
+GANG_RELEASED = Reason(
+    "GangReleased", Kind.NORMAL, "Releasing", "The members were released, and the scheduler binds them."
+)
 GANG_PLACED = Reason("GangPlaced", Kind.NORMAL, "Binding", "Every planned member is bound.")
 MEMBER_UNBOUND = Reason(
     "MemberUnbound", Kind.WARNING, "Binding", "A released member cannot bind where the plan put it."
@@ -98,13 +102,13 @@ GANG_UNTRIED = Reason(
     "GangUntried",
     Kind.WARNING,
     "Binding",
-    "No scheduler has tried members that were let go; the note says what follows.",
+    "No scheduler has tried members that were released; the note says what follows.",
 )
 MEMBER_UNTRIED = Reason(
     "MemberUntried",
     Kind.WARNING,
     "Binding",
-    "The scheduler that a released member names has not tried it; its room is given back.",
+    "The scheduler that a released member names has not tried it; its capacity is freed.",
 )
 MEMBER_MADE_AGAIN = Reason(
     "MemberMadeAgain",
@@ -134,7 +138,7 @@ MEMBER_RESTARTED = Reason(
     "On a member: it is evicted to restart its gang as a whole.",
 )
 GANG_TIMED_OUT = Reason(
-    "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its held room was given back."
+    "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its reserved capacity was freed."
 )
 SCHEDULER_ABSENT = Reason(
     "SchedulerAbsent",
@@ -159,7 +163,7 @@ ROOM_NOT_HELD = Reason(
     "RoomNotHeld",
     Kind.WARNING,
     "Leading",
-    "On our own webhook configuration: this version of Kubernetes may lose held room; the note says when.",
+    "On our own webhook configuration: this version of Kubernetes may lose reserved capacity; the note says when.",
 )
 
 OUR_CONFIGURATION = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)

@@ -213,12 +213,12 @@ class Metrics:
         self._victims = Counter("phalanx_victims", "Pods evicted for gangs", ("dialect",), registry=registry)
         self.untried = Gauge(
             "phalanx_untried_members",
-            "Members that were let go and that no scheduler has tried in time",
+            "Members that were released and that no scheduler has tried in time",
             registry=registry,
         )
         self.made_again = Counter(
             "phalanx_members_made_again",
-            "Members deleted to be made again because the scheduler that they name does not run here",
+            "Members deleted to be recreated because the scheduler that they name does not run here",
             registry=registry,
         )
         self.withdrawn = Counter(
@@ -241,7 +241,7 @@ class Metrics:
         self._planning = Gauge("phalanx_gangs_being_planned", "Gangs that are being planned now", registry=registry)
         self._stale = Counter(
             "phalanx_stale_plans",
-            "Plans that did not stand any more when a round took them up, and were made again",
+            "Plans that were stale when a reconcile took them up, and were replaced",
             registry=registry,
         )
 

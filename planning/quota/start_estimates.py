@@ -26,6 +26,8 @@ MOST_WAITING, MOST_ENDS = 20, 200
 """The most gangs of a queue that get an estimate, and the most ends that are considered. They bound the time."""
 LONGEST = timedelta(days=3650)
 """Longer durations than this are ignored: they are no estimate of an end."""
+End = tuple[datetime, str, GangKey]
+"""The expected end of a gang that uses quota: the time, the gang's name as text, which breaks ties, and its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,20 @@ def _statuses(sources: Sources) -> Mapping[GangKey, Mapping[str, Any]]:
     return {key: status for key, status in shown if key is not None}
 
 
+def nearest_ends(usage: Usage, expected: ExpectedEnds, now: datetime) -> Sequence[End]:
+    """Return the next ends of gangs that use quota, in order of time. An end in the past counts as now."""
+    ends = ((max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang)
+    return heapq.nsmallest(MOST_ENDS, ends)
+
+
 def estimated_starts(
-    account: Account, waiting: Sequence[Gang], usage: Usage, expected: ExpectedEnds, now: datetime
+    account: Account,
+    waiting: Sequence[Gang],
+    usage: Usage,
+    expected: ExpectedEnds,
+    *,
+    ends: Sequence[End],
+    now: datetime,
 ) -> Mapping[GangKey, datetime]:
     """Return when the waiting gangs of a queue can start, as far as known ends free enough quota.
 
@@ -82,9 +96,9 @@ def estimated_starts(
 
     :param waiting: the gangs of the account's queue, in planning order.
     :param usage: the quota that all gangs use.
+    :param ends: `nearest_ends` of this usage, computed once for all queues.
     """
-    events = [(max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang]
-    events = heapq.nsmallest(MOST_ENDS, events)
+    events = list(ends)
     at, found = now, dict[GangKey, datetime]()
     for gang in waiting[:MOST_WAITING]:
         choice = _fitting(gang, account, usage)

@@ -99,9 +99,9 @@ def test_forty_pods_fold_into_ranges() -> None:
     told = render(GangFacts(mirror(), pods, leader=LEADER), NOW)
     assert told.endswith("""\
 
-  POD         STATE                               NODE
-  llm-0..38   held back, room is held (39 pods)   node-0..38
-  llm-39      Running                             node-39
+  POD         STATE                                       NODE
+  llm-0..38   held back, capacity is reserved (39 pods)   node-0..38
+  llm-39      Running                                     node-39
 """)
 
 
@@ -122,7 +122,7 @@ EVICTING = {
     ],
     "victims": [{"namespace": "default", "pod": "low-5", "node": "node-5", "priority": 100}],
 }
-HISTORY = [
+HISTORY: list[dict[str, Any]] = [
     {
         "type": "Normal",
         "reason": "VictimEvicted",
@@ -185,9 +185,9 @@ default/llm  Evicting  VictimsLeaving  optimal
   VICTIM          NODE     PRIORITY   GANG
   default/low-5   node-5   100
 
-  POD     STATE                     NODE
-  llm-0   held back, room is held   node-5
-  llm-1   held back, room is held   node-6
+  POD     STATE                             NODE
+  llm-0   held back, capacity is reserved   node-5
+  llm-1   held back, capacity is reserved   node-6
 
   SEEN       TYPE      REASON            NOTE
   30m (x7)   Warning   GangUnplaceable   needs 2 pods
@@ -237,11 +237,11 @@ def test_the_sets_that_lack_members_are_named() -> None:
 
 STATES = [
     (pod("p"), "held back"),
-    (pod("p", held="n"), "held back, room is held"),
-    (pod("p", gated=False), "let go, not bound yet"),
+    (pod("p", held="n"), "held back, capacity is reserved"),
+    (pod("p", gated=False), "released, not bound yet"),
     (
         pod("p", gated=False, conditions=(Condition(type="PodScheduled", status="False", message="0/3 nodes"),)),
-        "let go, not bound yet: 0/3 nodes",
+        "released, not bound yet: 0/3 nodes",
     ),
     (pod("p", node="n"), "bound, starting"),
     (pod("p", node="n", phase="Running"), "Running"),

@@ -148,8 +148,8 @@ def test_each_phase_has_its_words_numbers_and_conditions(
 def test_a_plan_with_a_member_that_lost_its_room_is_proven_and_placed_no_more() -> None:
     planned = status(HALF, Phase.NOMINATED, decision=PLAN, plan_id="abc")
     assert {"proof", "objective"} <= planned.keys()
-    made = status(HALF, Phase.RELEASED, previous=planned, reason=ROOM_TAKEN, message="pod llm-1 was let go")
-    assert (made["reason"], made["message"], made["planId"]) == ("RoomTaken", "pod llm-1 was let go", "abc")
+    made = status(HALF, Phase.RELEASED, previous=planned, reason=ROOM_TAKEN, message="pod llm-1 was released")
+    assert (made["reason"], made["message"], made["planId"]) == ("RoomTaken", "pod llm-1 was released", "abc")
     assert made["members"] == {"expected": 2, "existing": 2, "placed": 1, "bound": 1}
     assert not {"proof", "objective"} & made.keys()
     assert truths(made)["Placed"] == "False"
@@ -230,7 +230,9 @@ def test_members_that_were_bound_before_the_plan_are_no_part_of_its_record() -> 
     decision = placed(HALF, "node-5", "node-6")
     record = record_of(decision)
     made = status(HALF, Phase.NOMINATED, decision=decision, plan_id=record.plan_id)
-    assert [member.name for member in record_from(made).members] == ["llm-1"]
+    stored = record_from(made)
+    assert stored
+    assert [member.name for member in stored.members] == ["llm-1"]
 
 
 def test_what_the_plan_said_stays_while_it_is_carried_out() -> None:

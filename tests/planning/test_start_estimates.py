@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from test_queue_report import RUNNING, B, gang
-from test_quotas import NODES, pod
+from test_quotas import NODES, pod, pool
 
 from cluster.capturing import snapshot_of
 from gangs.mirrors import key_text
@@ -83,6 +83,26 @@ def test_later_gangs_wait_for_the_ends_of_earlier_ones() -> None:
 
 def test_a_deadline_that_is_over_counts_as_now() -> None:
     assert starts(RUNNING, FIRST, ends={"large": -HOUR}) == {"first": None}
+
+
+class CountedEnds(dict[GangKey, datetime]):
+    """Expected ends that count how often all of them are read."""
+
+    reads = 0
+
+    def items(self) -> Any:
+        """Return all ends, and count the call."""
+        self.reads += 1
+        return super().items()
+
+
+def test_however_many_queues_there_are_all_ends_are_read_once() -> None:
+    ends = CountedEnds({RUNNING.key: NOW + HOUR})
+    queues = [pool(f"q{number}", "ml", blue="0") for number in range(20)]
+    waiting = [gang(f"w{number}", queue, pod(f"w{number}-0")) for number, queue in enumerate(queues)]
+    snapshot = snapshot_of(NODES, [member.pod for each in (RUNNING, *waiting) for member in each.members])
+    queue_reports([RUNNING, *waiting], snapshot, ExpectedEnds(ends), NOW)
+    assert ends.reads == 1
 
 
 def test_programs_get_the_times_by_rfc_3339() -> None:

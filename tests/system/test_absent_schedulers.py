@@ -4,6 +4,7 @@ A scheduler that stops scheduling is detected.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
 @pytest.fixture(scope="module")
 def impatient(deployment: Deployment, control_plane: ControlPlane) -> Iterator[Phalanx]:
     """Phalanx with a controller that waits only three seconds for a scheduler, and has observed none yet."""
-    running = Phalanx(deployment, control_plane)
+    running = Phalanx(control_plane, deployment)
     begin_anew(running)
     yield running
     control_plane.program("controller").kill()
@@ -217,7 +218,7 @@ def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon
     soon.submit(gang("silent", 2), member("silent-0", "silent", "volcano"), member("silent-1", "silent", "volcano"))
     told = (
         "0 of 2 pods are bound on n7; volcano has not tried 2 pods (silent-0, silent-1) within 3 s of their release: "
-        "their room is given back; delete them and create them again, for default-scheduler to start them"
+        "their capacity is freed; delete them and create them again, for default-scheduler to start them"
     )
     soon.wait(lambda: "has not tried" in soon.status("silent").get("message", ""), "the gang to say so")
     assert soon.status("silent")["message"] == told
@@ -229,7 +230,7 @@ def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon
     assert {"GangUntried silent", "MemberUntried silent-0"} <= {" ".join(line.split()) for line in events.splitlines()}
     answer = doctor(soon)
     if "has not tried" in answer.stdout:  # it allows a scheduler half a minute
-        assert "error    Gang default/silent: volcano has not tried 2 pods that were let go" in answer.stdout
+        assert "error    Gang default/silent: volcano has not tried 2 pods that were released" in answer.stdout
     soon.cluster.kubectl("delete", "pod", *names)
     again = [member(each, "silent", "volcano") for each in names]
     soon.wait(lambda: '"volcano" does not run here' in one_line(soon.apply(*again)), "the webhook to have learnt")
@@ -257,7 +258,7 @@ def test_a_silent_schedulers_members_are_made_again_where_that_is_free(soon: Pha
             [each["spec"]["schedulerName"] for each in soon.pods() if each["metadata"].get("labels")]
             == ["default-scheduler"] * 3
         ),
-        "the pods to be made again",
+        "the pods to be recreated",
     )
     soon.await_bound(["set-0", "set-1", "set-2"])
     assert len(soon.pods()) == before + 3
@@ -277,16 +278,20 @@ def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Pha
     job["spec"]["template"]["metadata"] = {"annotations": GOES_ON}
     soon.submit(job)
     if free:
-        soon.wait(lambda: ("default-scheduler", True) in schedulers(soon), "its pods to be made again")
+        soon.wait(lambda: ("default-scheduler", True) in schedulers(soon), "its pods to be recreated")
         found = soon.cluster.request("GET", "/apis/batch/v1/namespaces/default/jobs/own-kai")
         assert not any(each["type"] == "Failed" for each in found["status"].get("conditions", ()))
         return
-    said = "suspend Job default/own-kai and resume it (spec.suspend), for its pods to be made again"
+    said = "suspend Job default/own-kai and resume it (spec.suspend), for its pods to be recreated"
     soon.wait(lambda: said in soon.status("own-kai").get("message", ""), "the remedy")
     soon.wait(lambda: "volcano" in noted(soon), "the scheduler to be noted")
+
+    def has_one_pod(*, expected: bool) -> bool:
+        return (len(soon.pods()) == 1) is expected
+
     for value in ("true", "false"):
         soon.cluster.kubectl("patch", "job", "own-kai", "-p", f'{{"spec":{{"suspend":{value}}}}}')
-        soon.wait(lambda value=value: (len(soon.pods()) == 1) is (value == "true"), "its pods to go and come")
+        soon.wait(partial(has_one_pod, expected=value == "true"), "its pods to go and come")
     soon.wait(lambda: schedulers(soon) == {("volcano", True), ("default-scheduler", True)}, "its pods to be bound")
 
 

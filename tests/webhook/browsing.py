@@ -16,7 +16,8 @@ from pictures import Manifest, StillPicture
 from werkzeug.serving import make_server
 
 from cluster.api.token_reviews import Access
-from gangs.mirrors import MARK, MIRRORS
+from gangs.mirrors import MARK
+from kube.keys import MIRRORS
 from webhook.app import create_app
 from webhook.live_view.history import History
 from webhook.metrics import Metrics

@@ -115,7 +115,7 @@ def placed(at: str) -> Mapping[str, Any]:
     return {"phase": "Placed", "reason": "AllBound", "conditions": conditions, "summary": {"domain": "s0 / r1"}}
 
 
-COMPLETE = {
+COMPLETE: dict[str, Any] = {
     "completionTime": "2026-11-21T12:55:30Z",
     "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-21T12:55:31Z"}],
 }

@@ -1,4 +1,4 @@
-"""`Tier`: the gangs of one priority, planned on one snapshot, with the functions that frame and plan them."""
+"""`SamePriority`: the gangs of one priority, planned on one snapshot, with the functions that frame and plan them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,15 +39,15 @@ StandsInLine = Callable[[Gang, Snapshot], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
+class SamePriority:
     """The gangs of one priority, in order of precedence, with the functions that plan them.
 
     `start`: what gangs of higher priority have taken. `choices`: returns a gang's choices of flavors, each with the
     gang in these flavors; one empty choice for a gang without a queue. `frame`: returns the gang's problem in its
     flavors, or a decision if there is nothing to place. `frame_together`: returns the joint problem of several such
     gangs in the topology of another framing. `plan`: plans one gang after what is taken. Its last argument says whether
-    the best plan for this gang is also the best for all gangs of the tier. `stands_in_line`: whether later gangs of a
-    strict queue wait for the gang.
+    the best plan for this gang is also the best for all these gangs. `stands_in_line`: whether later gangs of a strict
+    queue wait for the gang.
     """
 
     gangs: tuple[Gang, ...]
@@ -63,7 +63,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A gang in one choice of flavors, with its problem on the snapshot at the start of its tier.
+    """A gang in one choice of flavors, with its problem on the snapshot before any gang of its priority was planned.
 
     `in_flavors`: the gang restricted to the flavors of the choice.
     """
