@@ -26,7 +26,7 @@ COMMANDS = {
     "topology": Entry(
         "cli.terminal.topology", "topology", "Show the live cluster's domains, their capacity and their gangs."
     ),
-    "queue": Entry("cli.terminal.queues", "queue", "Show the queues, the gangs that use their quota, and the gangs that wait."),
+    "queue": Entry("cli.terminal.queues", "queue", "Show the queues: used quota and waiting gangs."),
     "why": Entry("cli.why", "why", "Explain a gang of the live cluster."),
     "events": Entry("cli.terminal.events", "events", "Show the history of a gang, from its creation on."),
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),

@@ -34,7 +34,7 @@ def commands_page() -> str:
 def _commands() -> Iterator[str]:
     yield "# Commands\n"
     yield _WRITTEN
-    yield "`kubectl phalanx …` is the same program as `phalanx …`. What the commands print: [In a terminal](terminal.md).\n"
+    yield "`kubectl phalanx …` is the same program as `phalanx …`. [In a terminal](terminal.md) shows the outputs.\n"
     yield "## Exit statuses\n"
     yield "| status | of | means |"
     yield "| --- | --- | --- |"
@@ -132,14 +132,14 @@ def settings_page() -> str:
 def _settings() -> Iterator[str]:
     yield "# Settings\n"
     yield _WRITTEN
-    yield "An ordinary installation needs none of these settings. [Operations](../operations.md) says when to use which.\n"
+    yield "An ordinary installation needs none of these settings. When to use which: [Operations](../operations.md).\n"
     for name in _SERVERS:
         command = commands()[name]
         context = click.Context(command, info_name=name, parent=click.Context(group, info_name="phalanx"))
         yield f"## phalanx {name}\n"
         yield from _options(context, command)
     yield "## The chart\n"
-    yield "Set these values with `helm install phalanx charts/phalanx --set …`. Helm checks them by `values.schema.json`.\n"
+    yield "Set these values with `helm install phalanx charts/phalanx --set …`. `values.schema.json` checks them.\n"
     yield f"```yaml\n{_VALUES.read_text()}```\n"
 
 
