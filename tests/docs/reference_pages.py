@@ -85,7 +85,7 @@ def objects_page() -> str:
 def _objects() -> Iterator[str]:
     yield "# Objects\n"
     yield _WRITTEN
-    yield "Fields of the kinds of `phalanx.dev`, as `kubectl explain` shows them. What Phalanx does with each field:"
+    yield "Fields of the kinds of `phalanx.dev`, as `kubectl explain` shows them. The effect of each field:"
     yield "[Keys](keys/phalanx.md). A field that this page does not list is refused.\n"
     for path in sorted(_DEFINITIONS.glob("*s.yaml")):
         definition = yaml.safe_load(path.read_text())
