@@ -34,7 +34,7 @@ def commands_page() -> str:
 def _commands() -> Iterator[str]:
     yield "# Commands\n"
     yield _WRITTEN
-    yield "`kubectl phalanx …` is the same program as `phalanx …`. What commands show: [In a terminal](terminal.md).\n"
+    yield "`kubectl phalanx …` is the same program as `phalanx …`. [In a terminal](terminal.md) shows the outputs.\n"
     yield "## Exit statuses\n"
     yield "| status | of | means |"
     yield "| --- | --- | --- |"
@@ -85,8 +85,8 @@ def objects_page() -> str:
 def _objects() -> Iterator[str]:
     yield "# Objects\n"
     yield _WRITTEN
-    yield "Fields of the kinds of `phalanx.dev`, as `kubectl explain` tells them. What is done with each:"
-    yield "[Keys](keys/phalanx.md). A field that is not here is refused.\n"
+    yield "Fields of the kinds of `phalanx.dev`, as `kubectl explain` shows them. The effect of each field:"
+    yield "[Keys](keys/phalanx.md). A field that this page does not list is refused.\n"
     for path in sorted(_DEFINITIONS.glob("*s.yaml")):
         definition = yaml.safe_load(path.read_text())
         spec = definition["spec"]
@@ -132,14 +132,14 @@ def settings_page() -> str:
 def _settings() -> Iterator[str]:
     yield "# Settings\n"
     yield _WRITTEN
-    yield "What is usual needs none of them. Which one to use when: [Operations](../operations.md).\n"
+    yield "An ordinary installation needs none of these settings. When to use which: [Operations](../operations.md).\n"
     for name in _SERVERS:
         command = commands()[name]
         context = click.Context(command, info_name=name, parent=click.Context(group, info_name="phalanx"))
         yield f"## phalanx {name}\n"
         yield from _options(context, command)
     yield "## The chart\n"
-    yield "`helm install phalanx charts/phalanx --set …`; checked by `values.schema.json`.\n"
+    yield "Set these values with `helm install phalanx charts/phalanx --set …`. `values.schema.json` checks them.\n"
     yield f"```yaml\n{_VALUES.read_text()}```\n"
 
 
