@@ -38,7 +38,7 @@ MUTATIONS = (
     Mutation(
         "a probe that somebody deleted counts as answered",
         _PROBE,
-        "self._wanted |= self._covered  # somebody deleted it before it was answered",
+        "self._wanted |= self._covered  # another client deleted the probe before the scheduler tried it",
         "self._seen |= self._covered",
     ),
     Mutation(
