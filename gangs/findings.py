@@ -9,7 +9,9 @@ _MOST_SAID, _LONGEST = 5, 1000
 
 
 class Findings:
-    """Faults and advice in the order in which they were reported. A repeated one is kept once."""
+    """Faults and advice in the order in which they were reported. A fault or advice that is reported again is kept
+    once.
+    """
 
     def __init__(self) -> None:
         self._faults: dict[Fault, None] = {}

@@ -348,7 +348,9 @@ class GangStore:
         return key is not None and key.dialect == dialect.name
 
     def _seen_by(self, dialect: Dialect, pod: Pod) -> bool:
-        """Whether a dialect may read a pod: it claims the pod, or no dialect claims it and this one is not ceded."""
+        """Whether a dialect may read a pod: the dialect claims the pod, or no dialect claims it and the dialect is not
+        ceded.
+        """
         claim = self._pods.claim(pod.key)
         return claim.dialect == dialect.name if claim is not None else dialect.name not in self._left.to
 

@@ -85,7 +85,7 @@ def _used(sources: Sources) -> bool:
 
 
 def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | None, Findings]]:
-    """Return every gang as a `groups.Unit`, with its faults so far; None in place of one that is malformed or ended.
+    """Return every gang as a `groups.Unit`, with its faults so far; None in place of a malformed or ended gang.
 
     :param about: if given, only the gang with this key is returned.
     """
