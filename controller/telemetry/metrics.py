@@ -259,9 +259,13 @@ class Metrics:
         invalid: Sequence[GangKey] = (),
         gone: Collection[GangKey] | None = None,
     ) -> None:
-        """Update the metrics of gangs at the end of a reconcile. See `Observer.stand` for the parameters.
+        """Update the metrics of gangs at the end of a reconcile.
 
         The phase in which a new leader first finds a gang began at an unknown time, so its duration is not counted.
+
+        :param changed: the gangs whose state has changed; all existing gangs if `gone` is None.
+        :param invalid: all gangs whose requests cannot be read.
+        :param gone: gangs that no longer exist; None: `changed` has all existing gangs.
         """
         if gone is None:
             gone = self._seen.keys() - {each.key for each in changed}
