@@ -133,6 +133,7 @@ class Listing:
     def show(self, found: Sequence[Manifest], within: str | None, ended: Sequence[Json] | None = None) -> None:
         """Print all gangs. In JSON and YAML, print the Gang objects as the API server lists them.
 
+        :param found: the Gang objects to print.
         :param within: the namespace that was listed; None: all namespaces.
         :param ended: the gangs that have ended, as `/v1/history` returns them; None: do not print them.
         """
