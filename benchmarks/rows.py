@@ -152,7 +152,10 @@ def checks(each: Row, target_ms: float | None) -> list[Check]:
 
 
 def growth_check(found: float) -> Check:
-    """Return the check that times grow about linearly with the number of nodes. `found`: the measured growth exponent."""
+    """Return the check that times grow about linearly with the number of nodes.
+
+    `found`: the measured growth exponent.
+    """
     return _most("growth exponent", found, 1.2, "")
 
 
