@@ -21,21 +21,23 @@ class Entry:
 
 
 COMMANDS = {
-    "solve": Entry("cli.solve", "solve", "Plan the gangs in some files and say where they fit; changes nothing."),
+    "solve": Entry("cli.solve", "solve", "Plan the gangs in files, and print where they fit. Nothing is changed."),
     "gangs": Entry("cli.terminal.gangs", "gangs", "List the gangs of the live cluster."),
     "topology": Entry(
-        "cli.terminal.topology", "topology", "Show the live cluster's domains, their room, and who is there."
+        "cli.terminal.topology", "topology", "Show the live cluster's domains, their free capacity, and their gangs."
     ),
-    "queue": Entry("cli.terminal.queues", "queue", "Show queues: who uses their quota, and who waits for it."),
-    "why": Entry("cli.why", "why", "Explain a gang of the live cluster."),
-    "events": Entry("cli.terminal.events", "events", "Tell a gang's story, from when it was asked for."),
+    "queue": Entry(
+        "cli.terminal.queues", "queue", "Show queues: the gangs that use the quota, and the gangs that wait."
+    ),
+    "why": Entry("cli.why", "why", "Explain the state of a gang of the live cluster."),
+    "events": Entry("cli.terminal.events", "events", "Show the history of a gang since its creation."),
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),
-    "ui": Entry("cli.ui", "ui", "Show the live picture in a browser."),
-    "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
-    "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
-    "uninstall": Entry("cli.uninstall", "uninstall", "Let all waiting pods go and remove Phalanx from the cluster."),
-    "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),
-    "completion": Entry("cli.completion", "completion", "Print what a shell needs to complete words."),
+    "ui": Entry("cli.ui", "ui", "Show the live page of the cluster in a browser."),
+    "demo": Entry("cli.demo", "demo", "Run Phalanx's examples on a control plane of its own."),
+    "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live page."),
+    "uninstall": Entry("cli.uninstall", "uninstall", "Release all waiting pods and remove Phalanx from the cluster."),
+    "controller": Entry("cli.controller", "controller", "Plan gangs and carry out their plans in the live cluster."),
+    "completion": Entry("cli.completion", "completion", "Print the completion script of a shell."),
 }
 
 

@@ -68,8 +68,8 @@ class Released:
         if not self.planned + self.unplanned:
             return "no pod was waiting"
         return (
-            f"{self.planned} pods let go that had a plan, each to its node, "
-            f"{self.unplanned} without one (they start as room comes, not together)"
+            f"released {self.planned} pods with a plan, each to its node, and "
+            f"{self.unplanned} without a plan (they start one by one when capacity is free)"
         )
 
 
@@ -81,9 +81,9 @@ Example:
 )
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
 @click.option(
-    "--definitions", is_flag=True, help="Remove our definitions, too, and with them all objects of their kinds."
+    "--definitions", is_flag=True, help="Also remove Phalanx's CRDs, and with them all objects of their kinds."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
     """Release all waiting pods and remove Phalanx from the cluster. Running pods are not changed.
 
@@ -98,14 +98,14 @@ def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
     except ConfigException as error:
         raise click.ClickException(f"no cluster: {error}") from error
     except (ApiException, *UNREACHABLE) as error:
-        raise click.ClickException(f"{message_of(error)}; what was done stays done, try again") from error
+        raise click.ClickException(f"{message_of(error)}; finished steps stay finished, repeat the command") from error
 
 
 def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
-    with waiting("counting what is there"):
+    with waiting("counting objects"):
         gated = sum(not _holds_room(pod) for pod in gated_pods(transport))
         counts = {each["metadata"]["name"]: _count(transport, each) for each in definitions}
-    click.echo(f"{gated} pods wait behind our gate and will be let go, planned or not.")
+    click.echo(f"{gated} pods have Phalanx's gate and will be released, with or without a plan.")
     for name, count in counts.items():
         click.echo(f"{name}: the definition and {count} objects will be removed.")
     click.confirm("Remove Phalanx?", abort=True)
@@ -126,7 +126,7 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
     with waiting("opening gates"):
         released = open_gates(transport)
     click.echo(f"gates: {released}")
-    _step("gangs that showed other systems' objects", lambda: _delete_mirrors(transport))
+    _step("mirrors (Gang objects for gangs of other systems)", lambda: _delete_mirrors(transport))
     _step("roles, priority class, namespace", lambda: _delete(transport, reversed(installing.system_objects())))
     if definitions:
         _step("definitions", described)

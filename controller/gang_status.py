@@ -446,7 +446,9 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     held = message if phase.planned and not phase.released else "a plan is in force" if phase.planned else message
     coming = len(gang.to_come)
     exist = f"{pods(len(gang.members) - coming)} of {max(gang.expected, len(gang.members))} exist"
-    exist += ", the others are made again" if gang.made_again else ", the others come when they run" if coming else ""
+    exist += (
+        ", the others are being recreated" if gang.made_again else ", the others come when they run" if coming else ""
+    )
     conditions = [
         _condition("Complete", holds=not missing, reason=complete, message=str(missing) or exist),
         _condition("Planned", holds=phase.planned, reason="PlanFound" if phase.planned else reason, message=held),
@@ -454,7 +456,7 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
             "Released",
             holds=phase.released,
             reason="AllIsReady" if phase.released else reason,
-            message="the members were let go" if phase.released else message,
+            message="the members were released" if phase.released else message,
         ),
         _condition("Placed", holds=phase is Phase.PLACED, reason=reason, message=message),
     ]

@@ -62,7 +62,7 @@ def waits_for_corrections(faults: Sequence[Fault]) -> tuple[str, ...]:
 
     Such a gang has running members that use quota (`gangs.held_nodes.stays_charged`).
     """
-    texts = [f"{each.object} to be put right ({each.field}: {each.problem}; {each.remedy})" for each in faults]
+    texts = [f"{each.object} to be corrected ({each.field}: {each.problem}; {each.remedy})" for each in faults]
     return tuple(_first(texts))
 
 

@@ -59,7 +59,7 @@ def shortcoming(text: str) -> str:
         case Holding.UNTIL_RESTART:
             return (
                 f"Kubernetes {text} holds the room of gated pods only until its scheduler restarts: a gang whose room "
-                f"is taken then is planned again before anything of it is let go; {RESERVES} holds it always"
+                f"is taken then is planned again before anything of it is released; {RESERVES} holds it always"
             )
         case Holding.UNKNOWN:
             return (

@@ -322,7 +322,7 @@ def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) 
     lacking = [] if named is None or mentioned else [f"{gang.topology_kind or 'Topology'} {named}"]
     objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
     members = missing_members(gang)
-    missing = members if members or gang.members else ["members to be made again"]
+    missing = members if members or gang.members else ["members to be recreated"]
     return [*objects, *missing, *holdups(gang, snapshot), *quotas_in_the_way(gang, snapshot)]
 
 

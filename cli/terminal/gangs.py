@@ -44,22 +44,22 @@ Examples:
 )
 @click.argument("names", metavar="[GANG]...", nargs=-1, shell_complete=gang_names)
 @click.option("-n", "--namespace", shell_complete=namespaces, help="Default: the current context's.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="The gangs of all namespaces.")
-@click.option("--all", "ended", is_flag=True, help="Also the gangs that have ended since yesterday, from the webhook.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the gangs of all namespaces.")
+@click.option(
+    "--all", "ended", is_flag=True, help="Also list the gangs that ended within a day, as the webhook recorded them."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", *FORMATS, CSV]),
     default="table",
     show_default=True,
-    help="How to say it; wide: with more columns; csv: only the gangs that have ended.",
+    help="Output format; wide: a table with more columns; csv: only the gangs that have ended.",
 )
 @WATCH
 @KUBECONFIG
 @SERVICE_ACCOUNT
-@click.option(
-    "--server", metavar="URL", help="Where the webhook is reached. Without it, kubectl forwards a port to it."
-)
+@click.option("--server", metavar="URL", help="URL of the webhook. Without it, kubectl forwards a port to the webhook.")
 def gangs(
     names: Sequence[str],
     *,

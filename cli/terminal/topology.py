@@ -30,7 +30,7 @@ Examples:
 )
 @click.argument("name", required=False)
 @click.option("--level", metavar="LEVEL", shell_complete=levels, help="The narrowest level to show.")
-@click.option("--nodes", is_flag=True, help="Show each node, too.")
+@click.option("--nodes", is_flag=True, help="Also show each node.")
 @FORMAT
 @WATCH
 @KUBECONFIG

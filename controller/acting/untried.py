@@ -267,11 +267,11 @@ def _affords(manifest: Mapping[str, object], failures: int) -> bool:
 def _remedy(late: Sequence[Pod], sources: Sources) -> str:
     """Return the end of the message about untried members: they are recreated, or what their user has to do."""
     if all(_remade(pod, late, sources) for pod in late):
-        return f"they are deleted, to be made again for {STOCK_SCHEDULER}"
+        return f"they are deleted, to be recreated for {STOCK_SCHEDULER}"
     owner = controller_of(late[0])
     if owner is None:
         return f"delete them and create them again, for {STOCK_SCHEDULER} to start them"
     if job_owner(late[0]) is not None:
         whose = f"{owner.kind} {late[0].metadata.namespace}/{owner.name}"
-        return f"suspend {whose} and resume it (spec.suspend), for its pods to be made again for {STOCK_SCHEDULER}"
+        return f"suspend {whose} and resume it (spec.suspend), for its pods to be recreated for {STOCK_SCHEDULER}"
     return f"delete them, for {owner.kind} {owner.name} to make them again"

@@ -236,7 +236,7 @@ def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence
         return ""  # the others are still being planned: a gang that starts in order may run in part for long
     if stuck:
         first = stuck[0]
-        return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
+        return f"{first.member.pod.metadata.name} was released to {first.node}, which cannot take it: {first.why}"
     answer = waiting(gang, snapshot, topologies) or gang_state.decision
     if answer is not None and answer.message:
         return answer.message

@@ -254,7 +254,7 @@ class PlanningQueue:
             if not why:
                 now.revalidation.accept(decision, planning_request)
                 return decision
-            LOG.info("gang %s: a plan does not stand any more, and is made again: %s", queued.key, why)
+            LOG.info("gang %s: a plan is stale, so the gang is planned again: %s", queued.key, why)
             self._metrics.stale()
         if any(planning_request.limits.seconds > FAST_LANE_SECONDS for _, planning_request in plans):
             queued.overtaken = True

@@ -309,7 +309,7 @@ class Reporter:
     def set_free(self, gang_state: ReconcileState, pod: Pod) -> None:
         """Record the event for a gated member that was deleted so that its controller recreates it without its pin."""
         note = (
-            f"deleted to be made again: it was tied to siblings of gang {gang_state.gang.key} that are gone, "
+            f"deleted to be recreated: it was tied to siblings of gang {gang_state.gang.key} that are gone, "
             "and the gang fits nowhere with it"
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(gang_state))
@@ -342,7 +342,7 @@ class Reporter:
     def made_again(self, gang_state: ReconcileState, pod: Pod) -> None:
         """Record the event for a member that was deleted, to be recreated by its controller for the stock scheduler."""
         note = (
-            f"deleted to be made again for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
+            f"deleted to be recreated for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
             f"does not run here (gang {gang_state.gang.key})"
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_MADE_AGAIN, note, related=self.ref(gang_state))

@@ -42,9 +42,11 @@ GANG_UNPLACEABLE = Reason(
 )
 GANG_INVALID = Reason("GangInvalid", Kind.WARNING, "Reading", "The request contradicts itself or its topology.")
 GANG_PLANNED = Reason(
-    "GangPlanned", Kind.NORMAL, "Planning", "A plan was found; the note says where and what is proven."
+    "GangPlanned", Kind.NORMAL, "Planning", "A plan was found. The note names its nodes and what is proven."
 )
-GANG_NOMINATED = Reason("GangNominated", Kind.NORMAL, "Nominating", "Room is held for every member of the plan.")
+GANG_NOMINATED = Reason(
+    "GangNominated", Kind.NORMAL, "Nominating", "Capacity is reserved for every member of the plan."
+)
 PREEMPTED = Reason("Preempted", Kind.NORMAL, "Evicting", "On a victim: it is evicted for the gang named in the note.")
 GANG_EVICTED = Reason(
     "GangEvicted",
@@ -57,66 +59,71 @@ EVICTION_REFUSED = Reason(
     "EvictionRefused",
     Kind.WARNING,
     "Evicting",
-    "The eviction of a victim is refused: most often by a disruption budget; the note says by what.",
+    "The eviction of a victim is refused, most often by a disruption budget. The note has the reason.",
 )
 ROOM_LOST = Reason(
     "RoomLost",
     Kind.WARNING,
     "Verifying",
-    "Held room was taken before release; nothing was let go, planning begins anew.",
+    "Reserved capacity was taken before the release. No member was released, and the gang is planned again.",
 )
 QUOTA_SHORT = Reason(
     "QuotaShort",
     Kind.WARNING,
     "Verifying",
-    "A ResourceQuota refuses pods that are to come: their room is given back until it has room for them.",
+    "A ResourceQuota refuses expected pods. Their reserved capacity is freed until the quota suffices.",
 )
 ROOM_UNWANTED = Reason(
     "RoomUnwanted",
     Kind.WARNING,
     "Verifying",
-    "No room is to be held any more for pods that are to come: it is given back, and the gang waits for them.",
+    "Capacity must not be reserved for expected pods any more. It is freed, and the gang waits for the pods.",
 )
-GANG_RELEASED = Reason("GangReleased", Kind.NORMAL, "Releasing", "The members were let go for the scheduler to bind.")
+GANG_RELEASED = Reason(
+    "GangReleased", Kind.NORMAL, "Releasing", "The members were released, so that the scheduler binds them."
+)
 GANG_PLACED = Reason("GangPlaced", Kind.NORMAL, "Binding", "Every planned member is bound.")
 MEMBER_UNBOUND = Reason(
-    "MemberUnbound", Kind.WARNING, "Binding", "A released member cannot bind where the plan put it."
+    "MemberUnbound", Kind.WARNING, "Binding", "A released member cannot be bound to its planned node."
 )
 MEMBER_REPLACED = Reason(
-    "MemberReplaced", Kind.NORMAL, "Repairing", "A lost member's replacement has its place beside its siblings."
+    "MemberReplaced", Kind.NORMAL, "Repairing", "The replacement of a lost member has a plan beside its siblings."
 )
 MEMBER_IRREPLACEABLE = Reason(
-    "MemberIrreplaceable", Kind.WARNING, "Repairing", "A lost member cannot be replaced where it must be."
+    "MemberIrreplaceable",
+    Kind.WARNING,
+    "Repairing",
+    "The replacement of a lost member has no plan beside its siblings.",
 )
 MEMBER_SET_FREE = Reason(
     "MemberSetFree",
     Kind.NORMAL,
     "Repairing",
-    "A gated member was tied to siblings that are gone: it is deleted, and its controller makes it again without that.",
+    "A gated member was pinned beside siblings that are gone. It is deleted, and its controller recreates it.",
 )
 GANG_UNTRIED = Reason(
     "GangUntried",
     Kind.WARNING,
     "Binding",
-    "No scheduler has tried members that were let go; the note says what follows.",
+    "No scheduler has tried released members in time. The note says what follows.",
 )
 MEMBER_UNTRIED = Reason(
     "MemberUntried",
     Kind.WARNING,
     "Binding",
-    "The scheduler that a released member names has not tried it; its room is given back.",
+    "The scheduler that a released member names has not tried it. The member's capacity is freed.",
 )
 MEMBER_MADE_AGAIN = Reason(
     "MemberMadeAgain",
     Kind.NORMAL,
     "Repairing",
-    "The scheduler that a member names does not run here: it is deleted, and its controller makes it again.",
+    "The scheduler that a member names does not run. The member is deleted, and its controller recreates it.",
 )
 GANG_WITHDRAWN = Reason(
     "GangWithdrawn",
     Kind.WARNING,
     "Withdrawing",
-    "Some members had started and the rest could not: the gang was never whole, and those are evicted.",
+    "Some members had started, and the others could not start. The gang was never whole: its members are evicted.",
 )
 MEMBER_WITHDRAWN = Reason(
     "MemberWithdrawn", Kind.WARNING, "Withdrawing", "On a member: it is evicted because its gang cannot become whole."
@@ -125,7 +132,7 @@ GANG_RESTARTED = Reason(
     "GangRestarted",
     Kind.WARNING,
     "Restarting",
-    "A lost member could not be replaced beside the others: those are evicted, so that all start anew (onFailure).",
+    "A lost member could not be replaced beside the others. All are evicted, to start together again (onFailure).",
 )
 MEMBER_RESTARTED = Reason(
     "MemberRestarted",
@@ -134,32 +141,32 @@ MEMBER_RESTARTED = Reason(
     "On a member: it is evicted to restart its gang as a whole.",
 )
 GANG_TIMED_OUT = Reason(
-    "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its held room was given back."
+    "GangTimedOut", Kind.WARNING, "Waiting", "The gang's schedule timeout is over. Its reserved capacity was freed."
 )
 SCHEDULER_ABSENT = Reason(
     "SchedulerAbsent",
     Kind.WARNING,
     "Scheduling",
-    "On a pod of no gang: the scheduler that it names does not run here, so that nothing will start it.",
+    "On a pod of no gang: the scheduler that it names does not run, so the pod will not start.",
 )
 SYSTEM_LEFT = Reason(
     "SystemLeft",
     Kind.NORMAL,
     "Leaving",
-    "On the webhook configuration that shows it: another system runs here, and its workloads are left to it.",
+    "On another system's webhook configuration: the system runs in the cluster, so its workloads are ceded to it.",
 )
 SYSTEM_TAKEN = Reason(
     "SystemTaken",
     Kind.NORMAL,
     "Taking",
-    "On our own webhook configuration: a system runs here no more, or is adopted; its workloads are placed now.",
+    "On Phalanx's webhook configuration: a system has ended or is adopted, so Phalanx places its workloads.",
 )
 
 ROOM_NOT_HELD = Reason(
     "RoomNotHeld",
     Kind.WARNING,
     "Leading",
-    "On our own webhook configuration: this version of Kubernetes may lose held room; the note says when.",
+    "On Phalanx's webhook configuration: this Kubernetes version may lose reserved capacity. The note says when.",
 )
 
 OUR_CONFIGURATION = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)

@@ -122,7 +122,7 @@ class Metrics:
         self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=self.registry)
         self.round_seconds = Histogram(
             "phalanx_round_duration_seconds",
-            "Time of one round over all gangs, by how it ended: done, failed, lost (the lease ended during the round)",
+            "Time of one reconcile over all gangs, by outcome: done, failed, or lost (the leader's term ended)",
             ("outcome",),
             buckets=_ROUND_SECONDS,
             registry=self.registry,
@@ -135,13 +135,13 @@ class Metrics:
     def _of_gangs(self, registry: CollectorRegistry) -> None:
         self.gang_errors = Counter(
             "phalanx_gang_errors",
-            "Errors of Phalanx itself at one gang, by what was done for it: looking, planning, acting, telling",
+            "Internal errors of Phalanx at one gang, by the activity that failed: looking, planning, acting, telling",
             ("doing",),
             registry=registry,
         )
         for doing in ("looking", "planning", "acting", "telling"):
             self.gang_errors.labels(doing)
-        self._gangs = Gauge("phalanx_gangs", "Gangs by where they stand", ("dialect", "phase"), registry=registry)
+        self._gangs = Gauge("phalanx_gangs", "Gangs by phase", ("dialect", "phase"), registry=registry)
         self._phase_seconds = Histogram(
             "phalanx_gang_phase_duration_seconds",
             "Time gangs spent in a phase that they have left",
@@ -164,12 +164,10 @@ class Metrics:
         )
 
     def _of_plans(self, registry: CollectorRegistry) -> None:
-        self._plans = Counter(
-            "phalanx_plans", "Answers to gangs that were planned", ("outcome", "proof"), registry=registry
-        )
+        self._plans = Counter("phalanx_plans", "Planning results of gangs", ("outcome", "proof"), registry=registry)
         self._plan_seconds = Histogram(
             "phalanx_plan_duration_seconds",
-            "Time to plan one gang, by stage",
+            "Time to plan one gang, by step: snapshot (building the problem) or solve",
             ("stage",),
             buckets=_SOLVE_SECONDS,
             registry=registry,
@@ -179,17 +177,17 @@ class Metrics:
         self._victims = Counter("phalanx_victims", "Pods evicted for gangs", ("dialect",), registry=registry)
         self.untried = Gauge(
             "phalanx_untried_members",
-            "Members that were let go and that no scheduler has tried in time",
+            "Released members that no scheduler has tried in time",
             registry=registry,
         )
         self.made_again = Counter(
             "phalanx_members_made_again",
-            "Members deleted to be made again because the scheduler that they name does not run here",
+            "Members deleted, to be recreated, because the scheduler that they name does not run in the cluster",
             registry=registry,
         )
         self.withdrawn = Counter(
             "phalanx_gangs_withdrawn",
-            "Gangs of which some had started and the rest could not, so that those were evicted",
+            "Gangs withdrawn: some members had started and the others could not start, so all were evicted",
             registry=registry,
         )
         self.restarted = Counter(
@@ -200,14 +198,14 @@ class Metrics:
 
     def _of_planning(self, registry: CollectorRegistry) -> None:
         self._replans = Counter(
-            "phalanx_replans", "Plans that fell before release, by cause", ("cause",), registry=registry
+            "phalanx_replans", "Plans invalidated before release, by cause", ("cause",), registry=registry
         )
         for cause in Cause:
             self._replans.labels(cause.value)
         self._planning = Gauge("phalanx_gangs_being_planned", "Gangs that are being planned now", registry=registry)
         self._stale = Counter(
             "phalanx_stale_plans",
-            "Plans that did not stand any more when a round took them up, and were made again",
+            "Plans that were stale when a reconcile read them, so that the gang was planned again",
             registry=registry,
         )
 

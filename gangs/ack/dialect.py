@@ -148,7 +148,7 @@ def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked 
     if (namespace, name) not in networks:
         return None, Settled(waiting_for=(there,))
     if networks[namespace, name][0] is None:
-        return None if namespace == own else (None, Settled(waiting_for=(f"{there} to be put right",)))
+        return None if namespace == own else (None, Settled(waiting_for=(f"{there} to be corrected",)))
     return networks[namespace, name]
 
 

@@ -120,7 +120,7 @@ def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
         return ""
     if scheduler_to_use(name, pod_keys, sources) == name:
         return (
-            f'"{name}" runs here, so the gang\'s pods are left to it once they are let go; its room is not held there'
+            f'"{name}" runs here, so the gang\'s pods are left to it once they are released; its room is not held there'
         )
     text = f'"{name}" does not run here: {keys.STOCK_SCHEDULER} starts the gang'
     if any(name in each.schedulers for each in SYSTEMS) or not learnable(name, sources):
@@ -149,7 +149,7 @@ def _waiting(gang: Gang, sources: Sources) -> Gang:
         return gang
     first, more = held[0], f" (and {len(held) - 1} more)" if len(held) > 1 else ""
     name = first.spec.scheduler_name
-    what = f"pod {first.metadata.name}{more} to be made again: it names scheduler {name}, which does not run here"
+    what = f"pod {first.metadata.name}{more} to be recreated: it names scheduler {name}, which does not run here"
     return replace(gang, waiting_for=(*gang.waiting_for, what))
 
 

@@ -132,7 +132,7 @@ class LabelledWorkload:
         strange = {self._role(pod): pod for pod in reversed(self.live) if self._role(pod) not in roles}
         for role, pod in sorted(strange.items()) if row is not None and row.fields else ():
             problem = f'"{role}" is no pod set of {ref}, which has {", ".join(self.roles)}'
-            remedy = "delete such pods, to be made again"
+            remedy = "delete such pods, to be recreated"
             if row is not None and row.user_defined_by:
                 remedy = f"correct the paths of WorkloadKind {row.user_defined_by}, or {remedy}"
             findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_SET}]", problem, remedy)

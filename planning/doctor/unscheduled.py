@@ -46,7 +46,7 @@ def untried(sources: Sources, now: datetime | None) -> Iterator[Finding]:
             strangers[name].append(pod)
     for (gang, name), pods in sorted(gangs.items()):
         were = "was" if len(pods) == 1 else "were"
-        text = f"{name} has not tried {counted(len(pods))} that {were} let go: {_names(pods)}"
+        text = f"{name} has not tried {counted(len(pods))} that {were} released: {_names(pods)}"
         yield Finding(Severity.ERROR, f"Gang {gang}", text, f"phalanx why {gang} says what follows")
     for name, pods in sorted(strangers.items()):
         wait = "waits" if len(pods) == 1 else "wait"

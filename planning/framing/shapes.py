@@ -23,7 +23,7 @@ from solver.problem import Shape
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
-ELSEWHERE = "a pod was let go to another node"
+ELSEWHERE = "a pod was released to another node"
 """The exclusion reason of all other nodes for a member that was released to a node."""
 ShapeKey = tuple[tuple[int, ...], bytes, Traits, int]
 

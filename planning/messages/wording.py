@@ -326,11 +326,13 @@ def stranded(members: Sequence[Stranded]) -> str:
         return ""
     first, rest = members[0], len(members) - _STRANDED_SHOWN
     if len(members) == 1:
-        who = f"pod {first.member.pod.metadata.name} was let go to {first.node} and cannot be bound there ({first.why})"
+        who = (
+            f"pod {first.member.pod.metadata.name} was released to {first.node} and cannot be bound there ({first.why})"
+        )
         return f"{who}: make room, or delete it to be planned anew"
     shown = [f"{each.member.pod.metadata.name} to {each.node} ({each.why})" for each in members[:_STRANDED_SHOWN]]
     who = f"{', '.join(shown)} and {rest} more" if rest > 0 else listed(shown)
-    return f"pods were let go and cannot be bound there, {who}: make room, or delete them to be planned anew"
+    return f"pods were released and cannot be bound there, {who}: make room, or delete them to be planned anew"
 
 
 def _misfit(misfit: Misfits) -> str:
@@ -367,4 +369,4 @@ def left_behind(names: Sequence[str]) -> str:
     if not names:
         return ""
     who, it = (f"pod {names[0]} was", "it") if len(names) == 1 else (f"pods {compressed(names)} were", "them")
-    return f"; {who} tied to siblings that are gone: delete {it} to be made again without that"
+    return f"; {who} tied to siblings that are gone: delete {it}, to be recreated without the pin"

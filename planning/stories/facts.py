@@ -168,7 +168,7 @@ def pod_state(pod: Pod) -> str:
     if pod.gated_by(GATE):
         return "held back, room is held" if pod.status.nominated_node_name else "held back"
     refusal = next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), "")
-    return f"let go, not bound yet: {refusal}" if refusal else "let go, not bound yet"
+    return f"released, not bound yet: {refusal}" if refusal else "released, not bound yet"
 
 
 def place_of(manifest: Manifest, gangs: Sequence[Manifest], unbound: Iterable[Pod]) -> PlaceInLine:

@@ -211,10 +211,10 @@ def test_the_sets_that_lack_members_are_named() -> None:
 STATES = [
     (pod("p"), "held back"),
     (pod("p", held="n"), "held back, room is held"),
-    (pod("p", gated=False), "let go, not bound yet"),
+    (pod("p", gated=False), "released, not bound yet"),
     (
         pod("p", gated=False, conditions=(Condition(type="PodScheduled", status="False", message="0/3 nodes"),)),
-        "let go, not bound yet: 0/3 nodes",
+        "released, not bound yet: 0/3 nodes",
     ),
     (pod("p", node="n"), "bound, starting"),
     (pod("p", node="n", phase="Running"), "Running"),

@@ -156,7 +156,7 @@ class Scene:
     def bind(self, *names: str) -> None:
         """The scheduler binds pods to where they are nominated."""
         for name in names:
-            self.api.wait(lambda name=name: not self.gated(name), f"{name} to be let go")
+            self.api.wait(lambda name=name: not self.gated(name), f"{name} to be released")
             target = {"target": {"name": self.nominated(name)[0]}}
             self.api.ask("POST", f"{PODS}/{name}/binding", target)
             self.ready(name)

@@ -102,7 +102,7 @@ def test_a_small_gang_takes_few_rounds(scene: Scene, leader: Leader) -> None:
     probe = scene.await_probe()
     asked = rounds(leader)
     scene.answer(probe)
-    scene.api.wait(lambda: not scene.gated("a") and not scene.gated("b"), "both to be let go")
+    scene.api.wait(lambda: not scene.gated("a") and not scene.gated("b"), "both to be released")
     assert rounds(leader) - asked <= 2
     assert asked - before <= 8
     scene.bind("a", "b")

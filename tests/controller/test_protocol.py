@@ -183,7 +183,7 @@ def test_a_released_member_that_lost_its_nomination_gets_it_back_when_its_room_i
 
 
 STUCK = (
-    "pod b was let go to n2 and cannot be bound there (Insufficient cpu): make room, or delete it to be planned anew"
+    "pod b was released to n2 and cannot be bound there (Insufficient cpu): make room, or delete it to be planned anew"
 )
 
 

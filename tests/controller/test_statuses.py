@@ -148,8 +148,8 @@ def test_each_phase_has_its_words_numbers_and_conditions(
 def test_a_plan_with_a_member_that_lost_its_room_is_proven_and_placed_no_more() -> None:
     planned = status(HALF, Phase.NOMINATED, decision=PLAN, plan_id="abc")
     assert {"proof", "objective"} <= planned.keys()
-    made = status(HALF, Phase.RELEASED, previous=planned, reason=ROOM_TAKEN, message="pod llm-1 was let go")
-    assert (made["reason"], made["message"], made["planId"]) == ("RoomTaken", "pod llm-1 was let go", "abc")
+    made = status(HALF, Phase.RELEASED, previous=planned, reason=ROOM_TAKEN, message="pod llm-1 was released")
+    assert (made["reason"], made["message"], made["planId"]) == ("RoomTaken", "pod llm-1 was released", "abc")
     assert made["members"] == {"expected": 2, "existing": 2, "placed": 1, "bound": 1}
     assert not {"proof", "objective"} & made.keys()
     assert truths(made)["Placed"] == "False"

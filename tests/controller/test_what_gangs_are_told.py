@@ -57,7 +57,7 @@ def test_a_gang_of_which_one_runs_and_the_rest_cannot_is_withdrawn(
         place(scene)
         scene.answer(scene.await_probe())
         scene.bind("a")
-        scene.api.wait(lambda: not scene.gated("b"), "b to be let go")
+        scene.api.wait(lambda: not scene.gated("b"), "b to be released")
         scene.run("other", "n2")
         scene.api.wait(lambda: "deletionTimestamp" in scene.pod("a")["metadata"], "a to be evicted")
         scene.api.wait(lambda: not scene.pod("b"), "b to be evicted")

@@ -134,13 +134,13 @@ CANS: dict[str, tuple[Sequence[Pod], PlanRecord | None, dict[str, Any], Sequence
         (),
         "the rest",
     ),
-    "the rest was let go, too": ((A, FREED), record([("b", "n2")]), {"step": AwaitBinding(())}, (), ""),
-    "the rest was let go, and its room is taken": (
+    "the rest was released, too": ((A, FREED), record([("b", "n2")]), {"step": AwaitBinding(())}, (), ""),
+    "the rest was released, and its room is taken": (
         (A, FREED),
         record([("b", "n2")]),
         {"step": AwaitBinding(())},
         (TAKEN,),
-        "b was let go to n2, which cannot take it: Insufficient cpu",
+        "b was released to n2, which cannot take it: Insufficient cpu",
     ),
     "the rest waits for a victim": ((A, B), record([("b", "n2")], [("low", "n2")]), {}, (VICTIM,), ""),
 }

@@ -25,12 +25,12 @@ Change = Callable[[Objects], None]
 OBJECTS = list(yaml.safe_load_all((Path(__file__).parent / "let_go" / "nominated_on_full_node.yaml").read_text()))
 FULL = "needs 1 pod: the cluster holds 0 of 1 (1 node: Insufficient cpu)"
 DELETE = "make room, or delete it to be planned anew"
-STUCK = f"pod g-0 was let go to n1 and cannot be bound there (Insufficient cpu): {DELETE}"
+STUCK = f"pod g-0 was released to n1 and cannot be bound there (Insufficient cpu): {DELETE}"
 
 WRITTEN = "node(s) didn't match Pod's node affinity/selector"
 BESIDE = (
-    "needs 1 pod: the cluster holds 0 of 1 (1 node: a pod was let go to another node, 1 node: {0}); "
-    f"pod g-0 was let go to n1 and cannot be bound there ({{0}}): {DELETE}"
+    "needs 1 pod: the cluster holds 0 of 1 (1 node: a pod was released to another node, 1 node: {0}); "
+    f"pod g-0 was released to n1 and cannot be bound there ({{0}}): {DELETE}"
 )
 
 
@@ -127,7 +127,7 @@ CASES: dict[str, tuple[tuple[Change, ...], tuple[str, str, str]]] = {
         (second_node,),
         ("Placed", "Optimal", "1 pod fits on n2, proven optimal"),
     ),
-    "let go": (
+    "released": (
         (let_go,),
         (
             "Unplaceable",
@@ -135,7 +135,7 @@ CASES: dict[str, tuple[tuple[Change, ...], tuple[str, str, str]]] = {
             f"{FULL}; {STUCK}",
         ),
     ),
-    "let go, and its nomination cleared": (
+    "released, and its nomination cleared": (
         (forgotten,),
         (
             "Unplaceable",
@@ -143,85 +143,85 @@ CASES: dict[str, tuple[tuple[Change, ...], tuple[str, str, str]]] = {
             f"{FULL}; {STUCK}",
         ),
     ),
-    "let go, with room elsewhere": (
+    "released, with room elsewhere": (
         (let_go, second_node),
         (
             "Unplaceable",
             "Infeasible",
             (
-                "needs 1 pod: the cluster holds 0 of 1 (1 node: Insufficient cpu, 1 node: a pod was let go to another "
-                f"node); {STUCK}"
+                "needs 1 pod: the cluster holds 0 of 1 (1 node: Insufficient cpu, 1 node: a pod was released to "
+                f"another node); {STUCK}"
             ),
         ),
     ),
-    "let go, and its room is there": ((let_go, gone), ("Placed", "Optimal", "1 pod stays on n1, proven optimal")),
-    "let go, and its room is about to be": (
+    "released, and its room is there": ((let_go, gone), ("Placed", "Optimal", "1 pod stays on n1, proven optimal")),
+    "released, and its room is about to be": (
         (let_go, ending),
         ("Placed", "Optimal", "1 pod stays on n1, proven optimal"),
     ),
-    "let go, and who took its room may go": (
+    "released, and who took its room may go": (
         (let_go, less_important),
         ("Placed", "Optimal", "1 pod fits on n1, after evicting default/busy, proven optimal"),
     ),
-    "let go, and a sibling is enough": (
+    "released, and a sibling is enough": (
         (second_member, second_node, let_go),
         (
             "Placed",
             "Optimal",
             (
                 "1 of 2 pods fits on n2, proven optimal, 1 more finds no room (1 node: Insufficient cpu, 1 node: a pod "
-                f"was let go to another node); {STUCK}"
+                f"was released to another node); {STUCK}"
             ),
         ),
     ),
-    "let go to a node that was cordoned then": (
+    "released to a node that was cordoned then": (
         (let_go, cordoned),
         (
             "Unplaceable",
             "Infeasible",
             (
-                "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) were unschedulable); pod g-0 was let go to n1 "
-                f"and cannot be bound there (node(s) were unschedulable): {DELETE}"
+                "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) were unschedulable); pod g-0 was released to "
+                f"n1 and cannot be bound there (node(s) were unschedulable): {DELETE}"
             ),
         ),
     ),
-    "let go to a node that is gone": (
+    "released to a node that is gone": (
         (absent,),
         (
             "Unplaceable",
             "Infeasible",
             (
-                "needs 1 pod: the cluster holds 0 of 1 (2 nodes: a pod was let go to another node); pod g-0 was let "
-                f"go to n9 and cannot be bound there (the node is gone): {DELETE}"
+                "needs 1 pod: the cluster holds 0 of 1 (2 nodes: a pod was released to another node); pod g-0 was "
+                f"released to n9 and cannot be bound there (the node is gone): {DELETE}"
             ),
         ),
     ),
-    "let go to a node that was cordoned then, beside another": (
+    "released to a node that was cordoned then, beside another": (
         (second_node, let_go, cordoned),
         ("Unplaceable", "Infeasible", BESIDE.format("node(s) were unschedulable")),
     ),
-    "let go to a node that was tainted then": (
+    "released to a node that was tainted then": (
         (second_node, let_go, tainted),
         ("Unplaceable", "Infeasible", BESIDE.format("node(s) had untolerated taint {x: }")),
     ),
-    "let go to a node that its selector does not name": (
+    "released to a node that its selector does not name": (
         (second_node, let_go, selecting),
         ("Unplaceable", "Infeasible", BESIDE.format(WRITTEN)),
     ),
-    "let go to two nodes, each with its own fault": (
+    "released to two nodes, each with its own fault": (
         (second_node, second_member, both_faulty),
         (
             "Unplaceable",
             "Infeasible",
             (
                 "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) had untolerated taint {x: }, 1 node: node(s) "
-                "were unschedulable); pods were let go and cannot be bound there, g-0 to n1 (node(s) were "
+                "were unschedulable); pods were released and cannot be bound there, g-0 to n1 (node(s) were "
                 "unschedulable) and g-1 to n2 (node(s) had untolerated taint {x: }): make room, or delete them to be "
                 "planned anew"
             ),
         ),
     ),
-    "let go to two racks of which one is required": (
+    "released to two racks of which one is required": (
         (gone, second_node, second_member, two_racks),
         (
             "Unplaceable",
@@ -232,14 +232,14 @@ CASES: dict[str, tuple[tuple[Change, ...], tuple[str, str, str]]] = {
             ),
         ),
     ),
-    "two let go to room for one": (
+    "two released to room for one": (
         (both_on_one,),
         (
             "Placed",
             "Optimal",
             (
                 "1 pod stays on n1, proven optimal, 1 more finds no room (1 node: Insufficient cpu); "
-                f"pod g-1 was let go to n1 and cannot be bound there (Insufficient cpu): {DELETE}"
+                f"pod g-1 was released to n1 and cannot be bound there (Insufficient cpu): {DELETE}"
             ),
         ),
     ),

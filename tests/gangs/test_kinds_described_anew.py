@@ -80,7 +80,7 @@ def test_a_pod_of_a_set_that_is_no_more_is_told() -> None:
     (fault,) = reading.faults
     assert str(fault) == (
         'Pod default/w-1: metadata.labels[phalanx.dev/pod-set]: "other" is no pod set of TrainingRun default/w, which '
-        "has main; correct the paths of WorkloadKind trainingruns.ml.example.com, or delete such pods, to be made again"
+        "has main; correct the paths of WorkloadKind trainingruns.ml.example.com, or delete such pods, to be recreated"
     )
 
 

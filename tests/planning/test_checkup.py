@@ -178,4 +178,4 @@ def test_members_that_were_let_go_and_that_nobody_tries_are_named() -> None:
     note = {"phalanx.dev/released": "2026-01-01T00:00:20Z"}
     pods = [waiting(name, "volcano", labels=labels, annotations=note) for name in ("a", "b")]
     told = ill(found(HEALTHY, TOPOLOGY, pods=tuple(pods)))
-    assert "Gang default/g: volcano has not tried 2 pods that were let go: default/a, default/b" in told
+    assert "Gang default/g: volcano has not tried 2 pods that were released: default/a, default/b" in told

@@ -229,7 +229,7 @@ def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon
     assert {"GangUntried silent", "MemberUntried silent-0"} <= {" ".join(line.split()) for line in events.splitlines()}
     answer = doctor(soon)
     if "has not tried" in answer.stdout:  # it allows a scheduler half a minute
-        assert "error    Gang default/silent: volcano has not tried 2 pods that were let go" in answer.stdout
+        assert "error    Gang default/silent: volcano has not tried 2 pods that were released" in answer.stdout
     soon.cluster.kubectl("delete", "pod", *names)
     again = [member(each, "silent", "volcano") for each in names]
     soon.wait(lambda: '"volcano" does not run here' in one_line(soon.apply(*again)), "the webhook to have learnt")
@@ -257,7 +257,7 @@ def test_a_silent_schedulers_members_are_made_again_where_that_is_free(soon: Pha
             [each["spec"]["schedulerName"] for each in soon.pods() if each["metadata"].get("labels")]
             == ["default-scheduler"] * 3
         ),
-        "the pods to be made again",
+        "the pods to be recreated",
     )
     soon.await_bound(["set-0", "set-1", "set-2"])
     assert len(soon.pods()) == before + 3
@@ -277,11 +277,11 @@ def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Pha
     job["spec"]["template"]["metadata"] = {"annotations": GOES_ON}
     soon.submit(job)
     if free:
-        soon.wait(lambda: ("default-scheduler", True) in schedulers(soon), "its pods to be made again")
+        soon.wait(lambda: ("default-scheduler", True) in schedulers(soon), "its pods to be recreated")
         found = soon.cluster.request("GET", "/apis/batch/v1/namespaces/default/jobs/own-kai")
         assert not any(each["type"] == "Failed" for each in found["status"].get("conditions", ()))
         return
-    said = "suspend Job default/own-kai and resume it (spec.suspend), for its pods to be made again"
+    said = "suspend Job default/own-kai and resume it (spec.suspend), for its pods to be recreated"
     soon.wait(lambda: said in soon.status("own-kai").get("message", ""), "the remedy")
     soon.wait(lambda: "volcano" in noted(soon), "the scheduler to be noted")
     for value in ("true", "false"):

@@ -195,7 +195,7 @@ def test_a_gang_whose_room_is_taken_for_good_is_taken_back_as_a_whole(racks: Pha
     before = racks.pod("w-0")["metadata"]["uid"]
     racks.submit(rival(number_of(planned["w-1"]), priorityClassName="high"))
     racks.wait(lambda: not placeholders(racks), "the room to be given back")
-    racks.wait(lambda: racks.pod("w-0")["metadata"].get("uid", before) != before, "the first pod to be made again")
+    racks.wait(lambda: racks.pod("w-0")["metadata"].get("uid", before) != before, "the first pod to be recreated")
     racks.await_phase("w", "Unplaceable")
     assert racks.nodes_of(["w-0"]) == {"w-0": ""}
     racks.cluster.kubectl("delete", "pod", "rival-3", "--force", "--grace-period=0")

@@ -56,7 +56,7 @@ def let_go(phalanx: Phalanx, mode: str) -> str:
     group = pod_group("team", 2, MUST_SPINE)
     group["metadata"]["annotations"]["gang.scheduling.koordinator.sh/mode"] = mode
     phalanx.submit(group, *(pod(each, "team") for each in MEMBERS))
-    phalanx.wait(lambda: not any(gated(phalanx, each) for each in MEMBERS), "both to be let go")
+    phalanx.wait(lambda: not any(gated(phalanx, each) for each in MEMBERS), "both to be released")
     return str(phalanx.pod("team-1")["status"]["nominatedNodeName"])
 
 
@@ -72,7 +72,7 @@ def test_a_gang_of_all_or_nothing_whose_member_lost_its_node_is_withdrawn(phalan
         begins = "waits for 2 more pods: 0 of 2 exist; withdrawn: 1 of 2 pods that must run together had"
         phalanx.wait(lambda: phalanx.status("team").get("message", "").startswith(begins), "the gang to wait")
         said = phalanx.status("team")["message"]
-        assert f"(team-1 was let go to {lost}, which cannot take it: Insufficient cpu), so those were evicted" in said
+        assert f"(team-1 was released to {lost}, which cannot take it: Insufficient cpu), so those were evicted" in said
         assert said.endswith("pods that no controller makes again have to be created again")
         whole = next(each for each in phalanx.status("team")["conditions"] if each["type"] == "Whole")
         assert (whole["status"], whole["reason"]) == ("False", "Withdrawn")
@@ -96,7 +96,7 @@ def test_a_member_whose_node_filled_up_is_told_of_until_there_is_room(phalanx: P
         assert phalanx.await_phase("team", "Released")["proof"] == "Optimal"
         phalanx.submit(pod("filler", nodeName=lost))
         said = (
-            f"pod team-1 was let go to {lost} and cannot be bound there (Insufficient cpu): "
+            f"pod team-1 was released to {lost} and cannot be bound there (Insufficient cpu): "
             "make room, or delete it to be planned anew"
         )
         phalanx.wait(lambda: phalanx.status("team").get("message") == said, "the gang's message")

@@ -86,8 +86,10 @@ def test_all_gates_are_opened_everything_of_ours_goes_and_what_runs_stays(phalan
         others_wait(phalanx)
         nodes, steady = planned(phalanx), phalanx.pod("steady-0")
         said = uninstall(phalanx, stdin="y\n")
-    assert said.startswith("4 pods wait behind our gate and will be let go, planned or not.\nRemove Phalanx? [y/N]: ")
-    assert "2 pods let go that had a plan" in said
+    assert said.startswith(
+        "4 pods have Phalanx's gate and will be released, with or without a plan.\nRemove Phalanx? [y/N]: "
+    )
+    assert "released 2 pods with a plan" in said
     assert "2 without one" in said
     assert gated(phalanx) == set()
     assert phalanx.pod("short-1")["spec"]["schedulingGates"] == [{"name": "example.com/mine"}]

@@ -283,7 +283,7 @@ def test_a_pod_of_a_job_keeps_the_label_by_which_the_job_has_it() -> None:
     [
         ("any other label", gated(ADMITTED), gated({**ADMITTED, "app": "web"})),
         ("an annotation", gated(ADMITTED), gated(ADMITTED, annotations={"phalanx.dev/plan": "1"})),
-        ("it is let go in the same change", gated(ADMITTED), gated({}, gates=())),
+        ("it is released in the same change", gated(ADMITTED), gated({}, gates=())),
         ("it was no member before", gated({"app": "web"}), gated({"app": "other"})),
         ("it becomes a member", gated({"app": "web"}), gated(OWN)),
     ],

@@ -122,7 +122,7 @@ TOLD = {
         True,
         (
             'Pod default/p0: spec.schedulerName: "my-profile" runs here, so the gang\'s pods are left to it once they '
-            "are let go; its room is not held there"
+            "are released; its room is not held there"
         ),
     ),
 }
@@ -193,9 +193,9 @@ TRIED = {
     "bound": (with_status(condition("True", ""), nodeName="n1"), True),
     "found unschedulable": (with_status(condition("False", "Unschedulable", "0/3 nodes")), True),
     "gated": (with_status(condition("False", "SchedulingGated"), schedulingGates=[{"name": GATE}]), False),
-    "let go, not yet seen": (with_status(condition("False", "SchedulingGated")), False),
-    "let go, with what we had said of it": (with_status(HELD, released=AT_RELEASE), False),
-    "let go, and found unschedulable": (
+    "released, not yet seen": (with_status(condition("False", "SchedulingGated")), False),
+    "released, with what we had said of it": (with_status(HELD, released=AT_RELEASE), False),
+    "released, and found unschedulable": (
         with_status(condition("False", "Unschedulable", "0/3 nodes"), released=AT_RELEASE),
         True,
     ),
@@ -249,7 +249,7 @@ def test_a_gated_member_whose_scheduler_has_gone_is_not_let_go_to_it() -> None:
     sources = StillPicture([gang], pods=pods).sources()
     (read,) = read_all(sources).gangs
     assert read.waiting_for == (
-        "pod a (and 1 more) to be made again: it names scheduler kai-scheduler, which does not run here",
+        "pod a (and 1 more) to be recreated: it names scheduler kai-scheduler, which does not run here",
     )
     (read,) = read_all(StillPicture([gang, webhooks_of("kai-scheduler")], pods=pods).sources()).gangs
     assert read.waiting_for == ()

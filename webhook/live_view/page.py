@@ -77,7 +77,7 @@ def _place(member: Json) -> str:
     """Return where a member runs, as text for the page; for an unbound one its state and nominated node."""
     if member["node"]:
         return f"on {member['node']}"
-    state = "gated" if member["gated"] else "let go"
+    state = "gated" if member["gated"] else "released"
     return f"{state}, to go to {member['nominatedNode']}" if member["nominatedNode"] else f"{state}, no place yet"
 
 
