@@ -404,7 +404,7 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
         Phase.WAITING: str(waiting_line(gang, None)),
         Phase.UNPLACEABLE: "fits nowhere now",
         Phase.INVALID: "the request contradicts itself",
-        Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}{again}",
+        Phase.NOMINATED: f"capacity is reserved for {pods(len(plan['assignments']))} on {nodes}{again}",
         Phase.EVICTING: f"waits for {_victims(plan.get('victims') or ())} to go",
         Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}{_held(gang)}",
         Phase.PLACED: _settled(gang, bound, nodes),
@@ -416,7 +416,7 @@ def _held(gang: Gang) -> str:
     """Return the end of a message that lists the expected pods with reserved capacity; "" if there are none."""
     names = [member.pod.metadata.name for member in gang.to_come]
     again = " again" if gang.made_again else ""
-    return f"; room is held for {compressed(names)}, until {gang.source} makes them{again}" if names else ""
+    return f"; capacity is reserved for {compressed(names)}, until {gang.source} creates them{again}" if names else ""
 
 
 def _settled(gang: Gang, bound: int, nodes: str) -> str:

@@ -317,7 +317,7 @@ class Controller:
         Its reserved capacity is freed. It is planned after all other gangs of its priority from now on.
         """
         message = (
-            f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its room is given back for others"
+            f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its capacity is freed for others"
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
         return replace(

@@ -5,6 +5,6 @@ LIFTED = (
     'to suspend it: kubectl -n default patch job j4 -p \'{"spec":{"suspend":true}}\''
 )
 SUSPENDED = (
-    "Job default/j4: spec.suspend: is suspended by its user: its pods are deleted and their room is given back; "
+    "Job default/j4: spec.suspend: is suspended by its user: its pods are deleted and their capacity is freed; "
     'to go on: kubectl -n default patch job j4 -p \'{"spec":{"suspend":false}}\''
 )

@@ -176,10 +176,10 @@ class Reclaimer:
             f"within {self._seconds:g} s of their release"
         )
         if late.scheduler == STOCK_SCHEDULER:
-            return f"{text}: does it run, or is its queue that long? Their room stays held"
+            return f"{text}: does it run, or is its queue that long? Their capacity stays reserved"
         if not late.dead:
-            return f"{text}, though it tries others: their room stays held"
-        return f"{text}: their room is given back; {_remedy(late.pods, sources)}"
+            return f"{text}, though it tries others: their capacity stays reserved"
+        return f"{text}: their capacity is freed; {_remedy(late.pods, sources)}"
 
 
 def _held(pod: Pod, sources: Sources) -> bool:

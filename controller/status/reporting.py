@@ -262,7 +262,7 @@ class Reporter:
     def nominated(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record an event for a plan whose capacity is reserved for all members."""
         nodes = compressed(member.node for member in members)
-        self._tell(gang_state, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
+        self._tell(gang_state, events.GANG_NOMINATED, f"capacity is reserved for {pods(len(members))} on {nodes}")
 
     def invalidated(self, gang_state: ReconcileState, step: NeedPlan) -> None:
         """Record, by metric and event, that a plan was invalidated before its gang was released.
@@ -272,7 +272,7 @@ class Reporter:
         if step.cause is None:
             return
         self._metrics.invalidated(step.cause)
-        again = ": the room is given back and the gang is planned again" if step.stale else ""
+        again = ": the capacity is freed, and the gang is planned again" if step.stale else ""
         if step.cause is Cause.EVICTION_REFUSED or (again and step.cause is not Cause.TIMED_OUT):
             _log(gang_state, EVENT_OF_CAUSE[step.cause], step.message + again)
             self._recorder.record(self.ref(gang_state), EVENT_OF_CAUSE[step.cause], step.message + again)
@@ -280,9 +280,7 @@ class Reporter:
     def unbound(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record events for released members that lost their nomination: the scheduler found no capacity for them."""
         for member in members:
-            note = (
-                f"cannot bind on {member.node}, where its gang's plan put it; the room is held for it once it is free"
-            )
+            note = f"cannot bind on {member.node}, its planned node; capacity is reserved for it there once it is free"
             self._recorder.record(_pod_ref(member.pod), events.MEMBER_UNBOUND, note, related=self.ref(gang_state))
 
     def evicted(self, gang_state: ReconcileState, victim: PlannedVictim) -> None:
@@ -321,7 +319,7 @@ class Reporter:
         """
         note = (
             f"{pod.spec.scheduler_name} has not tried it within {seconds:g} s of its release; "
-            f"its room is given back, and the message of gang {gang_state.gang.key} says what becomes of it"
+            f"its capacity is freed, and the message of gang {gang_state.gang.key} says what becomes of it"
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_state))
 

@@ -120,7 +120,8 @@ def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
         return ""
     if scheduler_to_use(name, pod_keys, sources) == name:
         return (
-            f'"{name}" runs here, so the gang\'s pods are left to it once they are released; its room is not held there'
+            f'"{name}" runs here, so the gang\'s pods are left to it once they are released; '
+            "no capacity is reserved in that scheduler"
         )
     text = f'"{name}" does not run here: {keys.STOCK_SCHEDULER} starts the gang'
     if any(name in each.schedulers for each in SYSTEMS) or not learnable(name, sources):

@@ -128,7 +128,9 @@ def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod],
         text = f"is ignored on a Gang: write spec.{_WISHES[key]}"
         findings.misplaced(ref, f"metadata.annotations[{key}]", text)
     if keys.PLACEHOLDERS in annotations:
-        text = "is ignored on a Gang: no room is held for members of it that do not exist; write it on a workload"
+        text = (
+            "is ignored on a Gang: no capacity is reserved for members of it that do not exist; write it on a workload"
+        )
         findings.advise(ref, f"metadata.annotations[{keys.PLACEHOLDERS}]", text)
     _advise_keys(pods, findings)
 

@@ -210,8 +210,8 @@ def one_by_one(gang: Gang) -> str:
     if later.unwanted is None:
         return ""
     by, instead = later.unwanted
-    text = f"; {gang.source} makes pods only when others of it run, and no room is held for them, {by}: "
-    return text + (f"{later.at_once}, so that all are made at once, or {instead}" if later.at_once else instead)
+    text = f"; {gang.source} creates pods only after others run, and no capacity is reserved for them, {by}: "
+    return text + (f"{later.at_once}, so that all are created at once, or {instead}" if later.at_once else instead)
 
 
 def _stateful_sets(gang: Gang) -> str:

@@ -249,7 +249,9 @@ def test_what_is_held_is_told(scene: Scene, kind: Kind) -> None:
 
     def told() -> bool:
         message = scene.status(kind.gang).get("message", "")
-        return message.startswith("room is held for 2 pods on n1..2; ") and message.endswith("makes them again")
+        return message.startswith("capacity is reserved for 2 pods on n1..2; ") and message.endswith(
+            "creates them again"
+        )
 
     scene.api.wait(told, "the gang to say for whom")
     status = scene.status(kind.gang)

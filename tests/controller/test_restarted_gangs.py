@@ -299,7 +299,7 @@ CORDONED = replace(
         "nothing has happened",
         "somebody left",
         "somebody came",
-        "room is held for another gang",
+        "capacity is reserved for another gang",
         "its node was cordoned",
         "its node went",
     ],

@@ -48,7 +48,7 @@ def tells_each_step_once(scene: Scene) -> None:
     """Check the events of the gang, and that each member got the condition of its plan with its nomination."""
     wanted = [
         ("GangPlanned", "2 pods fit in r1: n1..2, proven optimal (topology dc, required rack)"),
-        ("GangNominated", "room is held for 2 pods on n1..2"),
+        ("GangNominated", "capacity is reserved for 2 pods on n1..2"),
         ("GangReleased", "released 2 pods to their nodes"),
     ]
 

@@ -94,8 +94,8 @@ def message(way: str, by: str, instead: str) -> str:
     """Return the expected message of a gang whose workload creates pods in order without reserved capacity."""
     kind, _, _, missing, at_once = WAYS[way]
     return (
-        f"waits for {missing}; {kind} default/w makes pods only when others of it run, and no room is held for them, "
-        f"{by}: {at_once}, so that all are made at once, or {instead}"
+        f"waits for {missing}; {kind} default/w creates pods only after others run, and no capacity is reserved for "
+        f"them, {by}: {at_once}, so that all are created at once, or {instead}"
     )
 
 
@@ -153,7 +153,7 @@ def test_a_kind_that_knows_no_other_way_is_told_to_have_room_held() -> None:
     manifest = spark_application().manifest(gang="true", placeholders="false")
     gang = gang_of(read_all(expanded(Sources(objects={key_of(manifest): manifest}))[0]))
     assert [each.pod.metadata.name for each in gang.counted] == ["w-driver"]
-    assert told(gang).endswith(f"no room is held for them, as its annotation {KEY} says: remove the annotation")
+    assert told(gang).endswith(f"no capacity is reserved for them, as its annotation {KEY} says: remove the annotation")
 
 
 OTHERS = {

@@ -217,7 +217,7 @@ def test_a_scheduler_that_falls_silent_is_found_out_and_its_room_given_back(soon
     soon.submit(gang("silent", 2), member("silent-0", "silent", "volcano"), member("silent-1", "silent", "volcano"))
     told = (
         "0 of 2 pods are bound on n7; volcano has not tried 2 pods (silent-0, silent-1) within 3 s of their release: "
-        "their room is given back; delete them and create them again, for default-scheduler to start them"
+        "their capacity is freed; delete them and create them again, for default-scheduler to start them"
     )
     soon.wait(lambda: "has not tried" in soon.status("silent").get("message", ""), "the gang to say so")
     assert soon.status("silent")["message"] == told

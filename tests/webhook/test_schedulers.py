@@ -122,7 +122,7 @@ TOLD = {
         True,
         (
             'Pod default/p0: spec.schedulerName: "my-profile" runs here, so the gang\'s pods are left to it once they '
-            "are released; its room is not held there"
+            "are released; no capacity is reserved in that scheduler"
         ),
     ),
 }

@@ -66,7 +66,7 @@ def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, source
         return Refused(str(error.fault))
     manager = request.options.field_manager if request.options else ""
     if not applied_again(old, manager):
-        warning = "is suspended by its user: its pods are deleted and their room is given back; to go on: "
+        warning = "is suspended by its user: its pods are deleted and their capacity is freed; to go on: "
         warning += _command(ref, field, suspend=False)
         return Admitted(warnings=lines([Advice(ref, field, warning)]))
     patch = PatchBuilder(manifest)
