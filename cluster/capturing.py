@@ -75,7 +75,9 @@ class Capture:
         self._last: Snapshot | None = None
 
     def protect(self, protected: Protected) -> bool:
-        """Use another function that says which pods may never be victims. Return whether it differs from the last."""
+        """Use another function that says which pods may never be victims. Return whether the function differs from the
+        one before.
+        """
         if protected == self._protected:
             return False
         self._protected = protected

@@ -229,7 +229,9 @@ class Metrics:
             self._domains_above.clear()
 
     def decided(self, decisions: Iterable[Decision]) -> None:
-        """Count these planning decisions by outcome and proof, and their planning times by stage."""
+        """Count these planning decisions by outcome and proof, and their planning times by step ("snapshot" or
+        "solve").
+        """
         for each in decisions:
             self._plans.labels(each.outcome.value, each.proof or "None").inc()
             for stage, seconds in each.seconds.items():

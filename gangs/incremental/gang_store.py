@@ -159,7 +159,8 @@ class GangStore:
     def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
         """Return the faults that were found when this key was read; empty if it was not read.
 
-        They are faults of pods and objects with this name, and of other objects of the same gang.
+        They are faults of the pods and objects with the namespace and name of the key, and of other objects of the
+        gang.
         """
         return self._readings.get(name, Reading()).faults
 

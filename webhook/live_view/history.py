@@ -81,7 +81,8 @@ class EndedGang:
     that held it. `submitted`: when it was created. `started`: when all its members were bound for the first time; None
     if never. `finished`: when it ended. `waited`: seconds of waiting by the reason in its status, the longest first;
     waits after evictions count. `hours`: by resource, the requests of its bound pods times hours: core hours for cpu,
-    piece hours for others such as GPUs. `evictions`: how often it stopped running before its end, without restarts.
+    piece hours for others such as GPUs. `evictions`: how often it stopped running before its end; restarts are not
+    counted.
     """
 
     key: GangKey
