@@ -89,7 +89,8 @@ def solve(
     Exit status: 0 every gang has its minimum placed, 3 a gang has not, 2 bad input or an invalid request. With
     --strict, it is 4 if the input asks for no gang.
 
-    "What if" options plan as if the cluster had changed. They do not change the cluster either.
+    The options --gang, --add-nodes, --cordon, --drain and --relax plan as if the cluster had changed. The cluster
+    itself is not changed.
     """
     _check(sources, cluster, what_if)
     shared_workers().start()  # while the files are read

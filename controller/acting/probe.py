@@ -69,7 +69,7 @@ class Probes:
         """Check whether the scheduler has tried the present probe, and collect obsolete probes for deletion.
 
         If the scheduler has tried the probe, the snapshot of this reconcile also shows everything that the scheduler
-        wrote before, because one watch delivers all its writes in order.
+        wrote before. One watch delivers all writes in order.
 
         :param pods: the pods of Phalanx's own namespace in that snapshot.
         """
