@@ -36,7 +36,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long test-image bench bench-solver lint page docs binaries manifests schemas image sbom krew release lock clean
+.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long test-image bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -110,6 +110,10 @@ page: $(PAGE) ## The web page's script, from TypeScript, into the package (npm o
 $(PAGE): $(STAMP) page/package-lock.json page/tsconfig.json page/build.mjs $(wildcard page/src/*.ts page/src/*.tsx)
 	@$(NPM) ci $(QUIETLY) --prefix page
 	@$(NPM) run build --silent --prefix page
+
+headlamp: page ## The plugin for Headlamp, into headlamp/dist, by the page's tools
+	@test -d page/node_modules || $(NPM) ci $(QUIETLY) --prefix page
+	@$(NODE)/bin/node headlamp/build.mjs
 
 $(BROWSER): $(STAMP) tests/browser/package-lock.json
 	@$(NPM) ci $(QUIETLY) --prefix tests/browser
@@ -189,7 +193,7 @@ LOCK := pip compile --quiet --upgrade --generate-hashes --no-strip-extras --no-h
 	--python-version 3.11 --python-platform linux
 
 clean: ## Remove the environment; what was built stays in the cache
-	rm -rf $(VENV) page/node_modules tests/browser/node_modules $(PAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage *.egg-info build dist
+	rm -rf $(VENV) page/node_modules tests/browser/node_modules $(PAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage *.egg-info build dist headlamp/dist
 
 # Nothing is compiled: Python does that when a module is first imported.
 $(STAMP):

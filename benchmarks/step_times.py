@@ -20,7 +20,7 @@ from unittest.mock import patch
 import msgspec
 
 from planning import planner
-from planning.competing import tier
+from planning.competing import same_priority
 from planning.solver_pool import pipes, worker
 from planning.solver_pool import pool as workers
 from planning.solver_pool.tasks import NotPlaced, Reply, Request
@@ -106,7 +106,7 @@ def in_parent() -> Any:
                 (workers, "verify"),
                 (workers, "faults_of"),
                 (workers, "faults_of_all_placed"),
-                (tier, "verify"),
+                (same_priority, "verify"),
             ),
         }
     )

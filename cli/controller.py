@@ -79,7 +79,7 @@ Example:
     type=SECONDS,
     default=defaults.UNTRIED_SECONDS,
     show_default=True,
-    help="How long a scheduler may take to try a released member.",
+    help="How long a scheduler may take over a member that was released.",
 )
 @click.option(
     "--writes",
@@ -91,7 +91,8 @@ Example:
 @click.option(
     "--no-placeholders",
     is_flag=True,
-    help="Reserve no capacity for pods that a workload creates only after others run; the gang waits for all pods.",
+    help="Reserve no capacity for pods that their workload creates only when others of it run: "
+    "such a gang waits for all its pods.",
 )
 @click.option(
     "--traces", is_flag=True, help="Send a trace of each gang by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT."

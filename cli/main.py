@@ -32,12 +32,12 @@ COMMANDS = {
     "why": Entry("cli.why", "why", "Explain the state of a gang of the live cluster."),
     "events": Entry("cli.terminal.events", "events", "Show the history of a gang since its creation."),
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),
-    "ui": Entry("cli.ui", "ui", "Show the live page of the cluster in a browser."),
-    "demo": Entry("cli.demo", "demo", "Run Phalanx's examples on a control plane of its own."),
-    "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live page."),
+    "ui": Entry("cli.ui", "ui", "Show the live picture in a browser."),
+    "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
+    "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
     "uninstall": Entry("cli.uninstall", "uninstall", "Release all waiting pods and remove Phalanx from the cluster."),
-    "controller": Entry("cli.controller", "controller", "Plan gangs and carry out their plans in the live cluster."),
-    "completion": Entry("cli.completion", "completion", "Print the completion script of a shell."),
+    "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),
+    "completion": Entry("cli.completion", "completion", "Print what a shell needs to complete words."),
 }
 
 

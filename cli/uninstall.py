@@ -77,8 +77,8 @@ class Released:
         if not self.planned + self.unplanned:
             return "no pod was waiting"
         return (
-            f"released {self.planned} pods with a plan, each to its node, and "
-            f"{self.unplanned} without a plan (they start one by one when capacity is free)"
+            f"{self.planned} pods released that had a plan, each to its node, "
+            f"{self.unplanned} without one (they start as room comes, not together)"
         )
 
 
@@ -182,7 +182,7 @@ def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
     with waiting("counting objects"):
         gated = sum(not _holds_room(pod) for pod in gated_pods(transport))
         counts = {each["metadata"]["name"]: _count(transport, each) for each in definitions}
-    click.echo(f"{gated} pods have Phalanx's gate and will be released, with or without a plan.")
+    click.echo(f"{gated} pods wait behind our gate and will be released, planned or not.")
     for name, count in counts.items():
         click.echo(f"{name}: the definition and {count} objects will be removed.")
     click.confirm("Remove Phalanx?", abort=True)

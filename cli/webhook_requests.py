@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 import urllib3
-from kubernetes.client.exceptions import ApiException
+from kubernetes.client.exceptions import ApiException, NotFoundException
 from kubernetes.config import ConfigException
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
@@ -22,17 +22,24 @@ PATIENCE = urllib3.Timeout(connect=5, read=60)
 TOKEN_SECONDS = 3600
 """The requested lifetime of a service account's token. After half of it, a new token is requested."""
 
+NAME = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
+"""The name of the webhook's certificate, wherever its port is forwarded to."""
+
 Token = Callable[[], str]
 
 
-def webhook_at(server: str, authority: str, at_once: int = 1) -> urllib3.HTTPSConnectionPool:
+class NoWebhookError(click.ClickException):
+    """The cluster has no webhook configuration of Phalanx."""
+
+
+def webhook_at(server: str, authority: str, at_once: int = 1, *, name: str = NAME) -> urllib3.HTTPSConnectionPool:
     """Return a pool of connections to the webhook.
 
     :param server: the URL at which the webhook is reached, such as a forwarded local port.
     :param authority: the CA certificates (PEM) that verify the webhook's certificate.
     :param at_once: the most concurrent requests.
+    :param name: the name or address that its certificate must have.
     """
-    name = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
     there = urlsplit(server)
     return urllib3.HTTPSConnectionPool(
         there.hostname or "",
@@ -60,6 +67,18 @@ def authority_in(transport: Transport) -> str:
     return base64.b64decode(bundle).decode()
 
 
+def url_in(transport: Transport) -> str:
+    """Return the URL, without a path, at which the API server calls a webhook that runs outside the cluster.
+
+    "" if the webhook configuration names a Service.
+    """
+    kind, name = CONFIGURATIONS[-1]
+    found = transport.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
+    urls = [str(each["clientConfig"].get("url") or "") for each in found["webhooks"]]
+    there = urlsplit(next((each for each in urls if each), ""))
+    return f"{there.scheme}://{there.netloc}" if there.netloc else ""
+
+
 def account_token(transport: Transport, account: str) -> Token:
     """Return a function that returns a valid token of a service account, renewed before it expires.
 
@@ -85,20 +104,26 @@ def webhook_answer(path: str, kubeconfig: str | None, account: str | None = None
     """Send a GET request to the webhook and return the body of its answer.
 
     :param account: `NAMESPACE/NAME` of the service account whose token is sent. None: the kubeconfig's token.
-    :param server: the URL at which the webhook is reached. None: kubectl forwards a port for the request.
+    :param server: the URL at which the webhook is reached. None: the URL in its webhook configuration. If the
+        configuration names a Service instead, kubectl forwards a port to the Service for the request.
+    :raises NoWebhookError: the webhook is not installed.
     :raises click.ClickException: there is no token, or the webhook cannot be reached or refuses the request.
     """
     try:
         transport = connect(kubeconfig)
         token = account_token(transport, account) if account else token_of(kubeconfig)
-        authority, bearer = authority_in(transport), token()
+        authority, bearer, outside = authority_in(transport), token(), url_in(transport) if not server else ""
+    except NotFoundException as error:
+        raise NoWebhookError(f"Phalanx' webhook is not installed here: {message_of(error)}") from error
     except (ApiException, ConfigException, *UNREACHABLE) as error:
         raise click.ClickException(message_of(error)) from error
     if not bearer:
         raise click.ClickException("your kubeconfig holds no token: name a --service-account NAMESPACE/NAME")
-    with nullcontext(server) if server else port_forward(kubeconfig) as url:
+    name = urlsplit(outside).hostname or NAME
+    with nullcontext(server or outside) if server or outside else port_forward(kubeconfig) as url:
+        connections = webhook_at(url, authority, name=name)
         try:
-            answer = webhook_at(url, authority).request("GET", path, headers={"Authorization": f"Bearer {bearer}"})
+            answer = connections.request("GET", path, headers={"Authorization": f"Bearer {bearer}"})
         except UNREACHABLE as error:
             raise click.ClickException(f"the webhook does not answer: {message_of(error)}") from error
     if answer.status != HTTPStatus.OK:

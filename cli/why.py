@@ -13,7 +13,10 @@ from cli.asking.api_requests import NOT_INSTALLED, TIMEOUT, asked, listed, split
 from cli.asking.offered_names import qualified_gangs
 from cli.asking.progress import waiting
 from cli.asking.watching import redraw
-from cli.options.looking import KUBECONFIG, WATCH
+from cli.ended_gangs import NoSuchGangError, RecordReader
+from cli.options.looking import KUBECONFIG, SERVER, SERVICE_ACCOUNT, WATCH
+from cli.start_estimates import Estimates
+from cli.text.ended_text import record_text
 from cli.text.why_text import render
 from cluster.api.transport import Transport
 from gangs.coexistence.ownership import ADMISSION, EVIDENCE_KINDS, systems_ceded_to
@@ -41,25 +44,34 @@ Examples:
 @click.argument("gang", metavar="NAMESPACE/GANG", shell_complete=qualified_gangs)
 @WATCH
 @KUBECONFIG
-def why(gang: str, *, watch: bool, kubeconfig: str | None) -> None:
+@SERVICE_ACCOUNT
+@SERVER
+def why(gang: str, *, watch: bool, kubeconfig: str | None, service_account: str | None, server: str | None) -> None:
     """Explain the state of a gang: its phase, missing members, why it waits, and which changes would help.
 
-    For a gang that waits for capacity, the command also prints its position in the planning order. Name the gang by its
-    Gang object or by the workload that asked for it. Exit status 1: the gang does not exist.
+    For a gang that waits for capacity, the command also prints its position in the planning order. For a gang that
+    waits for quota, it prints an estimated start. For a gang that has ended, it prints the webhook's record. You need
+    the ClusterRole phalanx-viewer for the record.
+
+    Name the gang by its Gang object or by the workload that asked for it. Exit status 1: the gang does not exist.
     """
     namespace, name = split(gang)
-    reader = Reader(asked(kubeconfig))
+    reader = Reader(asked(kubeconfig), Estimates(kubeconfig))
 
     def story() -> GangFacts:
         with told_in_a_line():
             return reader.story(namespace, name)
 
-    if watch:
-        redraw(story, render)
-    else:
-        with waiting("asking the cluster"):
-            facts = story()
-        click.echo(render(facts, datetime.now(UTC)), nl=False)
+    try:
+        if watch:
+            redraw(story, render)
+        else:
+            with waiting("asking the cluster"):
+                facts = story()
+            click.echo(render(facts, datetime.now(UTC)), nl=False)
+    except NoSuchGangError as absence:
+        last, *earlier = RecordReader(kubeconfig, service_account, server).named(namespace, name, absence)
+        click.echo(record_text(last, len(earlier), datetime.now(UTC)), nl=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +79,15 @@ class Reader:
     """Reads all facts about one gang from the API server, in a few requests."""
 
     transport: Transport
+    estimates: Estimates | None = None
+    """Estimates the start of a gang that waits for quota. None: starts are not estimated."""
 
     def story(self, namespace: str, name: str) -> GangFacts:
         """Return all facts about a gang: its Gang object, its pods, its events, the leader and its place in line.
 
-        :raises click.ClickException: there is no such gang.
+        The estimated start is included if the gang waits for quota.
+
+        :raises NoSuchGangError: there is no such gang.
         """
         manifest = self.gang(namespace, name)
         pods = self.members(manifest)
@@ -81,12 +97,13 @@ class Reader:
             events=tuple(history(self.transport, manifest, pods)),
             leader=self._leader(),
             place=self._place(manifest) if in_line(manifest) else None,
+            start=self.estimates.start(self.transport, manifest) if self.estimates is not None else None,
         )
 
     def gang(self, namespace: str, name: str) -> Manifest:
         """Return the Gang object with this name, else one whose owner or mirrored gang has this name.
 
-        :raises click.ClickException: there is no such Gang object. The message lists the other gangs.
+        :raises NoSuchGangError: there is no such Gang object. The message lists the other gangs.
         """
         try:
             manifests = self._get(f"/apis/{API_VERSION}/namespaces/{namespace}/gangs")["items"]
@@ -97,7 +114,7 @@ class Reader:
         if found is None:
             others = ", ".join(sorted(each["metadata"]["name"] for each in manifests))
             hint = f"; there are {others}" if others else ", nor any other gang there"
-            raise click.ClickException(f"no gang {namespace}/{name}{hint}{self._left()}")
+            raise NoSuchGangError(f"no gang {namespace}/{name}{hint}{self._left()}")
         gang: Manifest = found
         return gang
 

@@ -29,6 +29,15 @@ class NodeBlock:
         return evictable_on(self.states)
 
     @cached_property
+    def largest(self) -> Mapping[str, int]:
+        """By resource, the largest amount that one node of the block has in `status.allocatable`."""
+        found: dict[str, int] = {}
+        for state in self.states:
+            for name, value in state.allocatable.items():
+                found[name] = max(value, found.get(name, 0))
+        return found
+
+    @cached_property
     def lowest_evictable(self) -> int | None:
         """The lowest priority of the block's evictable pods; None if there are none."""
         found = (state.lowest_evictable for state in self.states)

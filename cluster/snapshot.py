@@ -68,7 +68,16 @@ class Snapshot:
     @cached_property
     def allocatable_resources(self) -> frozenset[str]:
         """The resources of which at least one node has an allocatable amount above 0."""
-        return frozenset(name for state in self.nodes for name, value in state.allocatable.items() if value)
+        return frozenset(name for name, value in self.largest_allocatable.items() if value)
+
+    @cached_property
+    def largest_allocatable(self) -> Mapping[str, int]:
+        """By resource: the largest amount that a node has in `status.allocatable`. A resource of no node is missing."""
+        largest: dict[str, int] = {}
+        for block in self.blocks:
+            for name, value in block.largest.items():
+                largest[name] = max(value, largest.get(name, 0))
+        return largest
 
     @cached_property
     def blocks(self) -> tuple[NodeBlock, ...]:

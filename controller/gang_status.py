@@ -399,12 +399,11 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
         return decision.message
     nodes = compressed(entry["node"] for entry in plan["assignments"])
     bound = sum(member.pod.bound for member in gang.members)
-    again = _held(gang) if gang.made_again else ""
     texts = {
         Phase.WAITING: str(waiting_line(gang, None)),
         Phase.UNPLACEABLE: "fits nowhere now",
         Phase.INVALID: "the request contradicts itself",
-        Phase.NOMINATED: f"capacity is reserved for {pods(len(plan['assignments']))} on {nodes}{again}",
+        Phase.NOMINATED: f"capacity is reserved for {pods(len(plan['assignments']))} on {nodes}{_held(gang)}",
         Phase.EVICTING: f"waits for {_victims(plan.get('victims') or ())} to go",
         Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}{_held(gang)}",
         Phase.PLACED: _settled(gang, bound, nodes),
@@ -415,8 +414,8 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
 def _held(gang: Gang) -> str:
     """Return the end of a message that lists the expected pods with reserved capacity; "" if there are none."""
     names = [member.pod.metadata.name for member in gang.to_come]
-    again = " again" if gang.made_again else ""
-    return f"; capacity is reserved for {compressed(names)}, until {gang.source} creates them{again}" if names else ""
+    creates, them = "recreates" if gang.made_again else "creates", "it" if len(names) == 1 else "them"
+    return f"; capacity is reserved for {compressed(names)} until {gang.source} {creates} {them}" if names else ""
 
 
 def _settled(gang: Gang, bound: int, nodes: str) -> str:
@@ -446,9 +445,7 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     held = message if phase.planned and not phase.released else "a plan is in force" if phase.planned else message
     coming = len(gang.to_come)
     exist = f"{pods(len(gang.members) - coming)} of {max(gang.expected, len(gang.members))} exist"
-    exist += (
-        ", the others are being recreated" if gang.made_again else ", the others come when they run" if coming else ""
-    )
+    exist += ", the others are recreated" if gang.made_again else ", the others come when they run" if coming else ""
     conditions = [
         _condition("Complete", holds=not missing, reason=complete, message=str(missing) or exist),
         _condition("Planned", holds=phase.planned, reason="PlanFound" if phase.planned else reason, message=held),

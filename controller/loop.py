@@ -28,9 +28,9 @@ from controller.reconcile_states import ReconcileStates
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.schedule_timeout import expired
+from controller.scheduling.eviction_checks import drop_unlawful
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.postponed_steps import Handover, postpone_displaced
-from controller.scheduling.promised_evictions import drop_unlawful
 from controller.status.described_kinds import DescribedKinds
 from controller.status.fair_turns import Turn, turn_of
 from controller.status.invalid_gangs import InvalidGangReporter
@@ -40,17 +40,12 @@ from controller.status.strays import Strays
 from controller.telemetry.metrics import Metrics, Observer
 from controller.urgency import Urgencies
 from controller.writes.writer import Writer
-from gangs.model import Gang, GangKey
+from gangs.model import GangKey
 from planning.decision import Decision
 from planning.decision import Outcome as Verdict
 from timing.clock import SYSTEM_CLOCK, Clock
 
 LOG = logging.getLogger(__name__)
-
-FIRST_IN_LINE = "0"
-"""The creation time used for a gang whose lost members are being recreated: it sorts first within its priority."""
-LAST_IN_LINE = "9998"
-"""The creation time used for a gang whose schedule timeout has ended once: it sorts last within its priority."""
 
 
 @dataclass(slots=True)
@@ -214,6 +209,8 @@ class Controller:
         cluster_view, gang_states = self._decide(open_states, cluster_view)
         gang_states = postpone_displaced(gang_states, cluster_view.snapshot)
         gang_states = known.handover.postpone(gang_states, self._planning_queue.unanswered)
+        # States are immutable. `_decide` and the postponements return the same object for a gang that rests with the
+        # same decision, and a new object for any other gang. So the identity tells which gangs have begun a reconcile.
         begun = [now for then, now in zip(open_states, gang_states, strict=True) if now is not then]
         changed = self._act(begun, cluster_view, known.gang_states.keys())
         known.gang_states.close(changed)
@@ -247,6 +244,7 @@ class Controller:
         reports.status_sync.show(cluster_view, turn)
         reports.strays.tell(cluster_view)
         reports.described.show(cluster_view)
+        self._metrics.see(cluster_view)
         if known.gang_states.moved or invalid != known.invalid:
             known.invalid, (changed, gone) = invalid, known.gang_states.moves()
             for each in self._observers:
@@ -285,7 +283,7 @@ class Controller:
             for gang_state in gang_states
             if isinstance(gang_state.step, NeedPlan) and gang_state.gang.key not in over and not gang_state.failed
         ]
-        decisions = self._planning_queue.decide([_in_line(gang_state) for gang_state in needy], cluster_view)
+        decisions = self._planning_queue.decide([gang_state.gang_in_line for gang_state in needy], cluster_view)
         decided = {each.gang.key: self._decided(each, decisions[each.gang.key]) for each in needy} | over
         return cluster_view, [decided.get(each.gang.key) or _begun(each, None) for each in gang_states]
 
@@ -320,12 +318,13 @@ class Controller:
             f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its capacity is freed for others"
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
+        over = replace(gang_state, timed_out=True)
+        # The pause is that of the request which the next reconcile reads: the gang at the end of its priority.
         return replace(
-            _begun(gang_state, self._planning_queue.hold_off(gang_state.gang, message)),
+            _begun(over, self._planning_queue.hold_off(over.gang_in_line, message)),
             step=NeedPlan("", gang_state.held, cause),
             fallen=gang_state.record,
             record=None,
-            timed_out=True,
             expired_now=True,
             deferred=False,
         )
@@ -345,14 +344,3 @@ def holds_meanwhile(gang_state: ReconcileState) -> bool:
 def _begun(gang_state: ReconcileState, decision: Decision | None) -> ReconcileState:
     """Return the state with a decision and without the effects of the previous reconcile."""
     return replace(gang_state, decision=decision, effects=Effects(failed=gang_state.failed))
-
-
-def _in_line(gang_state: ReconcileState) -> Gang:
-    """Return the gang with the creation time by which the planning queue orders gangs of equal priority.
-
-    A gang whose lost members are being recreated comes first, because it had its capacity before. A gang whose
-    schedule timeout has ended comes last.
-    """
-    if gang_state.gang.made_again:
-        return replace(gang_state.gang, created=FIRST_IN_LINE)
-    return replace(gang_state.gang, created=LAST_IN_LINE) if gang_state.timed_out else gang_state.gang

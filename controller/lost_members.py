@@ -96,7 +96,7 @@ class LostMembers:
         try:
             return self._gang(key, before, cluster_view)
         except Exception:
-            LOG.exception("gang %s: no capacity is reserved for members that are being recreated", key)
+            LOG.exception("gang %s: no capacity is reserved for members that are recreated", key)
             self.forget(key)
             return cluster_view.kept.gang(key)
 

@@ -18,6 +18,10 @@ from kube.keys import GATE
 from kube.objects import Pod
 from planning.decision import Decision
 
+FIRST_IN_LINE = "0"
+"""The creation time used for a gang whose lost members are being recreated: it sorts first within its priority."""
+LAST_IN_LINE = "9998"
+"""The creation time used for a gang whose schedule timeout has ended once: it sorts last within its priority."""
 Topic = tuple[object, ...]
 """The parts of a message without its counts (`planning.message.Message.topic`).
 
@@ -149,6 +153,17 @@ class ReconcileState:
             reported=effects.reported or self.reported,
             follow_up=effects.follow_up or self.follow_up,
         )
+
+    @property
+    def gang_in_line(self) -> Gang:
+        """The gang with the creation time by which the planning queue orders gangs of equal priority.
+
+        A gang whose lost members are being recreated comes first, because it had its capacity before. A gang whose
+        schedule timeout has ended comes last.
+        """
+        if self.gang.made_again:
+            return replace(self.gang, created=FIRST_IN_LINE)
+        return replace(self.gang, created=LAST_IN_LINE) if self.timed_out else self.gang
 
     @property
     def name(self) -> str:

@@ -24,4 +24,4 @@ def tell_version(transport: Transport, recorder: Recorder) -> None:
         LOG.warning("%s", lacking)
         recorder.record(events.OUR_CONFIGURATION, events.ROOM_NOT_HELD, lacking)
     else:
-        LOG.info("Kubernetes %s holds the room of gated pods", version)
+        LOG.info("Kubernetes %s reserves capacity for gated pods", version)

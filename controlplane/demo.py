@@ -171,7 +171,7 @@ class Demonstration:
         held = _first(events, gang.members, lambda e: bool(e.object["status"].get("nominatedNodeName")))
         let_go = _first(events, gang.members, lambda e: not e.object["spec"].get("schedulingGates"))
         last = max(_first(events, (name,), lambda e: bool(bound(e))) for name in gang.members)
-        steps = (("room held", held), ("released", let_go), ("all bound", last))
+        steps = (("capacity reserved", held), ("released", let_go), ("all bound", last))
         self._console.print("times: " + ", ".join(f"{what} after {at - started:.2f} s" for what, at in steps) + "\n")
 
     def _tell_plan(self, gang: DemoGang) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import yaml
 
@@ -27,6 +28,16 @@ webhooks:
 {webhooks}"""
 
 
+_RULE = """\
+# The rules of alerts.yaml as an object of the Prometheus Operator.
+# Made by `make manifests`; do not edit.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata: {name: phalanx, namespace: phalanx-system, labels: {app.kubernetes.io/name: phalanx}}
+spec:
+"""
+
+
 class RenderError(Exception):
     """A kustomization is wrong. The text is kubectl's message."""
 
@@ -48,6 +59,8 @@ def made() -> Iterator[tuple[Path, str]]:
     """Yield the path of every generated file, with its content."""
     for file in ("mutating.yaml", "validating.yaml"):
         yield MANIFESTS / "webhook-by-url" / file, _by_url(file)
+    rules = (MANIFESTS / "monitoring" / "alerts.yaml").read_text()
+    yield MANIFESTS / "monitoring" / "prometheus-rule.yaml", _RULE + indent(rules[rules.index("groups:") :], "  ")
     yield INSTALL, _HEADER + kustomize(MANIFESTS / "default")
 
 

@@ -201,7 +201,7 @@ def _rows_of_events(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
             held.setdefault(event.name, "-")
             held[event.name] = event.object["status"].get("nominatedNodeName") or held[event.name]
         names = sorted(held, key=natural_key)
-        yield Row(f"{pattern}, room held", _joined(nodes), _joined(held[name] for name in names))
+        yield Row(f"{pattern}, capacity reserved", _joined(nodes), _joined(held[name] for name in names))
     for pattern, text in act.said.items():
         said: dict[str, list[str]] = {}
         for event in _events_of(events, pattern):

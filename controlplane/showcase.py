@@ -100,7 +100,7 @@ class Showcase:
             server.server_close()
 
     def tell(self, console: Console, page: str) -> None:
-        """Print what the cluster shows, and three commands to go on with."""
+        """Print what the cluster shows, and how to go on: the URL of the page, and three commands."""
         console.print("\n128 nodes with 8 GPUs each, and a gang in every phase:\n")
         for key, (phase, reason) in sorted(self.phases().items()):
             console.print(f"  {key:<20}{phase}{f', {reason}' if reason else ''}")
@@ -111,6 +111,7 @@ class Showcase:
             ("Open the page", page),
             ("Submit a gang of your own", f"{kubectl} --kubeconfig {config} apply -f {gang}"),
             ("Ask why one waits", f"{own_command()} why research/sweep --kubeconfig {config}"),
+            ("List all gangs, with those that have ended", f"{own_command()} gangs -A --all --kubeconfig {config}"),
         )
         for title, command in steps:
             console.print(f"\n{title}:")

@@ -58,8 +58,8 @@ def shortcoming(text: str) -> str:
             return ""
         case Holding.UNTIL_RESTART:
             return (
-                f"Kubernetes {text} holds the room of gated pods only until its scheduler restarts: a gang whose room "
-                f"is taken then is planned again before anything of it is released; {RESERVES} holds it always"
+                f"Kubernetes {text} reserves capacity for gated pods only until its scheduler restarts: a gang whose "
+                f"capacity is taken then is replanned before a member is released; {RESERVES} reserves it always"
             )
         case Holding.UNKNOWN:
             return (

@@ -18,8 +18,8 @@ from kube.text import one_line
 from kube.topology import Topology
 from planning.after_plan import after
 from planning.competing.evicted import staying, with_evicted
-from planning.competing.planned_together import plan_tier
-from planning.competing.tier import Taken, Tier
+from planning.competing.planned_together import plan_same_priority
+from planning.competing.same_priority import SamePriority, Taken
 from planning.decision import Decision, Explanation, Outcome
 from planning.framing.gang_problem import Framing, UnknownLevelError, frame, frame_together
 from planning.framing.priorities import missing_class, with_priorities
@@ -151,7 +151,7 @@ def plan_all(
     Gangs of one priority that compete are planned together. A gang whose turn comes after the deadline is not planned,
     and its decision says so.
     """
-    return [decision for tier in plan_in_turn(gangs, snapshot, topologies, options) for decision in tier]
+    return [decision for decisions in plan_in_turn(gangs, snapshot, topologies, options) for decision in decisions]
 
 
 def plan_in_turn(
@@ -175,7 +175,9 @@ def plan_in_turn(
             taken = _carried_out(before.pop(), taken)
         full_gangs = tuple(same_priority)
         start = taken
-        found, taken = plan_tier(each_gang.tier(tuple(staying(each, start.snapshot) for each in full_gangs), start))
+        found, taken = plan_same_priority(
+            each_gang.same_priority(tuple(staying(each, start.snapshot) for each in full_gangs), start)
+        )
         with_reasons = with_takers(found, start.snapshot, each_gang.framed)
         yield [with_evicted(each, whole, start.snapshot) for each, whole in zip(with_reasons, full_gangs, strict=True)]
 
@@ -190,9 +192,9 @@ class _EachGang:
     options: PlanningOptions
     known: KnownAnswers = field(default_factory=KnownAnswers)
 
-    def tier(self, gangs: tuple[Gang, ...], start: Taken) -> Tier:
-        """Return the tier of these gangs of one priority, with the functions that frame and plan them."""
-        return Tier(
+    def same_priority(self, gangs: tuple[Gang, ...], start: Taken) -> SamePriority:
+        """Return these gangs of one priority, with the functions that frame and plan them."""
+        return SamePriority(
             gangs,
             start,
             self.options.running_gangs,
@@ -222,7 +224,7 @@ class _EachGang:
         """Return the gang's problem, or a decision if there is nothing to solve or the deadline has passed."""
         return _too_late(gang) if self.options.deadline.over else _framed(gang, now, self.topologies, self.options)
 
-    def step(self, gang: Gang, now: Taken, uncontested: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see Tier
+    def step(self, gang: Gang, now: Taken, uncontested: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see SamePriority
         """Return the gang's decision on the remaining capacity, and the capacity and quota that are taken afterwards.
 
         If an earlier gang closes the gang's strict queue, the gang waits behind that gang.

@@ -11,7 +11,7 @@ from gangs.quota_model import Account, ClusterQueue
 from kube.quantities import LARGEST, amount
 from planning.gang_order import in_order
 from planning.planner import is_pending
-from planning.quota.start_estimates import ExpectedEnds, estimated_starts
+from planning.quota.start_estimates import ExpectedEnds, estimated_starts, nearest_ends
 from planning.quota.usage import QuotaBalance, Usage, needs, usage_of
 
 Json = dict[str, Any]
@@ -62,7 +62,10 @@ class GangInQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueReport:
-    """A queue, its quotas, the gangs that use them (the largest first), and the gangs that wait (in planning order)."""
+    """A queue, its quotas, the gangs that use them (the largest first), and the gangs that wait (in planning order).
+
+    Gangs that can never fit come last.
+    """
 
     name: str
     cohort: str
@@ -91,17 +94,21 @@ def queue_reports(
     charged: dict[str, list[Gang]] = {}
     for gang in gangs:
         if (account := gang.account) is not None:
-            accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
+            if account.queue.name not in charged:  # the cohort is the same for all gangs of a queue
+                accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
             accounts[account.queue.name] = account.queue, account
             charged.setdefault(account.queue.name, []).append(gang)
     usage = usage_of(gangs, snapshot)
-    total = usage.in_total()
+    total, ends = usage.in_total(), () if now is None else nearest_ends(usage, expected, now)
     reports = []
     for name, (queue, account) in sorted(accounts.items()):
         quotas, own = tuple(_quotas(queue, account, total)), charged.get(name, ())
         pending = [gang for gang in in_order(each for each in own if is_pending(each)) if gang.key not in usage.by_gang]
+        # Gangs that can never fit come last, and no estimate waits for them.
+        line = [gang for gang in pending if gang.key not in expected.never]
         # `accounts` has, for a queue with gangs, the account of one of these gangs.
-        starts = {} if now is None else estimated_starts(account, pending, usage, expected, now)
+        starts = {} if now is None else estimated_starts(account, line, usage, expected, ends=ends, now=now)
+        pending = [*line, *(gang for gang in pending if gang.key in expected.never)]
         using = tuple(_using(queue, own, usage, expected))
         reports.append(QueueReport(name, queue.cohort, quotas, using, tuple(_waiting(quotas, pending, starts))))
     return reports

@@ -32,6 +32,7 @@ class Shape:
     node, the reason why it is not eligible (opaque text for explanations). `preferences`: by node, the summed weight of
     the node preferences that it fulfils; a missing node means 0. `lifts`: by change in words, such as a toleration, the
     nodes that become eligible by this change alone. A node that is excluded for two reasons is in no entry.
+    `fills_node`: whether no node could hold two such members, even if it were empty (for explanations).
     """
 
     requests: tuple[int, ...]
@@ -39,6 +40,7 @@ class Shape:
     excluded: Mapping[int, str] = field(default_factory=dict)
     preferences: Mapping[int, int] = field(default_factory=dict)
     lifts: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    fills_node: bool = False
 
     @cached_property
     def positions(self) -> IntColumn:

@@ -77,7 +77,7 @@ def pytest_configure() -> None:
     os.environ.setdefault("GOGC", "400")
     os.environ.setdefault("GOMEMLIMIT", "2500MiB")
     # With its C part, which `safe_load` does not use, PyYAML is ten times as fast: a quarter of the time of collecting.
-    yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[misc]
+    yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[misc,assignment] # its methods are those of SafeLoader
     # xdist's processes inherit it, and collect the same tests.
     os.environ.setdefault(FRESH_SEED, str(drawn_seed()))
     # An example may take long on a busy machine; pytest-timeout ends what hangs.

@@ -507,3 +507,17 @@ def training_run() -> Row:
         suspend=("paused",),
         minimum={"together": 3},
     )
+
+
+IN_TURN: dict[str, tuple[str, Object, tuple[str, ...]]] = {
+    "OrderedReady": ("StatefulSet", {"podManagementPolicy": "OrderedReady"}, ("w-1", "w-2", "w-3")),
+    "LeaderReady": ("LeaderWorkerSet", {"startupPolicy": "LeaderReady"}, ("w-0-1", "w-0-2", "w-0-3")),
+    "WaitForWorkersReady": ("MPIJob", {"launcherCreationPolicy": "WaitForWorkersReady"}, ("w-launcher-0",)),
+    "InOrder": (
+        "JobSet",
+        {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
+        ("w-nodes-0-0", "w-nodes-0-1", "w-nodes-0-2"),
+    ),
+}
+"""Workloads that create some of their four pods only when the others run: kind, fields of the spec, names of them.
+"""

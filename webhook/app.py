@@ -183,7 +183,7 @@ def create_app(
         ("GET", CHANGES, _guarded(access, lambda: _changes(picture, feed))),
         ("GET", "/v1/queues", _guarded(access, lambda: _queues(picture, queues))),
         ("GET", HISTORY, _guarded(access, lambda: _history(past))),
-        ("GET", "/v1/story", _guarded(access, lambda: _story(picture, reader, as_bearer))),
+        ("GET", "/v1/story", _guarded(access, lambda: _story(picture, reader, as_bearer, past))),
         ("GET", "/", _guarded(access, lambda: _page(picture))),
         ("GET", "/page.js", _guarded(access, lambda: Response(SCRIPT, mimetype="text/javascript", headers=HEADERS))),
         ("GET", "/metrics", _guarded(access, lambda: Response(metrics.text(), content_type=CONTENT_TYPE))),
@@ -308,12 +308,12 @@ def _history(history: History) -> Response:
     return _json({"gangs": [each.as_data() for each in found]})
 
 
-def _story(picture: Picture, reader: EventReader, as_bearer: AsBearer | None) -> Response:
+def _story(picture: Picture, reader: EventReader, as_bearer: AsBearer | None, past: History) -> Response:
     namespace, name, dialect = (request.args.get(each, "") for each in ("namespace", "name", "dialect"))
     if not (namespace and name):
         abort(400, "say which gang: ?namespace=NAMESPACE&name=GANG")
     api = as_bearer(token_in(request.headers.get("Authorization", ""))) if as_bearer else None
-    found = story_of(picture, namespace, name, dialect, lambda facts: reader.read(facts, api))
+    found = story_of(picture, namespace, name, dialect, lambda facts: reader.read(facts, api), displaced=past.displaced)
     if found is None:
         abort(404, "no Gang object shows this gang yet")
     return _json(found)

@@ -286,4 +286,4 @@ def version(found: Found) -> Finding:
     subject = f"Kubernetes {version}"
     if lacking:
         return Finding(Severity.WARNING, subject, lacking, "see docs/reference/kubernetes-versions.md")
-    return Finding(Severity.OK, subject, "its scheduler holds the room of gated pods")
+    return Finding(Severity.OK, subject, "its scheduler reserves capacity for gated pods")

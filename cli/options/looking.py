@@ -21,3 +21,10 @@ WATCH = click.option("-w", "--watch", is_flag=True, help="Print changes, too, un
 KUBECONFIG = click.option(
     "--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig."
 )
+SERVER = click.option(
+    "--server",
+    metavar="URL",
+    help="URL of the webhook. Default: that of its webhook configuration; if none, kubectl forwards a port to it.",
+)
+WATCH = click.option("-w", "--watch", is_flag=True, help="Go on and tell what changes, until stopped.")
+KUBECONFIG = click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual one.")

@@ -1,7 +1,7 @@
 """`phalanx events NAMESPACE/GANG`: the history of a gang since its creation."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -11,13 +11,16 @@ from cli.asking.api_requests import asked, split, told_in_a_line
 from cli.asking.offered_names import qualified_gangs
 from cli.asking.progress import waiting
 from cli.asking.watching import Source, changes
-from cli.options.looking import FORMAT, KUBECONFIG, WATCH
+from cli.ended_gangs import NoSuchGangError, RecordReader
+from cli.options.looking import FORMAT, KUBECONFIG, SERVER, SERVICE_ACCOUNT, WATCH
 from cli.text.ages import since
 from cli.text.columns import Columns, lines
+from cli.text.ended_text import steps_text
 from cli.text.structured import FORMATS, document, structured
 from cli.why import Reader
 from cluster.api.transport import Transport
 from gangs.model import Manifest
+from kube.keys import API_VERSION
 from kube.objects import Pod
 from planning.stories.history import POD_WARNINGS, events_path, history, warnings
 from planning.stories.timeline import Step, moment_of, step_of, story
@@ -37,18 +40,33 @@ Examples:
 @FORMAT
 @WATCH
 @KUBECONFIG
-def events(gang: str, *, output: str, watch: bool, kubeconfig: str | None) -> None:
+@SERVICE_ACCOUNT
+@SERVER
+def events(
+    gang: str, *, output: str, watch: bool, kubeconfig: str | None, service_account: str | None, server: str | None
+) -> None:
     """Print the history of a gang: when it was created, planned, released and bound, and the pods evicted for it.
 
-    Warnings on the gang's pods and on their owners are included. Exit status 1: the gang does not exist.
+    The history includes the gang's own evictions, and warnings on its pods and on their owners. For a gang that has
+    ended, the command prints the webhook's record, with -o json and -o yaml as an object of kind EndedGang. You need
+    the ClusterRole phalanx-viewer for the record.
+
+    Exit status 1: the gang does not exist.
     """
     namespace, name = split(gang)
     transport = asked(kubeconfig)
-    with told_in_a_line(), waiting("reading what has happened"):
-        reader = Reader(transport)
-        manifest = reader.gang(namespace, name)
-        members = reader.members(manifest)
-        happened = [*history(transport, manifest, members), *warnings(transport, members)]
+    try:
+        with told_in_a_line(), waiting("reading what has happened"):
+            reader = Reader(transport)
+            manifest = reader.gang(namespace, name)
+            members = reader.members(manifest)
+            happened = [*history(transport, manifest, members), *warnings(transport, members)]
+    except NoSuchGangError as absence:
+        last = RecordReader(kubeconfig, service_account, server).named(namespace, name, absence)[0]
+        as_object = {"apiVersion": API_VERSION, "kind": "EndedGang", **last}
+        in_steps = output not in FORMATS
+        click.echo(steps_text(last, datetime.now(UTC)) if in_steps else structured(as_object, output), nl=False)
+        return
     happened.sort(key=moment_of)
     printer = EventPrinter(manifest, output)
     printer.show(happened)

@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
 import click
-import msgspec
 
 from cli.asking.api_requests import asked, gang_objects, gangs_path, own_namespace
 from cli.asking.offered_names import gang_names, namespaces
 from cli.asking.progress import waiting
 from cli.asking.watching import Source, changes
-from cli.options.looking import KUBECONFIG, SERVICE_ACCOUNT, WATCH
+from cli.ended_gangs import RecordReader, history_path
+from cli.options.looking import KUBECONFIG, SERVER, SERVICE_ACCOUNT, WATCH
 from cli.text.ages import age, lasting
 from cli.text.columns import Columns, lines, table
+from cli.text.ended_text import accelerator_hours
 from cli.text.structured import FORMATS, Json, document, structured
 from cli.webhook_requests import webhook_answer
 from gangs.mirrors import mirrored_key
@@ -26,8 +26,6 @@ GONE = "gone"
 """The text in the column of the phase for a deleted gang."""
 _TITLES = ("NAME", "PHASE", "PODS", "DOMAIN", "REASON", "AGE")
 CSV = "csv"
-HISTORY = "/v1/history"
-"""The webhook's path for the gangs that have ended."""
 _ENDED = ("NAME", "OUTCOME", "PODS", "WAITED", "FOR", "RAN", "GPU-HOURS", "EVICTIONS", "RESTARTS", "ENDED")
 _ENDED_WIDE = ("SUBMITTED", "STARTED", "FINISHED", "DOMAIN", "QUEUE", "DIALECT")
 _WIDE = ("REQUIRED", "PREFERRED", "DIALECT", "PROOF", "MESSAGE")
@@ -59,7 +57,7 @@ Examples:
 @WATCH
 @KUBECONFIG
 @SERVICE_ACCOUNT
-@click.option("--server", metavar="URL", help="URL of the webhook. Without it, kubectl forwards a port to the webhook.")
+@SERVER
 def gangs(
     names: Sequence[str],
     *,
@@ -87,13 +85,13 @@ def gangs(
     transport = asked(kubeconfig)
     within = None if all_namespaces else namespace or own_namespace(kubeconfig)
     if output == CSV:
-        click.echo(webhook_answer(_history(within, CSV), kubeconfig, service_account, server), nl=False)
+        click.echo(webhook_answer(history_path(within, CSV), kubeconfig, service_account, server), nl=False)
         return
     past: list[Json] | None = None
     if ended:
         with waiting("asking the webhook"):
-            answer = webhook_answer(_history(within, "json"), kubeconfig, service_account, server)
-        past = [each for each in msgspec.json.decode(answer)["gangs"] if not names or each["name"] in names]
+            recorded = RecordReader(kubeconfig, service_account, server).gangs(within)
+        past = [each for each in recorded if not names or each["name"] in names]
     with waiting("asking the cluster"):
         found = [each for each in gang_objects(transport, within) if not names or each["metadata"]["name"] in names]
     known = {each["metadata"]["name"] for each in found} | {each["name"] for each in past or ()}
@@ -109,15 +107,6 @@ def gangs(
                 listing.tell(manifest, there=there)
     if missing:
         raise SystemExit(1)
-
-
-def _history(namespace: str | None, form: str) -> str:
-    """Return the webhook's path for the gangs that have ended.
-
-    :param namespace: only of this namespace; None: of all namespaces.
-    :param form: "json" or "csv".
-    """
-    return f"{HISTORY}?format={form}" + (f"&namespace={quote(namespace, safe='')}" if namespace else "")
 
 
 class Listing:
@@ -172,7 +161,7 @@ class Listing:
             lasting(gang["waitedSeconds"]),
             gang["waitedFor"][0]["reason"] if gang["waitedFor"] else "",
             lasting(gang["ranSeconds"]) if gang["started"] else "",
-            f"{_accelerator_hours(gang['hours']):.4g}",
+            f"{accelerator_hours(gang['hours']):.4g}",
             str(gang["evictions"]),
             str(gang["restarts"]),
             age(gang["finished"], now),
@@ -216,8 +205,3 @@ class Listing:
                 status.get("message", ""),
             ]
         return cells
-
-
-def _accelerator_hours(hours: Mapping[str, float]) -> float:
-    """Return the sum of the hours of all GPU resources, such as nvidia.com/gpu and amd.com/gpu."""
-    return sum(spent for name, spent in hours.items() if "gpu" in name.rpartition("/")[2].lower())

@@ -7,7 +7,7 @@ import click
 
 from cli.live import live_cluster
 from cli.options.looking import FORMAT, KUBECONFIG
-from cli.text.ages import since
+from cli.text.ages import ahead
 from cli.text.columns import lines, table
 from cli.text.structured import FORMATS, structured
 from gangs.incremental.reading_apart import read_apart
@@ -95,7 +95,7 @@ def _detail(report: QueueReport, now: datetime) -> str:
 
 def _ahead(at: datetime | None, now: datetime) -> str:
     """Return how long from now a time is, such as "in 5m30s"; "" for None."""
-    return "" if at is None else f"in {since(now, at)}"
+    return "" if at is None else ahead(at, now)
 
 
 def _cells(gang: GangInQueue) -> Iterator[str]:

@@ -11,8 +11,10 @@ from cli.options.looking import FORMAT, KUBECONFIG, WATCH
 from cli.terminal.domains import DomainShown, TopologyShown, pictures
 from cli.text.columns import lines, table
 from cli.text.structured import FORMATS, Json, structured
+from cluster.topology.capacity import CapacityFigures, CapacityReader, Startable
 from kube.keys import API_VERSION
 from kube.quantities import written
+from kube.topology import Topology
 from planning.dry_run import Live
 
 _SELDOM_SCARCE = ("memory", "ephemeral-storage", "pods")
@@ -26,25 +28,35 @@ Examples:
   phalanx topology
   phalanx topology datacenter --level rack -o wide
   phalanx topology --nodes --watch
+  phalanx topology --starts
 """
 )
 @click.argument("name", required=False)
 @click.option("--level", metavar="LEVEL", shell_complete=levels, help="The narrowest level to show.")
-@click.option("--nodes", is_flag=True, help="Also show each node.")
+@click.option("--nodes", is_flag=True, help="Show each node, too.")
+@click.option(
+    "--starts", is_flag=True, help="Also show the most pods that could start together now, and the fragmentation."
+)
 @FORMAT
 @WATCH
 @KUBECONFIG
 def topology(
-    name: str | None, *, level: str | None, nodes: bool, output: str, watch: bool, kubeconfig: str | None
+    name: str | None, *, level: str | None, nodes: bool, starts: bool, output: str, watch: bool, kubeconfig: str | None
 ) -> None:
     """Show the domains of a topology, or of all topologies: their nodes, free and used capacity, and gangs.
 
     Free is the capacity that a new pod gets without evictions. Reserved capacity is not free. The capacity of
     terminating pods is free. Exit status 1: the topology or the level does not exist.
+
+    With --starts, a table shows for each level the domain in which most pods of a size could start together now,
+    without evictions. The table ignores taints and the node constraints of pods. The fragmentation of a level is the
+    part of the free capacity that lies in partly used domains.
     """
 
     def rendered(live: Live) -> str:
-        return _rendered(_chosen(pictures(live), name, level, nodes=nodes), output)
+        chosen = _chosen(pictures(live), name, level, nodes=nodes)
+        known = [each.topology for each in chosen] if starts else []
+        return _rendered(chosen, output, CapacityReader().read(live.snapshot, known) if starts else None)
 
     if not watch:
         click.echo(rendered(live_picture(kubeconfig)[1]), nl=False)
@@ -79,11 +91,66 @@ def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None,
     return chosen
 
 
-def _rendered(chosen: Sequence[TopologyShown], output: str) -> str:
+def _rendered(chosen: Sequence[TopologyShown], output: str, figures: CapacityFigures | None = None) -> str:
     if output in FORMATS:
-        data = {"apiVersion": API_VERSION, "kind": "TopologyReport", "topologies": [_data(each) for each in chosen]}
-        return structured(data, output)
-    return "\n".join(_text(each, wide=output == "wide") for each in chosen)
+        found = [_data(each) | _starts_data(each.topology, figures) for each in chosen]
+        return structured({"apiVersion": API_VERSION, "kind": "TopologyReport", "topologies": found}, output)
+    return "\n".join(_text(each, wide=output == "wide") + _starts(each.topology, figures) for each in chosen)
+
+
+def _starts(topology: Topology, figures: CapacityFigures | None) -> str:
+    """Return a table with one column for each level, narrower levels to the right.
+
+    Each row of the first kind is a size of pods: the most pods of this size that could start together now, and the
+    domain that holds them. The last rows are the fragmentation of each resource.
+
+    :param figures: None: return "".
+    """
+    if figures is None:
+        return ""
+    known = [each for each in figures.startable if each.topology == topology.full_name]
+    levels = list(dict.fromkeys(each.level for each in known))
+    rows = []
+    for resource, size in dict.fromkeys((each.resource, each.size) for each in known):
+        row = [each for each in known if (each.resource, each.size) == (resource, size)]
+        rows.append([f"{written(resource, size)} {resource} each", *map(_best, row)])
+    ratios = [each for each in figures.fragmentation if each.topology == topology.full_name]
+    for resource in dict.fromkeys(each.resource for each in known):
+        shares = {each.level: f"{each.ratio:.0%}" for each in ratios if each.resource == resource}
+        rows.append([f"fragmentation, {resource}", *(shares[level] for level in levels)])
+    return "\n" + lines(table(["PODS THAT COULD START NOW", *(f"ONE {level.upper()}" for level in levels)], rows))
+
+
+def _best(startable: Startable) -> str:
+    """Return the number of pods and the domain that holds them, such as "16 in block-1/rack-03"."""
+    return f"{startable.pods} in {'/'.join(startable.path)}" if startable.path else str(startable.pods)
+
+
+def _starts_data(topology: Topology, figures: CapacityFigures | None) -> Json:
+    """Return the fields `starts` and `fragmentation` of a TopologyReport. Sizes are integers in base units.
+
+    :param figures: None: return no fields.
+    """
+    if figures is None:
+        return {}
+    return {
+        "starts": [
+            {
+                "level": each.level,
+                "resource": each.resource,
+                "size": each.size,
+                "pods": each.pods,
+                "path": list(each.path),
+            }
+            for each in figures.startable
+            if each.topology == topology.full_name
+        ],
+        "fragmentation": [
+            {"level": each.level, "resource": each.resource, "ratio": round(each.ratio, 4)}
+            for each in figures.fragmentation
+            if each.topology == topology.full_name
+        ],
+    }
 
 
 def _data(picture: TopologyShown) -> Json:

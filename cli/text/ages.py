@@ -35,3 +35,8 @@ def lasting(duration: float) -> str:
         if count or (unit == "s" and not parts):
             parts.append(f"{count}{unit}")
     return "".join(parts[:2])
+
+
+def ahead(at: datetime, now: datetime) -> str:
+    """Return how long from now a time is, such as `in 2h13m`."""
+    return f"in {since(now, at)}"

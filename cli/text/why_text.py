@@ -10,13 +10,24 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.text.ages import age
+from cli.text.ages import age, ahead, lasting
 from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
 from kube.placeholders import is_seat
 from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row
-from planning.stories.facts import GangFacts, asked_by, left_over, pod_state, presence, shared, since, wants
+from planning.stories.facts import (
+    GangFacts,
+    StartEstimate,
+    asked_by,
+    left_over,
+    pod_state,
+    presence,
+    shared,
+    since,
+    waited,
+    wants,
+)
 from planning.stories.timeline import moment
 
 NO_LEADER_SECONDS = 60
@@ -93,11 +104,24 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
     yield from shared(story.status)
     if start := since(story.status):
         yield "since", f"{start} ({age(start, now)} ago)"
+    if (seconds := waited(story.manifest)) is not None:
+        yield "waited", f"{lasting(seconds)} from its creation to its placement"
+    if restarts := story.status.get("restarts"):
+        yield "restarts", str(restarts)
     if story.place is not None:
         yield "in line", str(story.place)
+    if story.start is not None:
+        yield "estimated start", _estimate(story.start, now)
     trouble = leader_trouble(story.leader, now)
     if trouble:
         yield "controller", trouble
+
+
+def _estimate(start: StartEstimate, now: datetime) -> str:
+    """Return an estimated start as text, such as `in 2h13m (an estimate: …)`, or `unknown:` and the reason."""
+    if start.at is None:
+        return f"unknown: {start.unknown}"
+    return f"{ahead(start.at, now)} (an estimate: when the quota is free, if gangs end as expected)"
 
 
 def leader_trouble(leader: Manifest | None, now: datetime) -> str:
@@ -130,7 +154,7 @@ def _members(story: GangFacts) -> RenderableType | None:
         rows.append((name, pod_state(pod), node))
     planned_for = story.status.get("assignments") or ()
     rows += [
-        (each["pod"], "does not exist yet, room is held", each["node"])
+        (each["pod"], "does not exist yet, capacity is reserved", each["node"])
         for each in planned_for
         if is_seat(each.get("uid", ""))
     ]

@@ -285,7 +285,7 @@ class PlanExecutor:
         )
         written += free(self._writer, gang_state.placeholders.values())
         step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
-        decision = self._planning_queue.hold_off(gang_state.gang, refusal)
+        decision = self._planning_queue.hold_off(gang_state.gang_in_line, refusal)
         effects = Effects.of(written).then(Effects(plan=Plan(step, None, decision)))
         self._reporter.invalidated(gang_state.after(effects), step)
         return effects

@@ -274,4 +274,4 @@ def _remedy(late: Sequence[Pod], sources: Sources) -> str:
     if job_owner(late[0]) is not None:
         whose = f"{owner.kind} {late[0].metadata.namespace}/{owner.name}"
         return f"suspend {whose} and resume it (spec.suspend), for its pods to be recreated for {STOCK_SCHEDULER}"
-    return f"delete them, for {owner.kind} {owner.name} to make them again"
+    return f"delete them, for {owner.kind} {owner.name} to recreate them"

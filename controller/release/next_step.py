@@ -349,14 +349,23 @@ def _fallen(
     """Return why the plan is invalidated, as a cause and a message; (None, "") if it still holds."""
     later = situation.gang.later
     if later is not None and later.unwanted is not None and any(is_seat(each.uid) for each in record.members):
-        return Cause.ROOM_UNWANTED, "no room is to be held for pods that do not exist"
+        return Cause.ROOM_UNWANTED, "no capacity is to be reserved for pods that do not exist yet"
     if vanished := _vanished(situation, record):
         return Cause.MEMBER_GONE, vanished
     if changed := _changed(situation, record):
         return Cause.REQUEST_CHANGED, changed
-    if not situation.gang.suffice(situation.gang.members):
+    # A member that came later has no place in the plan. It cannot replace a member beside which the plan was made.
+    if not situation.gang.suffice(_counted_on(situation.gang, record)):
         return Cause.MEMBER_GONE, "a member beside the planned ones is gone, and too few are left"
     return _capacity_lost(situation, planned, victims)
+
+
+def _counted_on(gang: Gang, record: PlanRecord) -> Iterator[Member]:
+    """Yield the members that a plan counts on: released or planned ones, and lost ones that are being recreated."""
+    for member in gang.members:
+        uid = member.pod.metadata.uid
+        if not member.pod.gated_by(GATE) or uid in gang.made_again or record.node_of(uid) is not None:
+            yield member
 
 
 def _capacity_lost(

@@ -7,8 +7,8 @@ from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.release.verifying import lost_room
 from controller.scheduling.cluster_changes import basis_of
+from controller.scheduling.eviction_checks import EVICTED
 from controller.scheduling.planning_requests import PlanningRequest
-from controller.scheduling.promised_evictions import EVICTED
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.after_plan import after_all

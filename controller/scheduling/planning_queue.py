@@ -173,7 +173,10 @@ class PlanningQueue:
             self._gangs.pop(key, None)
 
     def hold_off(self, gang: Gang, message: str) -> Decision:
-        """Reject this gang for a moment (`rejections.HOLD_SECONDS`): its last plan could not be carried out."""
+        """Reject this gang for a moment (`rejections.HOLD_SECONDS`): its last plan could not be carried out.
+
+        :param gang: as `decide` will read it next. Another request ends the pause.
+        """
         return self._hold_off(self._queued(gang), message)
 
     def held_back(self, decision: Decision) -> tuple[Pod, ...]:
@@ -254,7 +257,7 @@ class PlanningQueue:
             if not why:
                 now.revalidation.accept(decision, planning_request)
                 return decision
-            LOG.info("gang %s: a plan is stale, so the gang is planned again: %s", queued.key, why)
+            LOG.info("gang %s: a plan is stale, and the gang is replanned: %s", queued.key, why)
             self._metrics.stale()
         if any(planning_request.limits.seconds > FAST_LANE_SECONDS for _, planning_request in plans):
             queued.overtaken = True

@@ -92,14 +92,14 @@ def _planned_apart(request: PlanningRequest, clock: Clock) -> Iterator[PlanningR
 def _in_turn(request: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
     started = clock.monotonic()
     beside = after_all(request.standing, request.cluster_view.snapshot)
-    for tier in _planned(request.gangs, request):
+    for decisions in _planned(request.gangs, request):
         seconds = clock.monotonic() - started
-        beside = after_all([each for each in tier if each.outcome is Outcome.PLACED], beside)
+        beside = after_all([each for each in decisions if each.outcome is Outcome.PLACED], beside)
         basis = basis_of(request.cluster_view)._replace(snapshot=beside)
-        for decision in tier:
+        for decision in decisions:
             yield PlanningResult(
                 decision,
-                final=_is_final(decision, tier, seconds, request),
+                final=_is_final(decision, decisions, seconds, request),
                 seconds=seconds,
                 tied=_tied(decision, request),
                 basis=basis,
@@ -118,17 +118,17 @@ def _planned(gangs: Sequence[Gang], request: PlanningRequest) -> Iterable[Sequen
     return plan_in_turn(gangs, cluster_view.snapshot, cluster_view.topologies, options, standing=request.standing)
 
 
-def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, request: PlanningRequest) -> bool:
+def _is_final(decision: Decision, decisions: Sequence[Decision], seconds: float, request: PlanningRequest) -> bool:
     """Return whether the decision is final, because more time would not improve it or would not be granted.
 
     A decision is final if it is proven, did not use up its time, or comes from the slow lane. The plan of a gang that
     competed with other gangs of its priority is final, too.
 
-    :param tier: the decisions of all gangs of the same priority.
+    :param decisions: the decisions of all gangs of the same priority.
     """
     if request.limits.seconds >= request.full.seconds or seconds < _TIME_WAS_OVER * request.limits.seconds:
         return True
-    if decision.outcome is Outcome.PLACED and len(tier) > 1:
+    if decision.outcome is Outcome.PLACED and len(decisions) > 1:
         return True
     return decision.outcome not in (Outcome.PLACED, Outcome.UNPLACEABLE) or decision.proof in _PROVEN
 
@@ -148,7 +148,7 @@ def _tied(decision: Decision, request: PlanningRequest) -> tuple[Pod, ...]:
 def asked_alone(gang: Gang, request: PlanningRequest) -> Decision | None:
     """Plan the gang alone and return the decision; None if planning it raises an error, which is logged."""
     try:
-        (decision,) = (each for tier in _planned([gang], request) for each in tier)
+        (decision,) = (each for decisions in _planned([gang], request) for each in decisions)
     except Exception:
         LOG.exception("gang %s cannot be planned", gang.key)
         return None

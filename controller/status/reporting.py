@@ -110,7 +110,7 @@ def phase_of(gang_state: ReconcileState) -> Phase:
             return _phase_of_answer(gang_state)
         case Evict() | AwaitVictims():
             return Phase.EVICTING
-        case AwaitBinding() | Renominate() | AwaitPods() if _begun(gang_state) or not gang_state.gang.made_again:
+        case AwaitBinding() | Renominate() | AwaitPods() if _begun(gang_state):
             return Phase.RELEASED
         case AllBound():
             return Phase.PLACED if gang_state.gang.suffice(gang_state.gang.members) else Phase.WAITING
@@ -272,7 +272,7 @@ class Reporter:
         if step.cause is None:
             return
         self._metrics.invalidated(step.cause)
-        again = ": the capacity is freed, and the gang is planned again" if step.stale else ""
+        again = ": the capacity is freed and the gang is planned again" if step.stale else ""
         if step.cause is Cause.EVICTION_REFUSED or (again and step.cause is not Cause.TIMED_OUT):
             _log(gang_state, EVENT_OF_CAUSE[step.cause], step.message + again)
             self._recorder.record(self.ref(gang_state), EVENT_OF_CAUSE[step.cause], step.message + again)
@@ -280,7 +280,10 @@ class Reporter:
     def unbound(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
         """Record events for released members that lost their nomination: the scheduler found no capacity for them."""
         for member in members:
-            note = f"cannot bind on {member.node}, its planned node; capacity is reserved for it there once it is free"
+            note = (
+                f"cannot bind on {member.node}, where its gang's plan put it; "
+                "the capacity is reserved for it once it is free"
+            )
             self._recorder.record(_pod_ref(member.pod), events.MEMBER_UNBOUND, note, related=self.ref(gang_state))
 
     def evicted(self, gang_state: ReconcileState, victim: PlannedVictim) -> None:

@@ -47,6 +47,9 @@ GANG_PLANNED = Reason(
 GANG_NOMINATED = Reason(
     "GangNominated", Kind.NORMAL, "Nominating", "Capacity is reserved for every member of the plan."
 )
+GANG_NOMINATED = Reason(
+    "GangNominated", Kind.NORMAL, "Nominating", "Capacity is reserved for every member of the plan."
+)
 PREEMPTED = Reason("Preempted", Kind.NORMAL, "Evicting", "On a victim: it is evicted for the gang named in the note.")
 GANG_EVICTED = Reason(
     "GangEvicted",
@@ -65,22 +68,22 @@ ROOM_LOST = Reason(
     "RoomLost",
     Kind.WARNING,
     "Verifying",
-    "Reserved capacity was taken before the release. No member was released, and the gang is planned again.",
+    "Reserved capacity was taken before the release. No member was released, and the gang is replanned.",
 )
 QUOTA_SHORT = Reason(
     "QuotaShort",
     Kind.WARNING,
     "Verifying",
-    "A ResourceQuota refuses expected pods. Their reserved capacity is freed until the quota suffices.",
+    "A ResourceQuota refuses expected pods: their capacity is freed until the quota admits them.",
 )
 ROOM_UNWANTED = Reason(
     "RoomUnwanted",
     Kind.WARNING,
     "Verifying",
-    "Capacity must not be reserved for expected pods any more. It is freed, and the gang waits for the pods.",
+    "No capacity is to be reserved any more for expected pods: it is freed, and the gang waits for these pods.",
 )
 GANG_RELEASED = Reason(
-    "GangReleased", Kind.NORMAL, "Releasing", "The members were released, so that the scheduler binds them."
+    "GangReleased", Kind.NORMAL, "Releasing", "The members were released, and the scheduler binds them."
 )
 GANG_PLACED = Reason("GangPlaced", Kind.NORMAL, "Binding", "Every planned member is bound.")
 MEMBER_UNBOUND = Reason(
@@ -105,13 +108,13 @@ GANG_UNTRIED = Reason(
     "GangUntried",
     Kind.WARNING,
     "Binding",
-    "No scheduler has tried released members in time. The note says what follows.",
+    "No scheduler has tried members that were released; the note says what follows.",
 )
 MEMBER_UNTRIED = Reason(
     "MemberUntried",
     Kind.WARNING,
     "Binding",
-    "The scheduler that a released member names has not tried it. The member's capacity is freed.",
+    "The scheduler that a released member names has not tried it; its capacity is freed.",
 )
 MEMBER_MADE_AGAIN = Reason(
     "MemberMadeAgain",
@@ -141,7 +144,7 @@ MEMBER_RESTARTED = Reason(
     "On a member: it is evicted to restart its gang as a whole.",
 )
 GANG_TIMED_OUT = Reason(
-    "GangTimedOut", Kind.WARNING, "Waiting", "The gang's schedule timeout is over. Its reserved capacity was freed."
+    "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its reserved capacity was freed."
 )
 SCHEDULER_ABSENT = Reason(
     "SchedulerAbsent",
@@ -166,7 +169,7 @@ ROOM_NOT_HELD = Reason(
     "RoomNotHeld",
     Kind.WARNING,
     "Leading",
-    "On Phalanx's webhook configuration: this Kubernetes version may lose reserved capacity. The note says when.",
+    "On our own webhook configuration: this version of Kubernetes may lose reserved capacity; the note says when.",
 )
 
 OUR_CONFIGURATION = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)

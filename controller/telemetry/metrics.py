@@ -1,7 +1,8 @@
 """The controller's Prometheus metrics. Only the leader reports gangs. Every replica reports whether it leads.
 
 The number of series is bounded: labels are dialects, phases, outcomes, causes, and the levels of the cluster's
-topologies. No gang, pod or node has a series of its own.
+topologies. No gang, pod or node has a series of its own. `ClusterMetrics` has the metrics of capacity, namespaces and
+queues.
 """
 
 import contextlib
@@ -15,8 +16,10 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from cluster.caches.freshness import Freshness, Watched
+from controller.cluster_view import ClusterView
 from controller.gang_status import Phase
 from controller.release.next_step import Cause
+from controller.telemetry.cluster_metrics import ClusterMetrics, WaitingGang, waiting_since
 from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from planning.decision import Decision
@@ -28,6 +31,15 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SOLVE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _ROUND_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _GANG_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
+
+
+_CLASSES = ((1, "1"), (8, "2-8"), (64, "9-64"), (512, "65-512"))
+_LARGER = "513-"
+
+
+def size_class(pods: int) -> str:
+    """Return the class of a gang's size: "1", "2-8", "9-64", "65-512" or "513-" pods."""
+    return next((name for most, name in _CLASSES if pods <= most), _LARGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,10 @@ class _Tallies:
         """Gangs that can be read, by dialect and phase."""
         self.above: Tally[str] = Tally()
         """By level: how many domains all plans together use beyond the lower bounds that are proven for them."""
+        self.namespaces: Tally[tuple[str, Phase]] = Tally()
+        """Gangs by namespace and phase."""
+        self.unplaced: dict[GangKey, WaitingGang] = {}
+        """The gangs that are not placed."""
         self._planned: Tally[str] = Tally()
         """By level: how many gangs have a plan that minimizes the domains of this level."""
         self._samples: dict[GangKey, GangSample] = {}
@@ -81,14 +97,23 @@ class _Tallies:
         self.drop(sample.key)
         self._samples[sample.key] = sample
         self._add(sample, 1)
+        since = waiting_since(sample.status, sample.created)
+        if sample.phase is not Phase.PLACED and since is not None:
+            reason = str(sample.status.get("reason") or sample.phase.value)
+            self.unplaced[sample.key] = WaitingGang(sample.key.namespace, reason, since)
 
     def drop(self, key: GangKey) -> None:
         """Remove a gang from the counts."""
         if before := self._samples.pop(key, None):
             self._add(before, -1)
+            self.unplaced.pop(key, None)
 
     def _add(self, sample: GangSample, sign: int) -> None:
         self.gangs[sample.key.dialect, sample.phase] += sign
+        of_namespace = sample.key.namespace, sample.phase
+        self.namespaces[of_namespace] += sign
+        if not self.namespaces[of_namespace]:
+            del self.namespaces[of_namespace]
         for goal in sample.status.get("objective") or () if sample.phase.planned else ():
             if is_of_level(goal["goal"]):
                 level = goal["goal"].partition("/")[2]
@@ -119,6 +144,7 @@ class Metrics:
         self._first_round = True
         self._tallies = _Tallies()
         self.registry = CollectorRegistry()
+        self._cluster = ClusterMetrics(clock=clock)
         self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=self.registry)
         self.round_seconds = Histogram(
             "phalanx_round_duration_seconds",
@@ -131,6 +157,7 @@ class Metrics:
         self._of_plans(self.registry)
         self._of_members(self.registry)
         self._of_planning(self.registry)
+        self.registry.register(self._cluster)
 
     def _of_gangs(self, registry: CollectorRegistry) -> None:
         self.gang_errors = Counter(
@@ -156,6 +183,13 @@ class Metrics:
             buckets=_GANG_SECONDS,
             registry=registry,
         )
+        self._waits = Histogram(
+            "phalanx_gang_wait_seconds",
+            "Time from the first object of a gang to all its planned members bound, by the number of its pods",
+            ("size",),
+            buckets=_GANG_SECONDS,
+            registry=registry,
+        )
         self._domains_above = Gauge(
             "phalanx_domains_above_minimum",
             "Domains that gangs with a plan use beyond what is proven to be the fewest, by level",
@@ -177,12 +211,12 @@ class Metrics:
         self._victims = Counter("phalanx_victims", "Pods evicted for gangs", ("dialect",), registry=registry)
         self.untried = Gauge(
             "phalanx_untried_members",
-            "Released members that no scheduler has tried in time",
+            "Members that were released and that no scheduler has tried in time",
             registry=registry,
         )
         self.made_again = Counter(
             "phalanx_members_made_again",
-            "Members deleted, to be recreated, because the scheduler that they name does not run in the cluster",
+            "Members deleted to be recreated because the scheduler that they name does not run here",
             registry=registry,
         )
         self.withdrawn = Counter(
@@ -205,7 +239,7 @@ class Metrics:
         self._planning = Gauge("phalanx_gangs_being_planned", "Gangs that are being planned now", registry=registry)
         self._stale = Counter(
             "phalanx_stale_plans",
-            "Plans that were stale when a reconcile read them, so that the gang was planned again",
+            "Plans that were stale when a reconcile took them up, and were replaced",
             registry=registry,
         )
 
@@ -227,6 +261,11 @@ class Metrics:
             self._gangs.clear()
             self._planning.set(0)
             self._domains_above.clear()
+            self._cluster.forget()
+
+    def see(self, cluster_view: ClusterView) -> None:
+        """Remember the cluster view of a reconcile, so that the next scrape shows its capacity and queues."""
+        self._cluster.see(cluster_view.snapshot, cluster_view.topologies, cluster_view.reading.gangs)
 
     def decided(self, decisions: Iterable[Decision]) -> None:
         """Count these planning decisions by outcome and proof, and their planning times by step ("snapshot" or
@@ -280,6 +319,8 @@ class Metrics:
         for dialect in DIALECTS:
             for phase in Phase:
                 self._gangs.labels(dialect.name, phase.value).set(tally[dialect.name, phase])
+        namespaces = self._tallies.namespaces + Tally((key.namespace, Phase.INVALID) for key in invalid)
+        self._cluster.stand(namespaces, list(self._tallies.unplaced.values()))
         self._domains_above.clear()
         for level, domains in self._tallies.above.items():
             self._domains_above.labels(level).set(domains)
@@ -298,7 +339,10 @@ class Metrics:
             self._phase_seconds.labels(standing.key.dialect, before.phase.value).observe(now - before.since)
         if placed and not unseen and not (before and before.placed) and standing.created:
             created = datetime.fromisoformat(standing.created).timestamp()
-            self._bound_seconds.labels(standing.key.dialect).observe(max(0.0, self._clock.wall().timestamp() - created))
+            waited = max(0.0, self._clock.wall().timestamp() - created)
+            self._bound_seconds.labels(standing.key.dialect).observe(waited)
+            pods = int((standing.status.get("members") or {}).get("expected") or 0)
+            self._waits.labels(size_class(pods)).observe(waited)
         self._seen[standing.key] = _Seen(
             standing.phase, None if unseen else now, placed=placed or (before is not None and before.placed)
         )

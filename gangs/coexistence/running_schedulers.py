@@ -121,7 +121,7 @@ def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
     if scheduler_to_use(name, pod_keys, sources) == name:
         return (
             f'"{name}" runs here, so the gang\'s pods are left to it once they are released; '
-            "no capacity is reserved in that scheduler"
+            "no capacity is reserved for it there"
         )
     text = f'"{name}" does not run here: {keys.STOCK_SCHEDULER} starts the gang'
     if any(name in each.schedulers for each in SYSTEMS) or not learnable(name, sources):

@@ -11,7 +11,7 @@ from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.jobs import controller_of, job_of
-from gangs.workloads.kind_table import BY_ANNOTATION, KindRow, group_and_kind_in, has_rules
+from gangs.workloads.kind_table import BY_ANNOTATION, POD_INDEX, KindRow, group_and_kind_in, has_rules
 from gangs.workloads.pod_templates import TEMPLATE_HASH
 from kube import keys
 from kube.catalog import ObjectKey
@@ -106,7 +106,7 @@ def part_of(pod: Pod, system: str = "") -> str:
     _, row = BY_ANNOTATION.get(kind, ("", None))
     if row is None or not row.part_by:
         return ""
-    return labels.get(row.part_by) or labels.get(pod_templates.POD_INDEX, "")
+    return labels.get(row.part_by) or labels.get(POD_INDEX, "")
 
 
 def gang_name(workload: str, part: str) -> str:

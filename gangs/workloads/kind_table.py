@@ -13,6 +13,7 @@ from gangs.manifests import group_of, key_of
 from gangs.model import Manifest
 from gangs.resource_kinds import ResourceKind
 from gangs.workloads.jobs import (
+    INDEX_KEY,
     JOB_API_VERSION,
     JOB_GROUP,
     JOB_KIND,
@@ -28,6 +29,10 @@ from kube.objects import Pod
 
 ANY = "*"
 """A step of a path that means every entry of a list or mapping, as in `spec.tasks.*.template`."""
+POD_INDEX = "apps.kubernetes.io/pod-index"
+"""Pod label: the number of the pod in its StatefulSet."""
+WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+"""Pod label: the pod's index in its group; the leader has 0."""
 
 
 class Made(Enum):
@@ -41,6 +46,16 @@ class Made(Enum):
     ALONE = "each pod is for itself"
     IN_JOBS = "Jobs make them, each of which is for itself"
     UNREAD = "one group, whose size is not read here"
+
+
+class Layout(Enum):
+    """How the operator of a kind counts, names and labels the pods. It is read for kinds whose row has no `fields`."""
+
+    REPLICAS = "of each template `replicas` pods, one by default"
+    LAUNCHER_AND_WORKERS = "one launcher, and of each other template `replicas` pods, none by default"
+    JOBS = "of each template `replicas` Jobs, each of `parallelism` pods"
+    LEADERS_AND_WORKERS = "`replicas` groups of `size` pods, of which one is the leader"
+    HEAD_AND_GROUPS = "one head, and groups of `replicas` workers on `numOfHosts` hosts each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +226,10 @@ class KindRow:
 
     They have the pods' labels and annotations directly, without `metadata`, and resource requests in special fields.
     """
+    layout: Layout = Layout.REPLICAS
+    """How the operator counts, names and labels the pods, for a kind with neither `fields` nor `rules`."""
+    number_label: str = ""
+    """With `layout`: the pod label that holds a pod's number in its set, Job or group; "": none."""
     user_defined_by: str = ""
     """The name of the WorkloadKind that describes a user-defined kind; "" for the kinds of this table."""
 
@@ -254,6 +273,7 @@ _MPI = KindRow(
         ),
     ),
     suspended_at=_RUN_POLICY,
+    layout=Layout.LAUNCHER_AND_WORKERS,
 )
 """The row of MPIJobs: of the MPI operator (v2beta1), whose launchers are Jobs, and of the training operator (v1)."""
 _TASKS = "spec.tasks.*.template"
@@ -280,6 +300,7 @@ def _ray(plural: str, cluster: str, suspended_at: str = "") -> KindRow:
         tuple(f"{cluster}.{each}" for each in _CLUSTER),
         child=ChildKind("ray.io/v1", "RayCluster", cluster),
         suspended_at=suspended_at,
+        layout=Layout.HEAD_AND_GROUPS,
     )
 
 
@@ -305,6 +326,7 @@ _ROWS: Mapping[str, Mapping[str, KindRow]] = {
                     at_once="set spec.podManagementPolicy: Parallel",
                 ),
             ),
+            number_label=POD_INDEX,
         ),
     },
     JOB_GROUP: {
@@ -372,6 +394,8 @@ _ROWS: Mapping[str, Mapping[str, KindRow]] = {
                 _alone_in_a_domain("alpha.jobset.sigs.k8s.io/exclusive-topology", MadeLater.REST_OF_JOBS),
             ),
             suspended_at=_SUSPEND,
+            layout=Layout.JOBS,
+            number_label=INDEX_KEY,
         ),
     },
     "leaderworkerset.x-k8s.io": {
@@ -394,6 +418,8 @@ _ROWS: Mapping[str, Mapping[str, KindRow]] = {
                 ),
                 _alone_in_a_domain("leaderworkerset.sigs.k8s.io/exclusive-topology", MadeLater.WORKERS),
             ),
+            layout=Layout.LEADERS_AND_WORKERS,
+            number_label=WORKER_INDEX,
         )
     },
     "kubeflow.org": dict(
@@ -431,6 +457,7 @@ _ROWS: Mapping[str, Mapping[str, KindRow]] = {
             by_annotation=True,
             minimum_of_roles="spec.workerGroupSpecs.*.minReplicas",
             suspended_at=_SUSPEND,
+            layout=Layout.HEAD_AND_GROUPS,
         ),
         "RayJob": _ray("rayjobs", "spec.rayClusterSpec", _SUSPEND),
         "RayService": _ray("rayservices", "spec.rayClusterConfig"),
@@ -489,6 +516,12 @@ def row_of(manifest: Manifest) -> KindRow | None:
         return known
     user_defined = manifest[ROW]
     return user_defined if isinstance(user_defined, KindRow) else None
+
+
+def layout_of(manifest: Manifest) -> Layout:
+    """Return how the object's operator counts, names and labels its pods; REPLICAS for an object of an unknown kind."""
+    row = row_of(manifest)
+    return Layout.REPLICAS if row is None else row.layout
 
 
 def child_kind_of(manifest: Manifest) -> ChildKind | None:

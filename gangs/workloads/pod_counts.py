@@ -13,7 +13,7 @@ from typing import Any
 
 from gangs.manifests import MalformedError, decode, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
-from gangs.workloads.kind_table import ANY, KindRow, row_of
+from gangs.workloads.kind_table import ANY, KindRow, Layout, layout_of, row_of
 
 LAUNCHER = "launcher"
 """The pod set of an MPIJob's launcher."""
@@ -47,17 +47,17 @@ def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
         return Counted(row.rules.size(manifest))
     parts = _along(manifest, way)
     at = field_of(way[:-1])
-    match str(manifest.get("kind")):
-        case "JobSet":
+    match layout := layout_of(manifest):
+        case Layout.JOBS:
             return _of_jobs(manifest, parts[3], parts[-2], way)
-        case "LeaderWorkerSet":
+        case Layout.LEADERS_AND_WORKERS:
             return _of_groups(manifest, parts[1], parts[-2], way)
-        case "RayCluster" | "RayJob" | "RayService":
+        case Layout.HEAD_AND_GROUPS:
             return Counted(1) if "headGroupSpec" in way else _of_group(manifest, parts[-2], at)
-        case "MPIJob" if way[-2].lower() == LAUNCHER:
+        case Layout.LAUNCHER_AND_WORKERS if way[-2].lower() == LAUNCHER:
             return Counted(1)
     replicas = _number(manifest, parts[-2], at, "replicas")
-    default = 0 if manifest.get("kind") == "MPIJob" else 1
+    default = 0 if layout is Layout.LAUNCHER_AND_WORKERS else 1
     return Counted(default if replicas is None else replicas)
 
 

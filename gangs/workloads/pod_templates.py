@@ -11,7 +11,7 @@ from gangs.manifests import MalformedError, decode, group_of, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
 from gangs.workloads import spark
 from gangs.workloads.jobs import TemplateMeta, controller_of, job_owner
-from gangs.workloads.kind_table import ANY, WORKLOADS, Made, names_a_group, row_of
+from gangs.workloads.kind_table import ANY, WORKER_INDEX, WORKLOADS, Layout, Made, layout_of, names_a_group, row_of
 from gangs.workloads.pod_counts import LEADER_TEMPLATE, by_fields, counted, field_of, number
 from kube import keys
 from kube.objects import Pod
@@ -19,13 +19,10 @@ from kube.objects import Pod
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 """Pod label: the key, in lower case, of the replica spec that the pod was created from."""
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
-POD_INDEX = "apps.kubernetes.io/pod-index"
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
 """Pod label: the number of the pod's group in its LeaderWorkerSet."""
 LEADER_WORKER_SET = "leaderworkerset.sigs.k8s.io/name"
 """Pod label: the LeaderWorkerSet that created the pod's StatefulSet."""
-WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
-"""Pod label: the pod's index in its group; the leader has 0."""
 JOBS_OF_JOB_SET = "jobset.sigs.k8s.io/global-replicas"
 """Label of a Job of a JobSet: the number of Jobs that the JobSet creates in total."""
 TEMPLATE_HASH = "pod-template-hash"
@@ -121,7 +118,7 @@ def made_by(manifest: Manifest) -> Made | None:
     A JobSet with a single Job counts as this Job.
     """
     row = row_of(manifest)
-    if row is not None and manifest.get("kind") == "JobSet" and _jobs(manifest) == 1:
+    if row is not None and row.layout is Layout.JOBS and _jobs(manifest) == 1:
         return Made.IN_JOBS
     return None if row is None else row.made
 
@@ -250,7 +247,7 @@ def _entry(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
         return role_at(pattern) if len(row.templates) > 1 else MAIN
     if HEAD_GROUP in way:
         return HEAD
-    if manifest.get("kind") == "LeaderWorkerSet":
+    if layout_of(manifest) is Layout.LEADERS_AND_WORKERS:
         return LEADER if LEADER_TEMPLATE in way else WORKER
     part: Any = manifest
     for step, name in zip(pattern.split("."), way, strict=True):

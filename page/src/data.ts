@@ -134,6 +134,11 @@ export interface Story {
   wants: string;
   presence: string;
   since: string;
+  /** From its creation to its last placement; null: it is not placed. Absent in a dry run, as the next two. */
+  waitedSeconds?: number | null;
+  restarts?: number;
+  /** Its last evictions, since the webhook started. `by`: the gang that took its place; "": unknown. */
+  displaced?: { at: string; by: string }[];
   place: { told: string } | null;
   members: { pod: string; state: string; node: string }[];
   heldBack: string[];

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 
-import { type Gang, type Near, nodesOf, type Story } from "./data";
+import { type Gang, type Near, nodesOf, type Story, unitName } from "./data";
 import { goalName, isFewest, valueOf } from "./goals";
 import { Icon } from "./icons";
 import { Bar, CopyLink, Fold, GangName, PhaseTag, Section, Table } from "./parts";
@@ -74,6 +74,12 @@ function Remedies({ gang, told }: { gang: Gang; told: Story }) {
   );
 }
 
+/** Why nodes of a domain hold no pod. The scheduler's words for lacking capacity become the page's. */
+function excluded(reason: string, count: number): string {
+  const [, lacking] = /^Insufficient (\S+)$/.exec(reason) ?? [];
+  return lacking ? `${count} without enough ${unitName(lacking)}` : `${count} excluded: ${reason}`;
+}
+
 function Nearest({ told }: { told: Story }) {
   const near = told.explanation?.nearest ?? [];
   const [first] = near;
@@ -93,7 +99,7 @@ function Nearest({ told }: { told: Story }) {
           </span>
           <small>
             {each.nodes} nodes
-            {Object.entries(each.excluded ?? {}).map(([reason, count]) => `, ${count} excluded: ${reason}`)}
+            {Object.entries(each.excluded ?? {}).map(([reason, count]) => `, ${excluded(reason, count)}`)}
           </small>
         </button>
       ))}
@@ -108,6 +114,29 @@ function Victims({ told }: { told: Story }) {
   return (
     <Section title="Evicted for it">
       <Table caption="Evicted for it" titles={["Pod", "Gang", "Node", "Priority"]} right={[3]} rows={rows} />
+    </Section>
+  );
+}
+
+/** When the gang lost its place, and for which gang. */
+function Displaced({ told }: { told: Story }) {
+  const times = told.displaced ?? [];
+  if (!times.length) return null;
+  return (
+    <Section title="Evicted" note="since the webhook started">
+      {times.map(({ at, by }) => (
+        <p key={at}>
+          <time dateTime={at} title={at}>
+            {since(at, now.value)} ago
+          </time>
+          {by ? (
+            <>
+              {" for "}
+              <b>{by}</b>
+            </>
+          ) : null}
+        </p>
+      ))}
     </Section>
   );
 }
@@ -165,6 +194,8 @@ function Request({ gang, told }: { gang: Gang; told: Story | undefined }) {
     ["Pods", told?.presence],
     ["Priority", gang.priority === undefined ? "" : String(gang.priority)],
     ["Queue", gang.queue],
+    ["Waited", typeof told?.waitedSeconds === "number" ? `${lasting(told.waitedSeconds)} until it was placed` : ""],
+    ["Restarts", told?.restarts ? String(told.restarts) : ""],
     ["Since", told?.since ? <time dateTime={told.since} title={told.since}>{since(told.since, now.value)} ago</time> : ""],
   ];
   return (
@@ -248,6 +279,11 @@ export function GangDetail({ gang, controls, above }: { gang: Gang; controls?: C
   const [lead, rest] = leadOf(gang, told);
   const bound = gang.members.filter((member) => member.node).length;
   const expected = Math.max(gang.expected ?? 0, gang.members.length);
+  const title = (
+    <h2 class="clip">
+      <GangName namespace={gang.namespace} name={gang.name} />
+    </h2>
+  );
   return (
     <section class="panel" id="detail" aria-label={`Gang ${gang.namespace}/${gang.name}`}>
       <div class="hd">
@@ -258,9 +294,7 @@ export function GangDetail({ gang, controls, above }: { gang: Gang; controls?: C
             </button>
           )}
           <PhaseTag phase={phase} />
-          <h2 class="clip">
-            <GangName namespace={gang.namespace} name={gang.name} />
-          </h2>
+          {controls ? null : title}
           <div class="btns">
             {controls ?? (
               <>
@@ -272,6 +306,7 @@ export function GangDetail({ gang, controls, above }: { gang: Gang; controls?: C
             )}
           </div>
         </div>
+        {controls ? title : null}
         {above}
         <div aria-live="polite">
           <p class="lead">{lead}</p>
@@ -289,6 +324,7 @@ export function GangDetail({ gang, controls, above }: { gang: Gang; controls?: C
         {told ? <Remedies gang={gang} told={told} /> : null}
         {told ? <Nearest told={told} /> : null}
         {told ? <Victims told={told} /> : null}
+        {told ? <Displaced told={told} /> : null}
         {told?.explanation?.whyHere ? (
           <Section title="Why here">
             <p>{capital(told.explanation.whyHere)}</p>

@@ -28,21 +28,19 @@ function Capacity() {
         <div class="big nw">
           {text(sums.free)} <small>free of {text(sums.all)}</small>
         </div>
-        <div class="parts">
-          <Stack sums={sums} label={text} />
-          <ul>
-            <li>
-              <b>{text(sums.used)}</b> used
-            </li>
-            <li>
-              <b>{text(sums.reserved)}</b> reserved
-            </li>
-            <li>
-              <b>{text(sums.terminating)}</b> terminating
-            </li>
-          </ul>
-        </div>
+        <Stack sums={sums} label={text} />
       </div>
+      <ul class="parts">
+        <li>
+          <b>{text(sums.used)}</b> used
+        </li>
+        <li>
+          <b>{text(sums.reserved)}</b> reserved
+        </li>
+        <li>
+          <b>{text(sums.terminating)}</b> terminating
+        </li>
+      </ul>
     </div>
   );
 }

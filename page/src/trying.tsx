@@ -1,6 +1,6 @@
 // The drawer "Try it": objects and what-if options on the left, the result on the right.
 
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 import { GangDetail } from "./detail";
 import { Icon } from "./icons";
@@ -180,8 +180,15 @@ function Planned() {
   );
 }
 
+/** The widest window, in CSS pixels, in which the result is below the drawer. As in page.css. */
+const NARROW = "(max-width: 720px)";
+
 export function TryResult() {
   const state = progress.value;
+  const over = state.kind === "planned" || state.kind === "failed";
+  useEffect(() => {
+    if (over && matchMedia(NARROW).matches) document.getElementById("detail")?.scrollIntoView({ block: "start" });
+  }, [over]);
   const shown = shownTrial.value;
   const gang = shown?.gangs[trialGang.value];
   if (shown && gang)

@@ -12,7 +12,7 @@ from planning.competing.affinity_between import any_pod_rules_between
 from planning.competing.evicted import staying
 from planning.competing.one_by_one import OneByOne
 from planning.competing.remaining import Remaining, only_room_matters
-from planning.competing.tier import GangPart, Taken, Tier, Variant, share_as_plan
+from planning.competing.same_priority import GangPart, SamePriority, Taken, Variant, share_as_plan
 from planning.decision import Decision
 from planning.framing.gang_problem import Framing
 from planning.messages.outcomes import decided
@@ -25,14 +25,14 @@ from solver.plan import Plan, Proof
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """A joint answer for the gangs of a tier, in one choice of flavors.
+    """A joint answer for the gangs of one priority, in one choice of flavors.
 
     `variants`: each gang in its chosen flavors. `parts`: the nodes and victims of each accepted gang. `without`: the
     gangs that are proven infeasible beside the accepted gangs. `complete`: no other choice of flavors can be better.
     `seconds`: the time of each step.
     """
 
-    tier: Tier
+    same_priority: SamePriority
     variants: Mapping[GangKey, Variant]
     answer: JointAnswer
     parts: Mapping[GangKey, GangPart]
@@ -73,21 +73,21 @@ class JointDecisions:
 
 
 def carried_over(joint: Joint, one_by_one: OneByOne) -> JointDecisions | None:
-    """Return the decisions of all gangs of the tier; None if a gang's part of the joint plan fails verification.
+    """Return the decisions of all gangs of one priority; None if a gang's part of the joint plan fails verification.
 
     Gangs that the joint plan does not place are planned after all others, because this explains their rejection.
     """
-    tier = joint.tier
-    accepted = [gang for gang in tier.gangs if gang.key in joint.parts]
+    same_priority = joint.same_priority
+    accepted = [gang for gang in same_priority.gangs if gang.key in joint.parts]
     placed = _placed(joint, accepted) if accepted else []
     if placed is None or (placed and not _may_be_bound(joint, placed)):
         return None
     decisions = {decision.key: decision for decision in placed}
-    taken = _all_taken(placed, tier.start)
-    for gang in tier.gangs:
+    taken = _all_taken(placed, same_priority.start)
+    for gang in same_priority.gangs:
         if gang.key not in decisions:
-            decisions[gang.key], taken = tier.plan(gang, taken, False)  # noqa: FBT003 -- as `uncontested`
-    in_order = [decisions[gang.key] for gang in tier.gangs]
+            decisions[gang.key], taken = same_priority.plan(gang, taken, False)  # noqa: FBT003 -- as `uncontested`
+    in_order = [decisions[gang.key] for gang in same_priority.gangs]
     if not joint.answer.levels:
         in_order = one_by_one.not_proven(in_order, joint.without if joint.complete else ())
     return JointDecisions(in_order, taken, joint.proven, joint.answer.levels)
@@ -105,7 +105,8 @@ def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
     verification.
     """
     if any_pod_rules_between(
-        [gang for gang in joint.tier.gangs if gang.key in joint.variants], joint.tier.start.snapshot.namespaces
+        [gang for gang in joint.same_priority.gangs if gang.key in joint.variants],
+        joint.same_priority.start.snapshot.namespaces,
     ):
         return _beside_all_others(joint, gangs)
     variants = _within_quotas(joint, gangs)
@@ -121,7 +122,7 @@ def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
 
     Planning of a single gang leaves these members out, too. So the decision has the same reason for them in both cases.
     """
-    usage = joint.tier.start.usage
+    usage = joint.same_priority.start.usage
     placed: dict[GangKey, list[Member]] = {}
     for gang in gangs:
         placed[gang.key] = [member for member in gang.members if member.pod.key in joint.parts[gang.key].nodes]
@@ -159,11 +160,11 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
     """Verify every gang in a new problem on the snapshot after the plans of the gangs before it; None if one of
     them fails.
     """
-    snapshot, decisions = joint.tier.start.snapshot, list[Decision]()
+    snapshot, decisions = joint.same_priority.start.snapshot, list[Decision]()
     for variant in variants:
         if staying(variant.gang, snapshot) is not variant.gang:
             return None  # the joint problem contains members of this gang that an earlier gang evicts
-        framing = joint.tier.frame(variant.in_flavors, snapshot)
+        framing = joint.same_priority.frame(variant.in_flavors, snapshot)
         decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
         if decision is None:
             return None
@@ -177,18 +178,18 @@ def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | 
 
     Later gangs count as well, because a gang's pods may have affinity to their pods.
     """
-    start, plans, decisions = joint.tier.start.snapshot, dict[GangKey, Decision](), list[Decision]()
+    start, plans, decisions = joint.same_priority.start.snapshot, dict[GangKey, Decision](), list[Decision]()
     for gang in gangs:
         variant = joint.variants[gang.key]
         share = joint.parts[gang.key].share(variant.framing)
         if share is None:
             return None
         plan = Plan(share.nodes, share.victims, (), Proof.FEASIBLE)
-        plans[gang.key] = decided(gang, variant.framing, plan, joint.tier.running, {})
+        plans[gang.key] = decided(gang, variant.framing, plan, joint.same_priority.running, {})
     for variant in _within_quotas(joint, gangs):
         gang = variant.gang
         snapshot = after_all([plan for key, plan in plans.items() if key != gang.key], start)
-        framing = joint.tier.frame(variant.in_flavors, snapshot)
+        framing = joint.same_priority.frame(variant.in_flavors, snapshot)
         decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
         if decision is None:
             return None
@@ -204,7 +205,7 @@ def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
     """
     framings = [variant.framing for variant in joint.variants.values()]
     gangs = [variant.gang for variant in joint.variants.values()]
-    snapshot = joint.tier.start.snapshot
+    snapshot = joint.same_priority.start.snapshot
     alone = not any(each.among_members or each.problem.spreads for each in framings)
     if alone and not any_pod_rules_between(gangs, snapshot.namespaces):
         return True
@@ -223,5 +224,5 @@ def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | No
     plan = None if share is None else share_as_plan(framing.problem, share, joint.answer)
     if plan is None:
         return None
-    decision = decided(variant.in_flavors, framing, plan, joint.tier.running, joint.seconds)
+    decision = decided(variant.in_flavors, framing, plan, joint.same_priority.running, joint.seconds)
     return in_choice(decision, variant.gang, variant.choice)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
 from planning.competing.affinity_between import depends_on_any
-from planning.competing.tier import Taken, Tier
+from planning.competing.same_priority import SamePriority, Taken
 from planning.decision import Decision, Outcome
 from planning.framing.member_traits import has_pod_rules
 from planning.messages import wording
@@ -19,9 +19,9 @@ from solver.plan import Proof
 
 @dataclass(frozen=True, slots=True)
 class OneByOne:
-    """Plans a tier's gangs in their order, each on the capacity that the gangs before it leave."""
+    """Plans the gangs of one priority in their order, each on the capacity that the gangs before it leave."""
 
-    tier: Tier
+    same_priority: SamePriority
     known: dict[GangKey, Decision] = field(default_factory=dict)
     """Cached decisions of gangs when planned alone."""
 
@@ -30,20 +30,20 @@ class OneByOne:
 
         `uncontested` False: the gangs compete, so no single plan is proven best for all of them.
         """
-        taken, decisions = self.tier.start, list[Decision]()
-        for gang in self.tier.gangs:
-            decision, taken = self.tier.plan(gang, taken, uncontested)
+        taken, decisions = self.same_priority.start, list[Decision]()
+        for gang in self.same_priority.gangs:
+            decision, taken = self.same_priority.plan(gang, taken, uncontested)
             decisions.append(decision)
         return decisions, taken
 
     def alone(self, gang: Gang) -> Decision:
-        """Return the decision that the gang would get if the tier had no other gang."""
+        """Return the decision that the gang would get if there were no other gang of its priority."""
         if gang.key not in self.known:
-            self.known[gang.key], _ = self.tier.plan(gang, self.tier.start, False)  # noqa: FBT003 -- as `uncontested`
+            self.known[gang.key], _ = self.same_priority.plan(gang, self.same_priority.start, False)  # noqa: FBT003 -- as `uncontested`
         return self.known[gang.key]
 
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """Return those rejections among `decisions` that depend on where the other gangs of the tier are placed.
+        """Return those rejections among `decisions` that depend on where the other gangs of this priority are placed.
 
         Such a gang is proven infeasible after the gangs before it. But alone it is not, or its pods have affinity to
         pods of another gang.
@@ -80,7 +80,7 @@ class OneByOne:
         if not any(map(has_pod_rules, pods)):
             return []
         coming = ((each.gang, _coming(each)) for each in decisions if each.key != gang.key)
-        namespaces = self.tier.start.snapshot.namespaces
+        namespaces = self.same_priority.start.snapshot.namespaces
         return [other for other, there in coming if other is not None and depends_on_any(pods, there, namespaces)]
 
     def _not_proven(self, decision: Decision, decisions: Sequence[Decision]) -> Decision:

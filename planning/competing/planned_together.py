@@ -15,7 +15,7 @@ from gangs.model import GangKey
 from planning.competing.affinity_between import any_pod_rules_between
 from planning.competing.carrying_over import Joint, JointDecisions, carried_over
 from planning.competing.one_by_one import OneByOne, takes_new_nodes
-from planning.competing.tier import GangPart, Taken, Tier, Variant
+from planning.competing.same_priority import GangPart, SamePriority, Taken, Variant
 from planning.decision import Decision, Outcome
 from planning.framing.gang_problem import Framing
 from planning.quota.joint_quotas import any_shared_quota, quotas_may_limit, quotas_of
@@ -32,9 +32,9 @@ Above it, gangs of equal members are optimised down to compactness, if all membe
 only if one of them is displaced by the others.
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
-"""Upper limits of solving the joint problem of a tier."""
+"""Upper limits of solving the joint problem of the gangs of one priority."""
 BOUNDING = Limits(deterministic=1.0, seconds=1.0)
-"""Limits, for all gangs of a tier together, of planning each gang alone to get bounds. The limits are low because
+"""Limits, for all gangs of one priority together, of planning each gang alone to get bounds. The limits are low because
 bounds improve no plan, and all gangs wait for them.
 """
 _COMPARED = 100
@@ -53,62 +53,65 @@ _SUMMED_LAST = until(SolvePhase.START)[-1]
 """The last goal that does not depend on the capacity that other gangs leave: the node preferences."""
 
 
-def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:
-    """Return the decisions for all gangs of the tier, in their order, and the capacity and quota taken after all
+def plan_same_priority(same_priority: SamePriority) -> tuple[list[Decision], Taken]:
+    """Return the decisions for all gangs of one priority, in their order, and the capacity and quota taken after all
     plans.
     """
     started = time.perf_counter()
-    variants = _variants(tier)
-    one_by_one = OneByOne(tier)
-    if not _may_compete(tier, variants):
+    variants = _variants(same_priority)
+    one_by_one = OneByOne(same_priority)
+    if not _may_compete(same_priority, variants):
         decisions, taken = one_by_one.planned(uncontested=True)
         if not (any(each.evictions for each in decisions) and one_by_one.displaced(decisions)):
             return decisions, taken
-    ways = _Ways(tier, variants, started)
+    ways = _Ways(same_priority, variants, started)
     effort = sum(size(each[0].framing.problem) for each in variants.values())
     small = effort <= SMALL
     found = _together(ways, one_by_one) if small else _all_placed(ways, one_by_one)
-    if found is not None and (found.proven or len(tier.gangs) > _COMPARED):
+    if found is not None and (found.proven or len(same_priority.gangs) > _COMPARED):
         return found.decisions, found.taken
     decisions, taken = one_by_one.planned(uncontested=False)
-    if found is None and SMALL < effort <= _MOST_TOGETHER and _displaced(tier, one_by_one, decisions):
+    if found is None and SMALL < effort <= _MOST_TOGETHER and _displaced(same_priority, one_by_one, decisions):
         found = _together(ways, one_by_one)
     if found is not None and (_cost(found.decisions), 0) < (_cost(decisions), found.levels):
         return found.decisions, found.taken
-    return one_by_one.not_proven(_with_bounds(tier, variants, decisions)), taken
+    return one_by_one.not_proven(_with_bounds(same_priority, variants, decisions)), taken
 
 
-def _variants(tier: Tier) -> dict[GangKey, list[Variant]]:
+def _variants(same_priority: SamePriority) -> dict[GangKey, list[Variant]]:
     """Return the gangs that can be planned, each with a problem for each of its choices of flavors.
 
     Empty if fewer than two gangs can be planned, because nothing competes then.
     """
     found: dict[GangKey, list[Variant]] = {}
-    snapshot, closed = tier.start.snapshot, set(tier.start.closed)
-    for gang in tier.gangs if len(tier.gangs) > 1 else ():
+    snapshot, closed = same_priority.start.snapshot, set(same_priority.start.closed)
+    for gang in same_priority.gangs if len(same_priority.gangs) > 1 else ():
         queue = strict_queue(gang)
         if queue in closed:
             continue
-        stated = ((choice, each, tier.frame(each, snapshot)) for choice, each in tier.choices(gang, snapshot))
+        stated = (
+            (choice, each, same_priority.frame(each, snapshot))
+            for choice, each in same_priority.choices(gang, snapshot)
+        )
         if own := [
             Variant(gang, choice, each, framing) for choice, each, framing in stated if isinstance(framing, Framing)
         ]:
             found[gang.key] = own
-        elif queue and tier.stands_in_line(gang, snapshot):
+        elif queue and same_priority.stands_in_line(gang, snapshot):
             closed.add(queue)
     return found if len(found) > 1 else {}
 
 
-def _may_compete(tier: Tier, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
+def _may_compete(same_priority: SamePriority, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
     """Whether two gangs may compete: for a node, for a quota, or through rules between their pods."""
     first = [each[0] for each in variants.values()]
     if _share_nodes(variants.values()) or any_pod_rules_between(
-        [each.gang for each in first], tier.start.snapshot.namespaces
+        [each.gang for each in first], same_priority.start.snapshot.namespaces
     ):
         return True
     if not any_shared_quota([each.gang for each in first]):
         return False
-    used = tier.start.usage.without(*variants)
+    used = same_priority.start.usage.without(*variants)
     return any(quotas_may_limit([(each.gang, each.choice) for each in way], used) for way in _ways_of(variants))
 
 
@@ -140,12 +143,12 @@ def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Varian
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """A tier, and each of its gangs in all its choices of flavors.
+    """The gangs of one priority, and each of them in all its choices of flavors.
 
-    `started`: when the planning of the tier began (`time.perf_counter`).
+    `started`: when the planning of these gangs began (`time.perf_counter`).
     """
 
-    tier: Tier
+    same_priority: SamePriority
     variants: Mapping[GangKey, Sequence[Variant]]
     started: float
 
@@ -156,7 +159,7 @@ def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     Several combinations of flavors are tried. The best one accepts the most gangs, the earlier gangs first.
     """
     every = _ways_of(ways.variants)
-    end = time.monotonic() + min(ways.tier.limits.seconds, LONGEST.seconds)
+    end = time.monotonic() + min(ways.same_priority.limits.seconds, LONGEST.seconds)
     best: Joint | None = None
     complete = True
     for number, way in enumerate(every):
@@ -179,26 +182,31 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
 
     None if the solver finds no answer in time, the gangs use different topologies, or amounts must be rounded.
     """
-    tier = ways.tier
+    same_priority = ways.same_priority
     if len({variant.framing.topology for variant in way}) != 1:
         return None
-    framing = tier.frame_together([each.in_flavors for each in way], tier.start.snapshot, way[0].framing)
+    framing = same_priority.frame_together(
+        [each.in_flavors for each in way], same_priority.start.snapshot, way[0].framing
+    )
     if not framing.exact:
         return None
-    used = tier.start.usage.without(*ways.variants)
-    lines = [strict_queue(each.gang) if tier.stands_in_line(each.gang, tier.start.snapshot) else "" for each in way]
+    used = same_priority.start.usage.without(*ways.variants)
+    lines = [
+        strict_queue(each.gang) if same_priority.stands_in_line(each.gang, same_priority.start.snapshot) else ""
+        for each in way
+    ]
     problem = replace(
         framing.problem,
         gangs=tuple(replace(gang, line=line) for gang, line in zip(framing.problem.gangs, lines, strict=True)),
         quotas=quotas_of([(each.gang, each.choice) for each in way], framing, used),
     )
     framed = time.perf_counter()
-    answer = shared_workers().solve_joint(problem, _at_most(tier.limits, replace(LONGEST, seconds=seconds)))
+    answer = shared_workers().solve_joint(problem, _at_most(same_priority.limits, replace(LONGEST, seconds=seconds)))
     if answer is None:
         return None
     shares = zip(way, problem.gangs, answer.shares, strict=True)
     return Joint(
-        tier=tier,
+        same_priority=same_priority,
         variants={each.gang.key: each for each in way},
         answer=answer,
         parts={
@@ -218,22 +226,24 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
 
     None if no such plan is found, or if the gangs compete for quotas or have pod affinity as well.
     """
-    tier, way = ways.tier, [each[0] for each in ways.variants.values()]
+    same_priority, way = ways.same_priority, [each[0] for each in ways.variants.values()]
     gangs = [each.gang for each in way]
     one_way = all(len(each) == 1 for each in ways.variants.values())
     if not one_way or len({each.framing.topology for each in way}) != 1 or not all(each.framing.exact for each in way):
         return None
-    if any(each.framing.among_members for each in way) or any_pod_rules_between(gangs, tier.start.snapshot.namespaces):
+    if any(each.framing.among_members for each in way) or any_pod_rules_between(
+        gangs, same_priority.start.snapshot.namespaces
+    ):
         return None
-    if quotas_may_limit([(each.gang, each.choice) for each in way], tier.start.usage.without(*ways.variants)):
+    if quotas_may_limit([(each.gang, each.choice) for each in way], same_priority.start.usage.without(*ways.variants)):
         return None
     many = ManyGangs(tuple(each.framing.problem for each in way), tuple(each.framing.units for each in way))
     framed = time.perf_counter()
-    answer = shared_workers().place_many(many, _at_most(tier.limits, LONGEST))
+    answer = shared_workers().place_many(many, _at_most(same_priority.limits, LONGEST))
     if answer is None:
         return None
     joint = Joint(
-        tier=tier,
+        same_priority=same_priority,
         variants={each.gang.key: each for each in way},
         answer=answer,
         parts={
@@ -249,20 +259,20 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
 
 
 def _with_bounds(
-    tier: Tier, variants: Mapping[GangKey, Sequence[Variant]], decisions: list[Decision]
+    same_priority: SamePriority, variants: Mapping[GangKey, Sequence[Variant]], decisions: list[Decision]
 ) -> list[Decision]:
     """Return the decisions of gangs planned one after the other, with bounds for goals that are sums over the gangs.
 
     If every gang is placed completely and no pod is evicted, the first two goals are optimal. From compactness down to
-    the preferences, a goal of the tier is a sum over the gangs. If each gang is as good as when planned alone, the sum
-    is optimal. At the first goal where a gang is worse, its value when planned alone is a bound. Later goals get no
-    bound, and neither do goals whose bound is not known in time (`BOUNDING`).
+    the preferences, a goal of the joint problem is a sum over the gangs. If each gang is as good as when planned alone,
+    the sum is optimal. At the first goal where a gang is worse, its value when planned alone is a bound. Later goals
+    get no bound, and neither do goals whose bound is not known in time (`BOUNDING`).
     """
     framed = [decision for decision in decisions if decision.key in variants]
     if not all(_is_whole(decision) and _has_first_flavors(decision, variants) for decision in framed):
         return decisions
     framings = {key: each[0].framing for key, each in variants.items()}
-    best = _alone(framings, _at_most(tier.limits, BOUNDING))
+    best = _alone(framings, _at_most(same_priority.limits, BOUNDING))
     if best is None:
         return decisions
     same = min(
@@ -332,10 +342,10 @@ def _at_most(limits: Limits, most: Limits) -> Limits:
     return Limits(min(limits.deterministic, most.deterministic), min(limits.seconds, most.seconds))
 
 
-def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) -> bool:
+def _displaced(same_priority: SamePriority, one_by_one: OneByOne, decisions: Sequence[Decision]) -> bool:
     """Whether a gang has no plan here but would have one alone, or a gang is placed without some of its members."""
     others = False
-    for gang, decision in zip(tier.gangs, decisions, strict=True):
+    for gang, decision in zip(same_priority.gangs, decisions, strict=True):
         if decision.outcome is Outcome.PLACED and len(decision.assignments) < len(gang.members):
             return True
         if others and decision.outcome is not Outcome.PLACED and one_by_one.alone(gang).outcome is Outcome.PLACED:
@@ -345,7 +355,7 @@ def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) 
 
 
 def _cost(decisions: Sequence[Decision]) -> tuple[object, ...]:
-    """Return the cost of a tier's decisions as a tuple; the smaller of two tuples is the better result.
+    """Return the cost of all decisions of one priority as a tuple; the smaller of two tuples is the better result.
 
     First, for each gang in order, whether it is unplaced. Then the goals down to compactness, over all gangs: the
     victims' priorities, the placed members, and the domains of each level.

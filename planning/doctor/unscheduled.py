@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 30
 _SHOWN = 5
 """Names in one finding; the rest are counted."""
 _REMEDY = (
-    f"make them again with schedulerName: {STOCK_SCHEDULER} or none; "
+    f"recreate them with schedulerName: {STOCK_SCHEDULER} or none; "
     "manifests/absent-schedulers hands new ones to it by itself"
 )
 

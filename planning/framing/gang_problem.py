@@ -209,7 +209,10 @@ class _Framer:
             levels=tuple(level.name for level in self.topology.levels),
             resources=self.resources,
             nodes=self._nodes(places, units),
-            shapes=tuple(replace(shape, requests=units.asked(shape.requests)) for shape in table.shapes),
+            shapes=tuple(
+                replace(shape, requests=units.asked(shape.requests), fills_node=self._fills_node(shape.requests))
+                for shape in table.shapes
+            ),
             sets=sets,
             minimum=sum(gang.still_needed for gang in self.gangs),
             required=self._level(alone.required) if alone is not None else None,
@@ -283,6 +286,11 @@ class _Framer:
             traits=traits,
             may_go=Evictable(self.snapshot, self.priority) if preempting else nobody_goes,
         )
+
+    def _fills_node(self, requests: _Amounts) -> bool:
+        """Return whether no node of the cluster could hold two pods with these requests, even if it were empty."""
+        largest = self.snapshot.largest_allocatable
+        return any(2 * each > largest.get(name, 0) for name, each in zip(self.resources, requests, strict=True))
 
     def _parallel(self, amounts: Amounts) -> _Amounts:
         if not amounts:

@@ -21,10 +21,10 @@ from solver.plan import Plan, Proof
 def with_takers(
     decisions: Sequence[Decision], snapshot: Snapshot, framed: Callable[[Gang, Snapshot], Framing | Decision]
 ) -> list[Decision]:
-    """Return the decisions of one tier, in which messages about members without a node name the gangs that took the
-    nodes.
+    """Return the decisions for one priority, in which messages about members without a node name the gangs that took
+    the nodes.
 
-    :param snapshot: the cluster before the tier was planned.
+    :param snapshot: the cluster before the gangs of this priority were planned.
     :param framed: returns a gang's problem on a snapshot, or a decision if there is nothing to solve.
     """
     return [

@@ -210,8 +210,8 @@ def one_by_one(gang: Gang) -> str:
     if later.unwanted is None:
         return ""
     by, instead = later.unwanted
-    text = f"; {gang.source} creates pods only after others run, and no capacity is reserved for them, {by}: "
-    return text + (f"{later.at_once}, so that all are created at once, or {instead}" if later.at_once else instead)
+    text = f"; {gang.source} creates pods only when others of it run, and no capacity is reserved for them, {by}: "
+    return text + (f"{later.at_once}, so that all are made at once, or {instead}" if later.at_once else instead)
 
 
 def _stateful_sets(gang: Gang) -> str:
@@ -369,4 +369,4 @@ def left_behind(names: Sequence[str]) -> str:
     if not names:
         return ""
     who, it = (f"pod {names[0]} was", "it") if len(names) == 1 else (f"pods {compressed(names)} were", "them")
-    return f"; {who} tied to siblings that are gone: delete {it}, to be recreated without the pin"
+    return f"; {who} tied to siblings that are gone: delete {it} to be recreated without that"

@@ -17,6 +17,7 @@ from gangs.quota_model import Account
 from gangs.sources import Sources
 from gangs.workloads.expected_duration import expected_seconds
 from kube import keys
+from planning.decision import Refusal
 from planning.quota.flavors import Choice, choices
 from planning.quota.usage import QuotaBalance, Usage, needs, used_by
 from planning.stories.facts import placed_at, shown_key
@@ -25,14 +26,20 @@ MOST_WAITING, MOST_ENDS = 20, 200
 """The most gangs of a queue that get an estimate, and the most ends that are considered. They bound the time."""
 LONGEST = timedelta(days=3650)
 """Longer durations than this are ignored: they are no estimate of an end."""
+End = tuple[datetime, str, GangKey]
+"""The expected end of a gang that uses quota: the time, the gang's name as text, which breaks ties, and its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEnds:
-    """When gangs end. `ends`: the expected end of running gangs. `durations`: how long a gang runs after its start."""
+    """When gangs end. `ends`: the expected end of running gangs. `durations`: how long a gang runs after its start.
+
+    `never`: gangs that fit nowhere, even in an empty cluster, so they never start. No estimate waits for them.
+    """
 
     ends: Mapping[GangKey, datetime] = field(default_factory=dict)
     durations: Mapping[GangKey, timedelta] = field(default_factory=dict)
+    never: frozenset[GangKey] = frozenset()
 
 
 def expected_ends_of(gangs: Iterable[Gang], sources: Sources, now: datetime) -> ExpectedEnds:
@@ -42,7 +49,7 @@ def expected_ends_of(gangs: Iterable[Gang], sources: Sources, now: datetime) -> 
     `activeDeadlineSeconds` counts from the workload's `startTime`. The annotation is preferred until its time is over.
     """
     ends, durations = dict[GangKey, datetime](), dict[GangKey, timedelta]()
-    placed: Mapping[GangKey | None, datetime | None] | None = None
+    statuses = _statuses(sources)
     for gang in gangs:
         ref = gang.source
         manifest = sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
@@ -52,20 +59,36 @@ def expected_ends_of(gangs: Iterable[Gang], sources: Sources, now: datetime) -> 
         if (duration := expected or longest) is not None:
             durations[gang.key] = duration
         if expected is not None:
-            if placed is None:
-                shown = sources.of_kind(keys.GROUP, "Gang")
-                placed = {shown_key(each): placed_at(each.get("status") or {}) for each in shown}
-            began = placed.get(gang.key)
+            began = placed_at(statuses.get(gang.key) or {})
             if began is not None and began + expected > now:
                 ends[gang.key] = began + expected
         start = instant(_section(manifest, "status").get("startTime"))
         if longest is not None and start is not None:
             ends.setdefault(gang.key, start + longest)
-    return ExpectedEnds(ends, durations)
+    never = (key for key, status in statuses.items() if status.get("reason") == Refusal.NEVER_FITS.value)
+    return ExpectedEnds(ends, durations, frozenset(never))
+
+
+def _statuses(sources: Sources) -> Mapping[GangKey, Mapping[str, Any]]:
+    """Return the status of each Gang object, by the gang that it shows."""
+    shown = ((shown_key(each), _section(each, "status")) for each in sources.of_kind(keys.GROUP, "Gang"))
+    return {key: status for key, status in shown if key is not None}
+
+
+def nearest_ends(usage: Usage, expected: ExpectedEnds, now: datetime) -> Sequence[End]:
+    """Return the next ends of gangs that use quota, in order of time. An end in the past counts as now."""
+    ends = ((max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang)
+    return heapq.nsmallest(MOST_ENDS, ends)
 
 
 def estimated_starts(
-    account: Account, waiting: Sequence[Gang], usage: Usage, expected: ExpectedEnds, now: datetime
+    account: Account,
+    waiting: Sequence[Gang],
+    usage: Usage,
+    expected: ExpectedEnds,
+    *,
+    ends: Sequence[End],
+    now: datetime,
 ) -> Mapping[GangKey, datetime]:
     """Return when the waiting gangs of a queue can start, as far as known ends free enough quota.
 
@@ -73,9 +96,9 @@ def estimated_starts(
 
     :param waiting: the gangs of the account's queue, in planning order.
     :param usage: the quota that all gangs use.
+    :param ends: `nearest_ends` of this usage, computed once for all queues.
     """
-    events = [(max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang]
-    events = heapq.nsmallest(MOST_ENDS, events)
+    events = list(ends)
     at, found = now, dict[GangKey, datetime]()
     for gang in waiting[:MOST_WAITING]:
         choice = _fitting(gang, account, usage)

@@ -18,11 +18,23 @@ from planning.stories.line import PlaceInLine, place
 
 
 @dataclass(frozen=True, slots=True)
+class StartEstimate:
+    """The estimated start of a gang that waits for quota.
+
+    `at`: None if the start is unknown. `unknown`: why the start is unknown if `at` is None.
+    """
+
+    at: datetime | None
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GangFacts:
     """The facts about a gang: its Gang object, its members, events (core/v1), and the Lease of the controllers.
 
     `leader`: the spec of the Lease; None if there is no Lease, and empty if it could not be read. `place`: the gang's
-    position among the waiting gangs; None if the gang does not wait, or if the other gangs may not be read.
+    position among the waiting gangs; None if the gang does not wait, or if the other gangs may not be read. `start`:
+    the estimated start; None if the gang does not wait in a queue, or if its start was not estimated.
     """
 
     manifest: Manifest
@@ -30,6 +42,7 @@ class GangFacts:
     events: Sequence[Manifest] = ()
     leader: Manifest | None = None
     place: PlaceInLine | None = None
+    start: StartEstimate | None = None
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -67,6 +80,12 @@ def placed_at(status: Mapping[str, Any]) -> datetime | None:
         if each["type"] == "Placed" and each["status"] == "True"
     )
     return instant(next(times, None))
+
+
+def waited(manifest: Manifest) -> float | None:
+    """Return the seconds from the creation of a Gang to its last placement. None if it is not placed."""
+    created, at = instant(manifest["metadata"].get("creationTimestamp")), placed_at(manifest.get("status") or {})
+    return None if created is None or at is None else max(0.0, (at - created).total_seconds())
 
 
 def asked_by(manifest: Manifest) -> str:
@@ -166,7 +185,7 @@ def pod_state(pod: Pod) -> str:
     if pod.finished or pod.bound:
         return pod.status.phase if pod.status.phase != "Pending" else "bound, starting"
     if pod.gated_by(GATE):
-        return "held back, room is held" if pod.status.nominated_node_name else "held back"
+        return "held back, capacity is reserved" if pod.status.nominated_node_name else "held back"
     refusal = next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), "")
     return f"released, not bound yet: {refusal}" if refusal else "released, not bound yet"
 

@@ -175,8 +175,8 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     """Yield changes that add capacity for the missing members to the nearest domain: first on an existing node, then on
     new nodes.
 
-    Capacity is added only for members that may use some node of the domain, because a new node may be closed to the
-    other members, too.
+    If each missing member fills a node, new nodes come first. Capacity is added only for members that may use some
+    node of the domain, because a new node may be closed to the other members, too.
     """
     if not nearest.domains:
         return
@@ -188,11 +188,18 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     most = tuple(
         max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))
     )
-    slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
     larger = tuple(missing * each for each in most)
-    for node in _nodes_to_enlarge(problem, shapes, near.path, nearest.plan):
-        enlarged = _with_room(problem, node, larger)
-        yield Change(f"{slots} {_inside(usable)}", enlarged, _with_members(enlarged, nearest.plan, [node] * missing))
+
+    def on_an_existing_node() -> Iterator[Change]:
+        slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
+        for node in _nodes_to_enlarge(problem, shapes, near.path, nearest.plan):
+            enlarged = _with_room(problem, node, larger)
+            members = _with_members(enlarged, nearest.plan, [node] * missing)
+            yield Change(f"{slots} {_inside(usable)}", enlarged, members)
+
+    fill_nodes = missing > 1 and all(problem.shapes[shape].fills_node for shape in shapes)
+    if not fill_nodes:
+        yield from on_an_existing_node()
     above = len(problem.levels) - 1
     path = [*near.path, *("" for _ in range(above - len(near.path)))]
     within = next((each for each in problem.nodes.layout.paths if each[: len(usable)] == usable[: len(each)]), None)
@@ -203,6 +210,8 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     places = list(range(new, new + missing))
     words = "1 more node" if missing == 1 else f"{missing} more nodes"
     yield Change(f"{words} {where}", nodes, _with_members(nodes, nearest.plan, places))
+    if fill_nodes:
+        yield from on_an_existing_node()
     if missing > 1:
         one_node = _with_nodes(problem, shapes, home, [larger])
         words = f"1 more node with room for {missing} pods {where}"

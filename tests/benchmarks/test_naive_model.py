@@ -1,8 +1,10 @@
 """The reference is worth something only if it answers the same question: equal optima on small cases."""
 
+import sys
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 from thorough import parts
@@ -13,8 +15,10 @@ from solver.capacity import scarcest
 from solver.multi_gang.joint import solve_joint
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
-from tests.solver.joining import Several, several
-from tests.solver.random_problems import random_problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "solver"))
+from joining import Several, several
+from random_problems import random_problem
 
 
 @cache

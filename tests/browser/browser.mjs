@@ -1,6 +1,6 @@
 // A real Chromium, and what every look at the page has to hold: no error, nothing from elsewhere, no barrier.
 
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 
 import bundled from "@sparticuz/chromium";
@@ -32,6 +32,15 @@ export async function barriers(page) {
   return violations
     .filter((each) => ["serious", "critical"].includes(each.impact))
     .map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ").slice(0, 500)}`);
+}
+
+/** Put a picture of the page into a file (WebP). Return its size in bytes. `quality`: 0 to 100. */
+export async function pictured(page, file, quality = 25) {
+  const session = await page.context().newCDPSession(page);
+  const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality });
+  const picture = Buffer.from(data, "base64");
+  await writeFile(file, picture);
+  return picture.length;
 }
 
 /** How many colours there are on the canvas, of every seventh point: what has been drawn there. */

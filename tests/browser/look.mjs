@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { barriers, colours, crumbs, detail, filled, frames, launched, listed, watch } from "./browser.mjs";
+import { barriers, colours, crumbs, detail, filled, frames, launched, listed, pictured as writtenTo, watch } from "./browser.mjs";
 
 const [address, folder, tried] = process.argv.slice(2);
 const headers = { Authorization: `Bearer ${process.env.TOKEN ?? ""}` };
@@ -14,7 +14,7 @@ const host = new URL(address).host;
 const seen = { errors: [], elsewhere: [] };
 
 async function pictured(page, name) {
-  await page.screenshot({ path: join(folder, `${name}.png`) });
+  await writtenTo(page, join(folder, `${name}.webp`));
 }
 
 const browser = await launched();

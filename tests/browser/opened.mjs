@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 
-import { drawn, filled, frames, launched, watch, whenDrawn } from "./browser.mjs";
+import { drawn, filled, frames, launched, pictured, watch, whenDrawn } from "./browser.mjs";
 
 const [address, folder] = process.argv.slice(2);
 const seen = { errors: [], elsewhere: [] };
@@ -27,7 +27,7 @@ try {
   await page.waitForTimeout(1000);
   seen.filled = await filled(page);
   seen.frames = await frames(page);
-  await page.screenshot({ path: join(folder, "15246-nodes.png") });
+  await pictured(page, join(folder, "15246-nodes.webp"), 8);
 } finally {
   await browser.close();
 }

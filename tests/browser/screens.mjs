@@ -15,8 +15,7 @@ try {
   watch(page, new URL(address).host, seen);
   /** Whether something is wider than the window. */
   const wide = () => page.evaluate(() => document.querySelector(".page").scrollWidth > document.querySelector(".page").clientWidth);
-  const pictured = async (name) => {
-    await page.screenshot({ path: join(folder, `${name}.png`) });
+  const looked = async (name) => {
     seen.wide[name] = await wide();
   };
 
@@ -26,7 +25,7 @@ try {
   seen.rows = await page.locator("section.qrow").allInnerTexts();
   seen.bars = await page.locator(".qbar").evaluateAll((bars) => bars.map((bar) => bar.getAttribute("aria-label")));
   seen.barriers = await barriers(page);
-  await pictured("queues");
+  await looked("queues");
   await page.locator(".line button").first().click();
   seen.opened = new URL(page.url()).search;
   const quota = page.locator("#detail .sec", { has: page.locator("h3", { hasText: "Quota of b" }) });
@@ -40,16 +39,16 @@ try {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.locator(".bottom").getByRole("button", { name: "Queues" }).click();
   await page.locator(".tiles").waitFor();
-  await pictured("queues-phone");
+  await looked("queues-phone");
 
   await page.goto(`${address}?view=history`);
   await page.locator(".hist").waitFor();
-  await pictured("history-phone");
+  await looked("history-phone");
   await page.setViewportSize({ width: 1400, height: 900 });
   seen.ended = await page.locator(".hist tbody tr").allInnerTexts();
   seen.endedTiles = await page.locator(".tiles .big").allInnerTexts();
   seen.endedBarriers = await barriers(page);
-  await pictured("history");
+  await looked("history");
   const downloading = page.waitForEvent("download");
   await page.getByRole("button", { name: "Export" }).click();
   const saved = join(folder, "history.csv");

@@ -1,10 +1,12 @@
 """The cookie of `phalanx ui` is safe from other servers on the machine, although cookies do not distinguish ports."""
 
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_opener
 
@@ -12,7 +14,6 @@ import pytest
 from werkzeug.serving import make_server
 
 from certs.files import write_self_signed
-from cli import ui
 from cli.ui import LOOPBACK, Gateway, own_host
 
 
@@ -31,7 +32,7 @@ def resolving(jar: CookieJar, monkeypatch: pytest.MonkeyPatch) -> OpenerDirector
     """A client like a browser: it keeps cookies, and resolves every name below localhost to this machine."""
     found = socket.getaddrinfo
 
-    def here(host: str, *rest: object, **options: object) -> object:
+    def here(host: str, *rest: Any, **options: Any) -> object:
         return found(LOOPBACK if host.endswith(".localhost") else host, *rest, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", here)
@@ -50,7 +51,7 @@ def test_its_key_is_sent_to_no_other_port_of_the_machine(
 ) -> None:
     """Another user's server on this machine would need no more to see what our user may see."""
     served, port = gateway
-    monkeypatch.setattr(ui.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     address = served.address(port)
     jar = CookieJar()
     browser = resolving(jar, monkeypatch)
@@ -63,7 +64,7 @@ def test_its_key_is_sent_to_no_other_port_of_the_machine(
 
 
 def test_every_run_has_a_name_of_its_own_that_nobody_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ui.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     hosts = {own_host() for _ in range(100)}
     assert len(hosts) == 100
     assert all(host.endswith(".localhost") and len(host) > 20 for host in hosts)
@@ -71,12 +72,12 @@ def test_every_run_has_a_name_of_its_own_that_nobody_guesses(monkeypatch: pytest
 
 def test_where_browsers_do_not_know_such_names_it_is_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Safari asks the system, which may not."""
-    monkeypatch.setattr(ui.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
 
     def unknown(*_: object) -> object:
         raise OSError("nodename nor servname provided, or not known")
 
-    monkeypatch.setattr(ui.socket, "getaddrinfo", unknown)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     assert own_host() == LOOPBACK
-    monkeypatch.setattr(ui.socket, "getaddrinfo", lambda *_: [()])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [()])
     assert own_host() != LOOPBACK

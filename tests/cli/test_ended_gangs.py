@@ -1,4 +1,4 @@
-"""`phalanx gangs --all` on the local API server, with a webhook that has a record of ended gangs."""
+"""`phalanx gangs --all`, `why` and `events` on the local API server, with a webhook that records ended gangs."""
 
 import base64
 import ssl
@@ -13,11 +13,12 @@ import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from local_api.resources import FOR_COMMANDS
 from local_api.server import local_api
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request, Response
 
-from certs.cluster_edge import DEFAULT_PLACE
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from certs.files import AUTHORITY, CERTIFICATE, KEY, write_self_signed
 from cli.main import group
 from cli.webhook_requests import account_token, authority_in
@@ -40,7 +41,22 @@ ENDED = {
     "hours": {"cpu": 2.0, "nvidia.com/gpu": 35.7333},
     "evictions": 1,
     "restarts": 2,
+    "gangObject": "podgroup-tokenize",
+    "displaced": [{"at": "2026-11-21T12:00:00Z", "by": "team-b/incident"}],
 }
+NEVER_STARTED = {
+    **ENDED,
+    "outcome": "Deleted",
+    "queue": "",
+    "domain": "",
+    "started": None,
+    "waitedSeconds": 60.0,
+    "waitedFor": [],
+    "hours": {},
+    "displaced": [],
+    "evictions": 0,
+}
+USED = "35.73 GPU-hours (2 core-hours, 35.73 nvidia.com/gpu-hours)"
 CSV = "namespace,name\ndefault,tokenize\n"
 
 
@@ -68,7 +84,7 @@ def webhook() -> Served:
 
 @pytest.fixture
 def asked(tmp_path: Path, webhook: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A function that runs `phalanx gangs` with arguments, in a cluster with one gang."""
+    """A function that runs a command, by default `phalanx gangs`, with arguments, in a cluster with one gang."""
     name = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
     authority = write_self_signed(tmp_path, [name], ["127.0.0.1"]).decode()
     monkeypatch.setattr("cli.webhook_requests.authority_in", lambda _: authority)
@@ -77,14 +93,19 @@ def asked(tmp_path: Path, webhook: Served, monkeypatch: pytest.MonkeyPatch) -> I
     assert (tmp_path / AUTHORITY).is_file()
     server = make_server("127.0.0.1", 0, Request.application(webhook.answer), threaded=True, ssl_context=context)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with local_api() as api:
+    with local_api(*FOR_COMMANDS) as api:
         kubeconfig = api.kubeconfig(tmp_path)
         api.create("/api/v1/namespaces", {"metadata": {"name": "default"}})
         api.create("/apis/phalanx.dev/v1alpha1/namespaces/default/gangs", {"metadata": {"name": "llm"}, "spec": {}})
         place = f"https://127.0.0.1:{server.server_port}"
+        kind, name = CONFIGURATIONS[-1]
+        webhooks = [{"name": "a.phalanx.dev", "clientConfig": {"url": f"{place}/validate", "caBundle": "none"}}]
+        path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s"
+        api.create(path, {"metadata": {"name": name}, "webhooks": webhooks})
 
-        def run(*arguments: str) -> Result:
-            return CliRunner().invoke(group, ["gangs", "--kubeconfig", kubeconfig, "--server", place, *arguments])
+        def run(*arguments: str, command: str = "gangs", server: str | None = place) -> Result:
+            given = ["--server", server] if server else []
+            return CliRunner().invoke(group, [command, "--kubeconfig", kubeconfig, *given, *arguments])
 
         yield run
     server.shutdown()
@@ -132,6 +153,76 @@ def test_a_refusal_of_the_webhook_is_one_line(asked: Any, webhook: Served) -> No
     answer = asked("--all", "-n", "default")
     assert answer.exit_code == 1
     assert "Error: the webhook refuses GET /v1/history?format=json&namespace=default (403): " in answer.output
+
+
+@pytest.mark.parametrize("name", ["tokenize", "podgroup-tokenize"])
+def test_why_of_an_ended_gang_is_its_record(asked: Any, webhook: Served, name: str) -> None:
+    webhook.gangs = [ENDED, {**ENDED, "name": "other", "gangObject": "other"}, NEVER_STARTED]
+    answer = asked(f"default/{name}", command="why")
+    assert answer.exit_code == 0, answer.output
+    head, record, _, *facts = answer.output.splitlines()
+    assert head.startswith("default/tokenize  Succeeded  ended ")
+    assert record.strip() == "This is a record: the gang has ended, and no object in the cluster shows it any more."
+    assert dict(each.strip().split(maxsplit=1) for each in facts) == {
+        "submitted": "2026-11-21T11:55:00Z",
+        "started": "2026-11-21T11:55:09Z, 9s after it was submitted",
+        "finished": "2026-11-21T14:09:09Z, after it ran for 2h14m",
+        "waited": "9s for quota (QuotaExhausted)",
+        "evictions": "1: 2026-11-21T12:00:00Z for team-b/incident",
+        "restarts": "2",
+        "used": USED,
+        "pods": "16 in s0 / b0 / r0",
+        "queue": "default/training",
+        "dialect": "phalanx",
+        "before": "a gang of this name ended once before: phalanx gangs --all -n default",
+    }
+
+
+def test_a_webhook_outside_the_cluster_is_reached_at_the_url_of_its_configuration(asked: Any) -> None:
+    answer = asked("default/tokenize", command="why", server=None)
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.startswith("default/tokenize  Succeeded")
+
+
+def test_a_gang_that_never_started_is_told_so(asked: Any, webhook: Served) -> None:
+    webhook.gangs = [NEVER_STARTED]
+    told = {each.strip() for each in asked("default/tokenize", command="why").output.splitlines()}
+    assert "started     never" in told
+    assert "finished    2026-11-21T14:09:09Z, 1m after it was submitted" in told
+    assert "waited      not at all, as far as the record shows" in told
+
+
+def test_events_of_an_ended_gang_are_the_steps_of_its_record(asked: Any) -> None:
+    answer = asked("default/tokenize", command="events")
+    assert answer.exit_code == 0, answer.output
+    steps = [line.split(maxsplit=2) for line in answer.output.splitlines()[3:]]
+    assert steps == [
+        ["AFTER", "WHAT", "NOTE"],
+        ["0s", "submitted", "queue default/training, dialect phalanx"],
+        ["9s", "started", "pods: 16 in s0 / b0 / r0"],
+        ["5m", "evicted", "for team-b/incident"],
+        ["2h14m", "finished", f"Succeeded; used {USED}; waited 9s for quota (QuotaExhausted); restarts: 2"],
+    ]
+    data = yaml.safe_load(asked("default/tokenize", "-o", "json", command="events").output)
+    assert data == {"apiVersion": "phalanx.dev/v1alpha1", "kind": "EndedGang", **ENDED}
+
+
+@pytest.mark.parametrize("command", ["why", "events"])
+def test_a_gang_that_is_neither_there_nor_recorded_is_one_line(asked: Any, webhook: Served, command: str) -> None:
+    answer = asked("default/nothing", command=command)
+    absent = "Error: no gang default/nothing; there are llm. "
+    assert (answer.exit_code, answer.stderr) == (1, f"{absent}The record of ended gangs has none of this name\n")
+    webhook.status = 403
+    answer = asked("default/nothing", command=command)
+    assert (answer.exit_code, answer.stderr.startswith(f"{absent}Whether it has ended is not known: ")) == (1, True)
+
+
+def test_without_a_webhook_there_is_no_record(tmp_path: Path) -> None:
+    with local_api(*FOR_COMMANDS) as api:
+        kubeconfig = api.kubeconfig(tmp_path)
+        api.create("/api/v1/namespaces", {"metadata": {"name": "default"}})
+        answer = CliRunner().invoke(group, ["why", "default/llm", "--kubeconfig", kubeconfig])
+    assert (answer.exit_code, answer.stderr) == (1, "Error: no gang default/llm, nor any other gang there\n")
 
 
 @pytest.mark.parametrize(

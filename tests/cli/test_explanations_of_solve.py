@@ -144,9 +144,16 @@ def more_evictions(objects: Objects) -> None:
     of_kind(objects, "PodDisruptionBudget")[0]["status"]["disruptionsAllowed"] = 2
 
 
-def all_apart() -> Objects:
+def large_node() -> dict[str, Any]:
+    """A node of 16 cpu that the gang does not tolerate. An empty node like it would hold two members."""
+    made = node("large", "s9", "r9", GPU, OWN)
+    made["status"]["allocatable"]["cpu"] = "16"
+    return made
+
+
+def all_apart(*nodes: dict[str, Any]) -> Objects:
     """Return a gang in the tree of nodes whose members have anti-affinity to each other on a host."""
-    objects = asked(*TREE)
+    objects = asked(*TREE, *nodes)
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"phalanx.dev/gang": "llm"}}}
     for each in of_kind(objects, "Pod")[1:]:
         each["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -181,15 +188,18 @@ WITH_A_WIDER_ONE = asked(*TREE, node("g", "s0", "r1"))
 WITH_TWO_MORE_TAINTED = asked(*TREE, node("g", "s0", "r0", GPU), node("h", "s0", "r0", GPU, OWN))
 WITH_TWO_CORDONED = asked(*TREE, *(cordoned(node(name, "s0", "r0")) for name in ("g", "h")))
 
+WITH_A_LARGE_NODE = asked(*TREE, large_node())
+
 
 CHANGES = [
-    (PLAIN, "2 more pod slots in s0/r0", more_room),
+    (PLAIN, "2 more nodes in s0/r0", more_nodes),
+    (WITH_A_LARGE_NODE, "2 more pod slots in s0/r0", more_room),
     (PLAIN, "a minimum of 1 instead of 3", fewer_pods),
     (PLAIN, "required level rack dropped", no_level),
     (WITH_A_WIDER_ONE, "required level rack widened to spine", wider_level),
     (WITH_TWO_MORE_TAINTED, "taint {gpu: yes} tolerated (2 nodes)", toleration),
     (WITH_TWO_CORDONED, "cordon lifted (2 nodes)", uncordoned),
-    (all_apart(), "2 more nodes in s0/r0", more_nodes),
+    (all_apart(large_node()), "2 more nodes in s0/r0", more_nodes),
     (protected(), "more evictions allowed by default/web", more_evictions),
 ]
 
@@ -205,7 +215,7 @@ def test_what_is_said_to_help_helps(objects: Objects, words: str, change: Callab
 
 
 def test_one_large_node_is_no_help_to_members_that_refuse_to_share_it() -> None:
-    objects = all_apart()
+    objects = all_apart(large_node())
     assert "2 more pod slots in s0/r0" not in reported(objects).explanation.would_fit_if
     more_room(objects)
     assert reported(objects).outcome == "Unplaceable"
@@ -215,7 +225,7 @@ def test_all_that_helps_is_told_and_nothing_else() -> None:
     """Tolerating gpu opens c and gives two of three; f has another taint, and s0 holds two untainted nodes."""
     gang = reported(PLAIN)
     assert gang.explanation.would_fit_if == [
-        "2 more pod slots in s0/r0",
+        "2 more nodes in s0/r0",
         "a minimum of 1 instead of 3",
         "required level rack dropped",
     ]
@@ -243,7 +253,7 @@ def test_the_table_of_a_no_has_the_domains_and_the_changes() -> None:
         "  s0/r1     1 of 3   1",
         "  s1/r2     1 of 3   2       1 node(s) had untolerated taint {gpu: yes}",
         "",
-        "  would fit if: 2 more pod slots in s0/r0",
+        "  would fit if: 2 more nodes in s0/r0",
         "  would fit if: a minimum of 1 instead of 3",
         "  would fit if: required level rack dropped",
         "  would fit if: taint {gpu: yes} tolerated (2 nodes)",

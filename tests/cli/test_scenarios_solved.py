@@ -56,7 +56,7 @@ class Cluster:
             "spec": spec,
         }
         whole = defaulted(job)
-        self.applied[key_of(whole)] = whole
+        self.applied[key_of(whole)] = dict(whole)
 
     def _meant(self, what: str, key: ObjectKey) -> bool:
         path = self.folder / what

@@ -10,7 +10,7 @@ from cli.text.why_text import leader_trouble, render
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE
 from kube.objects import Condition, ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
-from planning.stories.facts import GangFacts, member_keys, pod_state
+from planning.stories.facts import GangFacts, StartEstimate, member_keys, pod_state
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 LEADER = {"holderIdentity": "controller-0", "leaseDurationSeconds": 15, "renewTime": "2026-11-21T11:59:58.000000Z"}
@@ -99,9 +99,9 @@ def test_forty_pods_fold_into_ranges() -> None:
     told = render(GangFacts(mirror(), pods, leader=LEADER), NOW)
     assert told.endswith("""\
 
-  POD         STATE                               NODE
-  llm-0..38   held back, room is held (39 pods)   node-0..38
-  llm-39      Running                             node-39
+  POD         STATE                                       NODE
+  llm-0..38   held back, capacity is reserved (39 pods)   node-0..38
+  llm-39      Running                                     node-39
 """)
 
 
@@ -122,7 +122,7 @@ EVICTING = {
     ],
     "victims": [{"namespace": "default", "pod": "low-5", "node": "node-5", "priority": 100}],
 }
-HISTORY = [
+HISTORY: list[dict[str, Any]] = [
     {
         "type": "Normal",
         "reason": "VictimEvicted",
@@ -137,6 +137,33 @@ HISTORY = [
         "series": {"count": 7, "lastObservedTime": "2026-11-21T11:30:00.000000Z"},
     },
 ]
+
+
+def test_a_placed_gang_says_how_long_it_waited_and_how_often_it_was_restarted() -> None:
+    placed = {"type": "Placed", "status": "True", "lastTransitionTime": "2026-11-21T11:58:00Z"}
+    gang = mirror(status={"phase": "Placed", "conditions": [placed], "restarts": 2})
+    gang["metadata"]["creationTimestamp"] = "2026-11-21T11:20:00Z"
+    facts = [line.split(maxsplit=1) for line in render(GangFacts(gang), NOW).splitlines()]
+    assert ["waited", "38m from its creation to its placement"] in facts
+    assert ["restarts", "2"] in facts
+    assert "waited" not in render(GangFacts(mirror()), NOW)
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (
+            StartEstimate(NOW + timedelta(hours=2, minutes=13)),
+            "in 2h13m (an estimate: when the quota is free, if gangs ",
+        ),
+        (StartEstimate(None, "no right"), "unknown: no right"),
+        (None, ""),
+    ],
+)
+def test_an_estimated_start_says_that_it_is_an_estimate(start: StartEstimate | None, told: str) -> None:
+    lines = render(GangFacts(mirror(status={"phase": "Waiting"}), start=start), NOW).splitlines()
+    found = [line.partition("estimated start")[2].strip() for line in lines if "estimated start" in line]
+    assert [each[: len(told)] for each in found] == [told] * bool(told)
 
 
 def test_a_gang_on_its_way_is_told_with_its_domains_victims_and_history() -> None:
@@ -158,9 +185,9 @@ default/llm  Evicting  VictimsLeaving  optimal
   VICTIM          NODE     PRIORITY   GANG
   default/low-5   node-5   100
 
-  POD     STATE                     NODE
-  llm-0   held back, room is held   node-5
-  llm-1   held back, room is held   node-6
+  POD     STATE                             NODE
+  llm-0   held back, capacity is reserved   node-5
+  llm-1   held back, capacity is reserved   node-6
 
   SEEN       TYPE      REASON            NOTE
   30m (x7)   Warning   GangUnplaceable   needs 2 pods
@@ -210,7 +237,7 @@ def test_the_sets_that_lack_members_are_named() -> None:
 
 STATES = [
     (pod("p"), "held back"),
-    (pod("p", held="n"), "held back, room is held"),
+    (pod("p", held="n"), "held back, capacity is reserved"),
     (pod("p", gated=False), "released, not bound yet"),
     (
         pod("p", gated=False, conditions=(Condition(type="PodScheduled", status="False", message="0/3 nodes"),)),

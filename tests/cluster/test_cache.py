@@ -201,10 +201,10 @@ def test_a_kind_that_is_installed_later_is_found_and_one_taken_away_is_forgotten
         install_widgets(cluster)
         try:
             create_widget(cluster)
-            wait_for(lambda: list(cache.objects()) == [("test.phalanx.dev", "Widget", "default", "w")], 5)
+            wait_for(lambda: list(cache.objects()) == [("test.phalanx.dev", "Widget", "default", "w")], seconds=5)
         finally:
             cluster.kubectl("delete", "crd", "widgets.test.phalanx.dev")
-        wait_for(lambda: not cache.objects(), 5)
+        wait_for(lambda: not cache.objects(), seconds=5)
 
 
 def test_a_kind_that_is_installed_is_looked_for_though_it_was_missing_for_long(cluster: ControlPlane) -> None:
@@ -266,7 +266,7 @@ def restart(plane: ControlPlane, meanwhile: Callable[[], None] = lambda: None) -
 
 def answers(plane: ControlPlane) -> bool:
     try:
-        return plane.request("GET", "/readyz") == "ok"
+        return bool(plane.request("GET", "/readyz") == "ok")
     except OSError:
         return False
 

@@ -343,7 +343,7 @@ def test_spread_counts_as_the_stock_scheduler_does(
 
 
 def test_spread_ignores_domains_that_the_pod_cannot_use_unless_told_otherwise() -> None:
-    only_a = {"labels": {"app": "web"}, "nodeSelector": {"zone": "a"}}
+    only_a: dict[str, Any] = {"labels": {"app": "web"}, "nodeSelector": {"zone": "a"}}
     honoured = pod(**only_a, topologySpreadConstraints=spread("web", "zone"))
     ignored = pod(**only_a, topologySpreadConstraints=spread("web", "zone", nodeAffinityPolicy="Ignore"))
     assert where(honoured, running("web", "a1"))["a1"] == ELIGIBLE

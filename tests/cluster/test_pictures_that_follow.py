@@ -24,7 +24,7 @@ pytestmark = pytest.mark.repetitive
 COUNT = 2 * NODES + 8
 RESOURCES = ("cpu", "memory", "example.com/gpu", PODS)
 LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-CONDITIONS = [
+CONDITIONS: list[dict[str, Any]] = [
     {"nodeName": True},
     {"nodeName": True, "affinity": apart("a", "zone")},
     {"nodeName": True, "metadata": LEAVING},

@@ -1,6 +1,7 @@
 """During a resize in place a pod counts with the requests that the stock scheduler counts."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ def test_what_says_nothing_new_is_not_kept() -> None:
 
 
 def test_overhead_and_other_resources_are_counted_beside() -> None:
-    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "5"}}}]}
+    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "5"}}}]}
     status = {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "2", "memory": "3"}}]}
     whole = pod(**spec, overhead={"cpu": "1"}, status=status)
     assert pod_requests(whole) == pod_requests(trim_pod(whole)) == {"cpu": 3000, "memory": 5, "pods": 1}
@@ -54,8 +55,8 @@ def test_the_stock_scheduler_takes_them_for_the_same(cluster: ControlPlane) -> N
         pinned = {"kubernetes.io/hostname": f"n{name.rpartition('-')[2]}"}
         _create(cluster, name, {"containers": asking(cpu=f"{cpu}m"), "nodeSelector": pinned})
         if name.startswith("too-much"):
-            wait_until(lambda name=name: _tried(_pod(cluster, name)), 60, f"{name} to be tried")
-    wait_until(lambda: all(_tried(_pod(cluster, name)) for name in probes), 120, "all pods to be tried")
+            wait_until(partial(_is_tried, cluster, name), 60, f"{name} to be tried")
+    wait_until(lambda: all(_is_tried(cluster, name) for name in probes), 120, "all pods to be tried")
     bound = {name for name in probes if _pod(cluster, name)["spec"].get("nodeName")}
     assert bound == {name for name in probes if name.startswith("fits")}
 
@@ -88,6 +89,7 @@ def _pod(cluster: ControlPlane, name: str) -> dict[str, Any]:
     return found
 
 
-def _tried(pod: dict[str, Any]) -> bool:
+def _is_tried(cluster: ControlPlane, name: str) -> bool:
+    pod = _pod(cluster, name)
     told = pod["status"].get("conditions", ())
     return bool(pod["spec"].get("nodeName")) or any(each["type"] == "PodScheduled" for each in told)

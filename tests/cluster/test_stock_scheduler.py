@@ -137,7 +137,7 @@ def tolerating(**toleration: str) -> dict[str, Any]:
 
 
 WEB = {"app": "web"}
-ANYWHERE = {"namespaceSelector": {}}
+ANYWHERE: dict[str, Any] = {"namespaceSelector": {}}
 SIDECAR = {**asking(cpu="2")[0], "name": "side", "restartPolicy": "Always"}
 BIG_INIT = {**asking(cpu="2")[0], "name": "init"}
 TWO_TERMS = required_nodes(zone("In", "a"), zone("DoesNotExist"))

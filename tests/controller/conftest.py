@@ -1,20 +1,5 @@
-"""Fixtures for tests of the controller on the local API server."""
+"""Give this folder the fixtures of `controller_fixtures.py`: mypy cannot read two modules named `conftest`."""
 
-from collections.abc import Iterator
+from controller_fixtures import leader, scene
 
-import pytest
-from controller_scene import Leader, Scene, furnished, leading
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """The cluster, without a controller."""
-    with furnished() as made:
-        yield made
-
-
-@pytest.fixture
-def leader(scene: Scene) -> Iterator[Leader]:
-    """A controller leads."""
-    with leading(scene) as made:
-        yield made
+__all__ = ["leader", "scene"]

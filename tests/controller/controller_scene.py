@@ -6,6 +6,7 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from inline_executors import InlineExecutor, inline
@@ -115,6 +116,10 @@ class Scene:
         """Return whether the pod has the gate."""
         return bool(self.pod(name).get("spec", {}).get("schedulingGates"))
 
+    def released(self, name: str) -> bool:
+        """Return whether the pod is without the gate."""
+        return not self.gated(name)
+
     def nodes(self, *names: str) -> list[str]:
         """Where they run."""
         return [self.pod(each).get("spec", {}).get("nodeName", "") for each in names]
@@ -156,7 +161,7 @@ class Scene:
     def bind(self, *names: str) -> None:
         """The scheduler binds pods to where they are nominated."""
         for name in names:
-            self.api.wait(lambda name=name: not self.gated(name), f"{name} to be released")
+            self.api.wait(partial(self.released, name), f"{name} to be released")
             target = {"target": {"name": self.nominated(name)[0]}}
             self.api.ask("POST", f"{PODS}/{name}/binding", target)
             self.ready(name)

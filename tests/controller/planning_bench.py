@@ -21,6 +21,7 @@ from kube.objects import Pod
 from kube.topology import Topology
 from planning.decision import Decision, Outcome
 from planning.message import Message
+from planning.planner import plan_in_turn
 from planning.planning_options import PlanningOptions
 from solver.plan import Proof
 from solver.problem import Limits
@@ -59,7 +60,7 @@ class Bench:
     def round(self, *gangs: Gang, on: ClusterView | None = None) -> dict[str, Outcome | None]:
         """Run one round, and return the outcome that it has for each gang by name; None: no answer yet."""
         self.last = self.queue.decide(gangs, on or picture())
-        return {key.name: decision and decision.outcome for key, decision in self.last.items()}
+        return {key.name: decision.outcome if decision else None for key, decision in self.last.items()}
 
     def nodes(self, name: str) -> list[str]:
         """Where the last round's plan puts the members of a gang."""
@@ -81,7 +82,7 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
     If the time limit is shorter than that, the gang gets no plan, or a plan that is not proven optimal.
     """
     hard: dict[str, tuple[float, Proof]] = {}
-    real = solving.plan_in_turn
+    real = plan_in_turn
 
     def planned(
         gangs: Sequence[Gang],
@@ -94,14 +95,14 @@ def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
         """Plan each gang by itself with the real planner. A slow gang moves the clock."""
         standing = list(standing)
         for each in gangs:
-            (tier,) = real([each], snapshot, topologies, options, standing=standing)
+            (decisions,) = real([each], snapshot, topologies, options, standing=standing)
             needs, proof = hard.get(each.key.name, (0.0, Proof.OPTIMAL))
             spent = min(needs, options.limits.seconds)
             bench.clock.now += spent
             if spent < needs:
-                tier = [_unproven(decision, proof) for decision in tier]
-            standing += tier
-            yield tier
+                decisions = [_unproven(decision, proof) for decision in decisions]
+            standing += decisions
+            yield decisions
 
     def make(name: str, seconds: float, proof: Proof = Proof.UNPROVEN) -> None:
         """Make a gang need so many seconds for a proven plan. With less time its result has this weaker `proof`."""

@@ -182,7 +182,7 @@ def sound(look: Look) -> str:
     held = record is not None and all(_held(each, record) for each in members if each.gated)
     match look.step:
         case Evict(victims) if record is None or not held or not set(victims) <= set(record.victims):
-            return "evicts whom no plan names, or before the room is held"
+            return "evicts whom no plan names, or before the capacity is reserved"
         case Release(going) if record is not None and held and len(members) == SIZE:
             return _released(look, record, members, {each.pod.metadata.name for each in going})
         case Release():

@@ -24,6 +24,7 @@ from kube.keys import PINNED_DOMAIN
 from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, OwnerReference, Pod, Requirement
 from planning.decision import Decision, Outcome
 from planning.message import Message
+from planning.planner import plan_in_turn
 from solver.plan import Proof
 from solver.problem import Limits
 
@@ -86,7 +87,7 @@ def test_a_changed_request_is_planned_at_once(clock: ManualClock) -> None:
     queue, wide = PlanningQueue(Limits(), Metrics(), inline(), clock=clock), named("wide", *pair("w"), pod("w-2"))
     queue.decide([wide], picture())
     relaxed = replace(wide, required=None)
-    assert queue.decide([relaxed], picture())[wide.key].outcome is Outcome.PLACED
+    assert answer(queue, relaxed, picture()).outcome is Outcome.PLACED
     assert clock.now == 0.0
 
 
@@ -107,7 +108,7 @@ def test_gangs_that_are_gone_are_forgotten(clock: ManualClock) -> None:
 
 
 def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = solving.plan_in_turn
+    real = plan_in_turn
 
     def failing(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
         """Plan with an internal error for one gang."""
@@ -118,9 +119,12 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: ManualClock, monke
     monkeypatch.setattr(solving, "plan_in_turn", failing)
     cursed, sound = named("cursed", *pair("c")), named("sound", *pair("s"))
     answers = PlanningQueue(Limits(), Metrics(), inline(), clock=clock).decide([cursed, sound], picture())
-    assert answers[sound.key].outcome is Outcome.PLACED
-    assert answers[cursed.key].outcome is Outcome.UNPLACEABLE
-    assert "an error of Phalanx itself" in answers[cursed.key].message
+    placed, failed = answers[sound.key], answers[cursed.key]
+    assert placed
+    assert placed.outcome is Outcome.PLACED
+    assert failed
+    assert failed.outcome is Outcome.UNPLACEABLE
+    assert "an error of Phalanx itself" in failed.message
     assert clock.now == 0.0
 
 
@@ -179,7 +183,7 @@ def test_whether_a_tie_holds_a_gang_back_is_looked_at_once_for_each_no(monkeypat
     members = [tied_to("r2", "t"), pod("u")]
     asked, seen = named("tied", *members), picture(*members)
     queue, plans = PlanningQueue(Limits(), Metrics(), inline()), []
-    real = solving.plan_in_turn
+    real = plan_in_turn
 
     def counted(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
         """Plan with the real planner, and count the call."""
@@ -195,7 +199,7 @@ def test_whether_a_tie_holds_a_gang_back_is_looked_at_once_for_each_no(monkeypat
 def test_an_error_of_ours_sets_nobody_free(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [tied_to("r2", "t"), pod("u")]
     asked, seen = named("tied", *members), picture(*members)
-    real, plans = solving.plan_in_turn, list[object]()
+    real, plans = plan_in_turn, list[object]()
 
     def failing(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
         """Plan with an internal error from the second call on, when the gang is planned without its pin."""

@@ -127,7 +127,7 @@ def test_a_kind_that_has_no_status_apart(both: TwoServers) -> None:
 
 def nomination(**status: Any) -> dict[str, Any]:
     """As the controller writes it."""
-    same = {"uid": uid("pods/a"), "resourceVersion": version("pods/a")}
+    same: dict[str, Any] = {"uid": uid("pods/a"), "resourceVersion": version("pods/a")}
     return {"metadata": {**same, "annotations": {"phalanx.dev/plan": "p"}}, "status": status}
 
 
@@ -192,7 +192,7 @@ def test_an_eviction(both: TwoServers) -> None:
     running(both)
     assert both.post(f"{PODS}/a/eviction", eviction(resourceVersion="1"))[0] == 409
     assert both.post(f"{PODS}/a/eviction", eviction(uid="another"))[0] == 409
-    same = {"uid": uid("pods/a"), "resourceVersion": version("pods/a")}
+    same: dict[str, Any] = {"uid": uid("pods/a"), "resourceVersion": version("pods/a")}
     assert both.post(f"{PODS}/a/eviction", eviction(dry_run=True, **same), dryRun="All")[0] == 0
     assert "deletionTimestamp" not in both.look(f"{PODS}/a")[1]["metadata"]
     assert both.post(f"{PODS}/a/eviction", eviction(**same))[0] == 0
@@ -224,7 +224,7 @@ def test_a_deletion_of_this_very_object(both: TwoServers) -> None:
     for path, seen in ((f"{GANGS}/g", "gangs/g"), (f"{PODS}/a", "pods/a")):
         for wrong in ({"uid": "another"}, {"resourceVersion": "1"}):
             assert both.ask("DELETE", path, {**OPTIONS, "preconditions": wrong})[0] == 409
-        same = {"uid": uid(seen), "resourceVersion": version(seen)}
+        same: dict[str, Any] = {"uid": uid(seen), "resourceVersion": version(seen)}
         assert both.ask("DELETE", path, {**OPTIONS, "preconditions": same})[0] == 0
 
 

@@ -129,11 +129,19 @@ def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
     of = of_every_wish()
     spec = msgspec.convert(mirror(of)["spec"], GangSpec)
     assert (spec.topology, spec.queue, spec.preferred) == ("dc", "team-a", "rack")
+    assert spec.node_affinity
     assert spec.node_affinity.value() == of.node_affinity
+    assert spec.pod_sets
+    prefill, decode = spec.pod_sets
+    assert prefill.slices
+    assert prefill.multiples
+    assert decode.max_per_domain
+    assert spec.together
+    assert spec.multiples
     assert [(each.name, each.count, each.min_count) for each in spec.pod_sets] == [("prefill", 4, 4), ("decode", 4, 2)]
-    assert (spec.pod_sets[0].slices[0].size, spec.pod_sets[0].multiples[0].of) == (2, 2)
-    assert (spec.pod_sets[0].required, spec.pod_sets[0].preferred) == ("rack", "block")
-    assert spec.pod_sets[1].max_per_domain[0].count == 3
+    assert (prefill.slices[0].size, prefill.multiples[0].of) == (2, 2)
+    assert (prefill.required, prefill.preferred) == ("rack", "block")
+    assert decode.max_per_domain[0].count == 3
     assert spec.together[0].pod_sets == ("prefill", "decode")
     assert [(each.level, each.of) for each in spec.multiples] == [("block", 4)]
     assert spec.preempts is False

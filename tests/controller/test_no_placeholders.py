@@ -20,9 +20,9 @@ from kube.placeholders import PLACEHOLDER
 
 SETS = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/default/leaderworkersets"
 MISSING = (
-    "waits for 1 more pod of worker: 0 of 1 exist; LeaderWorkerSet default/w creates pods only after others run, "
-    "and no capacity is reserved for them, {}: set spec.startupPolicy: LeaderCreated, so that all are created at "
-    "once, or {}"
+    "waits for 1 more pod of worker: 0 of 1 exist; LeaderWorkerSet default/w creates pods only when others of it run, "
+    "and no capacity is reserved for them, {}: set spec.startupPolicy: LeaderCreated, so that all are made at once, "
+    "or {}"
 )
 BY_SETTING = MISSING.format("as the controller's --no-placeholders says", "have the controller run without it")
 BY_ANNOTATION = MISSING.format("as its annotation phalanx.dev/placeholders says", "remove the annotation")

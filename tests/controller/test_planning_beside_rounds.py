@@ -144,7 +144,8 @@ def test_a_no_that_more_pods_may_turn_is_asked_again(bench: Bench, sensitive: st
     bench.round(wide)
     bench.clock.now += rejections.UNPROVEN_RETRIES.longest
     bench.round(wide, on=picture(MORE, version="2"))
-    assert not bench.fast.idle or bench.last[wide.key].outcome is Outcome.WAITING
+    decision = bench.last[wide.key]
+    assert not bench.fast.idle or (decision and decision.outcome is Outcome.WAITING)
 
 
 def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
@@ -276,8 +277,8 @@ def test_nobody_is_overtaken_twice_in_a_row(bench: Bench, slow: Slow) -> None:
     [
         ("nothing that matters", [pod("x", bound="n3")], True),
         ("a node of the plan is taken", [pod("x", bound="n2")], False),
-        ("its room is held by an equal", [pod("x", nominated="n1")], False),
-        ("its room is held by a lesser one", [pod("x", nominated="n1", priority=1)], True),
+        ("its capacity is reserved by an equal", [pod("x", nominated="n1")], False),
+        ("its capacity is reserved by a lesser one", [pod("x", nominated="n1", priority=1)], True),
         ("who has it is on its way out", [pod("x", bound="n2", terminating=True)], True),
     ],
 )

@@ -158,7 +158,7 @@ def test_all_pods_made_again_find_their_room_held_until_they_are_all_there(scene
     scene.api.wait(lambda: scene.status(kind.gang)["members"]["existing"] == 1, "the first to be seen")
     assert scene.gated(first), "too few are there to start together"
     assert held(scene) == nodes, "the first may go once more"
-    assert f"held for {last}, until" in scene.status(kind.gang)["message"]
+    assert f"reserved for {last} until" in scene.status(kind.gang)["message"]
     workload.make(last)
     scene.finish(*workload.names)
     assert dict(zip(workload.names, scene.nodes(*workload.names), strict=True)) == nodes
@@ -248,10 +248,8 @@ def test_what_is_held_is_told(scene: Scene, kind: Kind) -> None:
     workload.end()
 
     def told() -> bool:
-        message = scene.status(kind.gang).get("message", "")
-        return message.startswith("capacity is reserved for 2 pods on n1..2; ") and message.endswith(
-            "creates them again"
-        )
+        message: str = scene.status(kind.gang).get("message", "")
+        return message.startswith("capacity is reserved for 2 pods on n1..2; ") and message.endswith("recreates them")
 
     scene.api.wait(told, "the gang to say for whom")
     status = scene.status(kind.gang)

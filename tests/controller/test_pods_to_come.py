@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
 
 from controller.acting.placeholders import placeholder_manifest
+from controller.gang_status import Phase, gang_status
+from controller.reconcile_state import ReconcileState
 from controller.release.next_step import (
     AllBound,
     AwaitBinding,
@@ -26,6 +28,7 @@ from controller.release.next_step import (
     next_step,
 )
 from controller.release.records import PlannedMember, PlanRecord
+from controller.status.reporting import phase_of
 from gangs.model import Gang, GangKey
 from kube.keys import SYSTEM_NAMESPACE
 from kube.objects import Container, Pod, PodSpec, ResourceRequirements
@@ -102,6 +105,22 @@ def test_a_member_is_not_released_without_an_expected_pod_before_it_while_too_fe
         found = step(other, plan, HELD[:1])
         assert isinstance(found, Release)
         assert [each.pod.metadata.name for each in found.members] == ["c"]
+
+
+def test_a_gang_that_waits_for_expected_pods_is_nominated_until_a_member_is_released() -> None:
+    """Pod 0 of a StatefulSet was deleted before the gang was whole. Pod 1 waits for it and is not released."""
+    unreleased = gang(coming("a"), pod("b", nominated="n2"))
+    members = tuple(replace_gang(member, index=at) for at, member in enumerate(unreleased.members))
+    plan = PlanRecord(PLAN_ID, (*planned(("a", "n1")).members[1:], *record([("b", "n2")]).members), ())
+    in_order = replace_gang(unreleased, members=members)
+    due = step(in_order, plan, [placeholder("a", "n1")])
+    assert isinstance(due, AwaitPods)
+    state = ReconcileState(in_order, {}, plan, due)
+    assert phase_of(state) is Phase.NOMINATED
+    status = gang_status(in_order, phase_of(state), now="2026-01-01T00:00:00Z", decision=None, plan_id=PLAN_ID)
+    assert status["message"].endswith("; capacity is reserved for a until Gang default/llm creates it")
+    running = gang(pod("a", bound="n1"), coming("b"), coming("c"))
+    assert phase_of(ReconcileState(running, {}, PLAN, step(running, PLAN, HELD))) is Phase.RELEASED
 
 
 def test_a_pod_that_comes_takes_its_seat_then_the_placeholder_goes_then_it_is_released() -> None:

@@ -12,7 +12,7 @@ from cluster.capturing import snapshot_of
 from controller.cluster_view import ClusterView
 from controller.reconcile_state import ReconcileState
 from controller.release.next_step import Cause, Evict, NeedPlan, Release, Step
-from controller.scheduling.promised_evictions import beside_promises, drop_unlawful
+from controller.scheduling.eviction_checks import beside_promises, drop_unlawful
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet, Reading
 from gangs.sources import Sources
 from kube.objects import (

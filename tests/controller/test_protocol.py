@@ -51,7 +51,7 @@ def test_members_that_are_not_nominated_yet_are_nominated() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"nominated": "n3"}, {"nominated": "n2", "plan": "older"}])
-def test_a_nomination_of_another_plan_is_written_anew(wrong: dict[str, str]) -> None:
+def test_a_nomination_of_another_plan_is_written_anew(wrong: dict[str, Any]) -> None:
     step = next_step(situation(gang(pod("a", nominated="n1"), pod("b", **wrong)), record(TWO)))
     assert isinstance(step, Nominate)
     assert names(step.members) == ["b"]
@@ -67,6 +67,17 @@ def test_victims_that_run_are_evicted_once_the_room_is_held() -> None:
     plan = record(TWO, [("low", "n2")])
     step = next_step(situation(gang(*held_pair()), plan, victim))
     assert step == Evict(plan.victims)
+
+
+def test_no_victim_is_evicted_for_a_plan_beside_a_member_that_is_gone() -> None:
+    """Member b was planned beside a, which ran. Member a is gone, and c has come, for which there is no plan."""
+    victim = pod("low", bound="n2", priority=1)
+    plan = record([("b", "n2")], [("low", "n2")])
+    beside = next_step(situation(gang(pod("a", bound="n1"), pod("b", nominated="n2")), plan, victim))
+    assert beside == Evict(plan.victims)
+    step = next_step(situation(gang(pod("b", nominated="n2"), pod("c")), plan, victim))
+    assert isinstance(step, NeedPlan)
+    assert step.cause is Cause.MEMBER_GONE
 
 
 def test_members_wait_while_a_victim_terminates() -> None:

@@ -9,7 +9,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from protocol_world import HIGH, LOW, NODES, OURS, SIZE, Look, Thing, World, sound, writes
 
 from controller.release.next_step import AwaitBinding, NeedPlan
@@ -180,14 +187,10 @@ _FEW = settings(
 )
 
 
-class TestReleases(Releases.TestCase):
-    """In seconds."""
-
-    settings = _FEW
+def test_a_release_keeps_its_promises() -> None:
+    run_state_machine_as_test(Releases, settings=_FEW)
 
 
 @pytest.mark.thorough
-class TestManyReleases(Releases.TestCase):
-    """The state machine of `Releases`, with more examples."""
-
-    settings = settings(_FEW, max_examples=50)
+def test_many_releases_keep_their_promises() -> None:
+    run_state_machine_as_test(Releases, settings=settings(_FEW, max_examples=50))

@@ -3,9 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from controller_scene import GANGS, PODS, Scene, member
+from controller_scene import gang as gang_manifest
 from gang_builders import gang, pod
+from stepped_leader import stepped
 
 from controller.release.schedule_timeout import expired, timed_out
+from controller.scheduling.rejections import HOLD_SECONDS
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -41,3 +45,26 @@ def test_a_gang_without_a_status_has_all_its_time() -> None:
 def test_whether_it_was_over_once_is_read_from_the_status(said: str | None, known: bool | None) -> None:  # noqa: FBT001 - a table
     conditions = [] if said is None else [{"type": "TimedOut", "status": said}]
     assert timed_out({"conditions": conditions}) is known
+
+
+def test_a_gang_whose_time_is_over_is_not_planned_for_a_moment_though_it_would_fit(scene: Scene) -> None:
+    """The pause lasts `HOLD_SECONDS`. Then the gang is planned again, last within its priority (decision 8)."""
+    scene.api.create(PODS, member("old", "", gated=False, nodeName="n1"))
+    scene.api.create(GANGS, gang_manifest(scheduleTimeoutSeconds=60))
+    scene.api.create(PODS, member("a"), member("b"))
+    with stepped(scene) as leader:
+        leader.step()
+        leader.think()
+        leader.step(2)
+        assert scene.status()["phase"] == "Unplaceable"
+        leader.wait(61.0)
+        leader.step()
+        assert scene.status()["message"].startswith("was not placed within 60 s")
+        scene.gone("old")
+        leader.step(2)
+        assert leader.fast.idle
+        leader.wait(HOLD_SECONDS)
+        leader.step(2)
+        leader.think()
+        leader.step(2)
+        assert scene.status()["phase"] == "Nominated"

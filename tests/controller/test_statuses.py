@@ -230,7 +230,9 @@ def test_members_that_were_bound_before_the_plan_are_no_part_of_its_record() -> 
     decision = placed(HALF, "node-5", "node-6")
     record = record_of(decision)
     made = status(HALF, Phase.NOMINATED, decision=decision, plan_id=record.plan_id)
-    assert [member.name for member in record_from(made).members] == ["llm-1"]
+    stored = record_from(made)
+    assert stored
+    assert [member.name for member in stored.members] == ["llm-1"]
 
 
 def test_what_the_plan_said_stays_while_it_is_carried_out() -> None:

@@ -6,6 +6,7 @@ from manual_clock import START, ManualClock
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanContext
 
 from controller.gang_status import Phase
 from controller.telemetry.metrics import GangSample
@@ -50,11 +51,17 @@ def test_the_way_of_a_gang_is_one_trace_from_its_creation_to_bound() -> None:
     ]
 
 
+def context_of(span: ReadableSpan) -> SpanContext:
+    context = span.get_span_context()
+    assert context is not None
+    return context
+
+
 def test_the_trace_is_found_by_the_uid_of_the_gang_object() -> None:
     spans = told(*WAY)
     root = spans[-1]
-    assert {each.get_span_context().trace_id for each in spans} == {uuid.UUID(UID).int}
-    assert {each.parent.span_id for each in spans[:-1] if each.parent} == {root.get_span_context().span_id}
+    assert {context_of(span).trace_id for span in spans} == {uuid.UUID(UID).int}
+    assert {each.parent.span_id for each in spans[:-1] if each.parent} == {context_of(root).span_id}
     assert root.parent is None
 
 

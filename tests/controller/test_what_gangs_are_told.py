@@ -5,12 +5,13 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from controller_scene import GANGS, GROUPS, PODS, SETTLED, TOPOLOGIES, Scene, gang, leading, member, place
 from local_api.server import Fault
-from local_api.store import RefusedError
+from local_api.store import Object, RefusedError
 
 from controller.acting import withdrawing
 
@@ -104,7 +105,10 @@ def test_topologies_and_groups_show_what_there_is(scene: Scene) -> None:
             scene.api.create(PODS, {**made, "metadata": {**made["metadata"], "labels": labels}})
         scene.finish("a", "b")
         scene.await_phase("Placed", "team")
-        shown = lambda: scene.api.ask("GET", f"{GROUPS}/team").get("status", {})  # noqa: E731 - asked again and again
+
+        def shown() -> Object:
+            return dict(scene.api.ask("GET", f"{GROUPS}/team").get("status", {}))
+
         scene.api.wait(lambda: shown().get("running") == 2, "the group's status")
         assert shown()["phase"] == "Running"
 
@@ -226,10 +230,13 @@ def test_another_count_in_the_message_is_no_new_event(scene: Scene) -> None:
         found = scene.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]
         return {each["note"] for each in found if each["reason"] == "GangWaiting"}
 
+    def begins(text: str) -> bool:
+        return bool(scene.status().get("message", "").startswith(text))
+
     scene.api.create(GANGS, gang(minMember=4))
     for exist, more in ((1, "3 more pods"), (2, "2 more pods"), (3, "1 more pod")):
         scene.api.create(PODS, member(f"p{exist}"))
         text = f"waits for {more}: {exist} of 4 exist"
-        scene.api.wait(lambda text=text: scene.status().get("message", "").startswith(text), "the message")
+        scene.api.wait(partial(begins, text), "the message")
     scene.api.wait(notes, "the event")
     assert len(notes()) == 1

@@ -49,7 +49,7 @@ class _Server:
                 method, path, query=query, body=self._filled(body), content_type=content_type
             )
         except ApiException as error:
-            return error.status, json.loads(error.body)
+            return error.status, json.loads(error.body or "")
         if answer.get("kind") not in ("Status", None) and "items" not in answer and not query.get("dryRun"):
             plural = (
                 path.rsplit("/", maxsplit=1)[-1] if method == "POST" else path.removesuffix("/status").split("/")[-2]

@@ -67,7 +67,10 @@ def test_it_is_applied_again_and_a_wrong_one_is_refused(cluster: ControlPlane) -
 
 
 def test_what_is_warned_of_is_told_and_a_kind_that_there_is_not_is_unknown(cluster: ControlPlane) -> None:
-    pod = {"metadata": {"name": "warned"}, "spec": {"containers": [{"name": "c", "image": "b", "ports": []}]}}
+    pod: dict[str, Any] = {
+        "metadata": {"name": "warned"},
+        "spec": {"containers": [{"name": "c", "image": "b", "ports": []}]},
+    }
     twice = [{"name": "X", "value": "1"}, {"name": "X", "value": "2"}]
     pod["spec"]["containers"][0]["env"] = twice
     answer = cluster.applier.create({"apiVersion": "v1", "kind": "Pod", **pod}, dry_run=True)

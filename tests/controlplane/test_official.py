@@ -1,6 +1,7 @@
 """Programs of the official releases, from a server on this machine in place of the real one."""
 
 import hashlib
+import platform
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -46,7 +47,7 @@ def releases(files: Mapping[str, bytes]) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(official.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
 
 
 def served(*names: str, wanted: str = SUM) -> dict[str, bytes]:

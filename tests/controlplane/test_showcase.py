@@ -65,12 +65,15 @@ def printed() -> Iterator[list[str]]:
 def test_every_command_that_the_demo_prints_runs_as_printed(printed: list[str]) -> None:
     shown = {words[0]: words[1].rstrip(",") for line in printed if len(words := line.split()) > 1 and "/" in words[0]}
     assert {key: shown.get(key) for key in PHASES} == {key: phase for key, (phase, _) in PHASES.items()}
-    page, submit, why = (
-        printed[at + 1].strip() for at, line in enumerate(printed) if line.startswith(("Open", "Submit", "Ask"))
+    titles = ("Open", "Submit", "Ask", "List")
+    page, submit, why, everything = (
+        printed[at + 1].strip() for at, line in enumerate(printed) if line.startswith(titles)
     )
     assert "created" in subprocess.run(submit, shell=True, check=True, capture_output=True, text=True, cwd=ROOT).stdout  # noqa: S602 - as a person types it
     told = subprocess.run(why, shell=True, check=True, capture_output=True, text=True, cwd=ROOT).stdout  # noqa: S602 - as above
     assert "quota" in told
+    listed = subprocess.run(everything, shell=True, check=True, capture_output=True, text=True, cwd=ROOT).stdout  # noqa: S602 - as above
+    assert "pretrain" in listed
     # A browser resolves all names below localhost, Python those that the system knows.
     url = re.sub("//[^:/]+", f"//{LOOPBACK}", page)
     answer = urllib3.PoolManager().request("GET", url, redirect=False)

@@ -77,7 +77,7 @@ def test_an_object_of_every_kind_that_is_removed_is_found_in_etcd(cluster: Contr
     def made() -> bool:  # a pod needs the service account of its namespace, which comes a moment after that
         nonlocal answer
         answer = cluster.request("POST", path_of(kind, own), manifest)
-        return answer["kind"] == manifest["kind"]
+        return bool(answer["kind"] == manifest["kind"])
 
     wait_until(made, PATIENCE, f"{kind} to be created")
     assert NAME in {each.name for each in files(kind, cluster.stored()) if each.namespace == own}, answer

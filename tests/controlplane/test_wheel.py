@@ -1,6 +1,7 @@
 """Helm and kubectl as a wheel carries them."""
 
 import os
+import platform
 import re
 import subprocess
 from pathlib import Path
@@ -30,7 +31,7 @@ def test_the_wheel_and_the_pinned_modules_have_the_same_versions() -> None:
 def test_what_a_wheel_cannot_bring_is_left_to_the_build(
     machine: str, registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wheel.platform, "machine", lambda: machine)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")

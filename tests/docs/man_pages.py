@@ -9,7 +9,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 import click
-from click_man.man import ManPage
+from click_man.man import ManPage  # type: ignore[import-untyped] # click-man has no types
 
 from cli.main import COMMANDS, LazyGroup, group
 

@@ -27,8 +27,9 @@ def rows_of(registry: CollectorRegistry) -> list[str]:
     """The table's rows for what a registry holds, in the order in which it was made."""
     rows = []
     for collector in registry._collector_to_names:  # noqa: SLF001 - the library has no public reader
-        labels = ", ".join(f"`{label}`" for label in getattr(collector, "_labelnames", ()))
         for family in collector.describe() if hasattr(collector, "describe") else ():
+            names = getattr(collector, "_labelnames", ()) or getattr(family, "_labelnames", ())
+            labels = ", ".join(f"`{label}`" for label in names)
             name = family.name + _SUFFIX.get(family.type, "")
             rows.append(f"| `{name}` | {family.type} | {labels} | {family.documentation}. |")
     return rows

@@ -6,8 +6,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-_RAISING = {"raises", "warns", "fail", "wait_until", "await_nodes", "await_ready", "verify"}
-"""pytest's own, the control plane's waits, and `certs.authority.verify`, which raise where something does not hold."""
+_RAISING = {
+    "raises",
+    "warns",
+    "fail",
+    "wait_until",
+    "await_nodes",
+    "await_ready",
+    "verify",
+    "run_state_machine_as_test",
+}
+"""pytest's and Hypothesis's own, the control plane's waits, and `certs.authority.verify`: they raise an exception if
+something does not hold.
+"""
 _COMMON = set(dir(dict) + dir(list) + dir(str) + dir(set)) | {"request", "connect", "run", "put", "main"}
 """Names of functions that are too common to identify a function."""
 

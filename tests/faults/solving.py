@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -22,6 +23,16 @@ class Answer:
     report: str
     said: str
     status: int
+
+    @property
+    def gangs(self) -> dict[str, tuple[list[str], str]]:
+        """By gang, as `namespace/name`: the words of its headline, and the line below it. In the report's order."""
+        lines = self.report.splitlines()
+        return {
+            line.split()[0]: (line.split()[1:], below.strip())
+            for line, below in pairwise(lines)
+            if line.startswith("default/")
+        }
 
 
 def solved(*files: Path, verbose: bool = False) -> Answer:

@@ -21,12 +21,7 @@ FILES = Path(__file__).parent / "competing"
 def test_gangs_are_accepted_in_order_and_planned_together(name: str, places: dict[str, str]) -> None:
     """The first line of each file describes the fault that the case guards against."""
     answer = solved(FILES / f"{name}.yaml")
-    lines = answer.report.splitlines()
-    found = {
-        line.split()[0]: (line.split()[1:], lines[number + 1].strip())
-        for number, line in enumerate(lines)
-        if line.startswith("default/")
-    }
+    found = answer.gangs
     assert list(found) == [f"default/{gang}" for gang in places]
     for gang, place in places.items():
         outcome, message = found[f"default/{gang}"]

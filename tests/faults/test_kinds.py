@@ -288,7 +288,12 @@ def leader_and_workers(labels: dict[str, str], annotations: dict[str, str]) -> l
     pods = []
     for name, owner in (("w-0", "w"), ("w-0-1", "w-0"), ("w-0-2", "w-0"), ("w-0-3", "w-0")):
         made = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "uid": owner, "controller": True}
-        metadata = {"name": name, "namespace": "default", "ownerReferences": [made], "annotations": annotations}
+        metadata: dict[str, Any] = {
+            "name": name,
+            "namespace": "default",
+            "ownerReferences": [made],
+            "annotations": annotations,
+        }
         metadata["labels"] = {"leaderworkerset.sigs.k8s.io/name": "w", **labels}
         pods.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": []}})
     return pods

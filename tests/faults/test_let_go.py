@@ -260,7 +260,9 @@ def test_what_is_said_of_a_member_that_is_not_bound(tmp_path: Path, case: str) -
     assert (told["outcome"], told["proof"], told["message"]) == expected
 
 
-BESIDE = list(yaml.safe_load_all((Path(__file__).parent / "let_go" / "cleared_beside_another.yaml").read_text()))
+TWO_GANGS: list[dict[str, Any]] = list(
+    yaml.safe_load_all((Path(__file__).parent / "let_go" / "cleared_beside_another.yaml").read_text())
+)
 
 
 def wanting(objects: Objects, priority: int) -> None:
@@ -320,7 +322,7 @@ def test_it_holds_its_node_against_others_with_and_without_its_nomination(
     tmp_path: Path, case: str, nomination: str
 ) -> None:
     change, expected = BESIDE_CASES[case]
-    objects = copy.deepcopy(BESIDE)
+    objects = copy.deepcopy(TWO_GANGS)
     change(objects)
     if nomination == "standing":
         pod = named(objects, "g-0")

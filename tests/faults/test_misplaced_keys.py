@@ -25,6 +25,7 @@ from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.typos import typos_of
 from gangs.manifests import key_of
+from gangs.model import Advice, Fault
 from gangs.phalanx.gang_annotations import WISHES
 from gangs.sources import Sources
 from kube.keys import WORKLOAD
@@ -163,5 +164,5 @@ def test_every_key_that_comes_to_a_workload_later_is_answered(kind: str, place: 
     manifest["metadata"] |= {"uid": "1", place: {key: "true" if key == "phalanx.dev/gang" else "4"}}
     sources = Sources(objects={key_of(manifest): manifest})
     faults, advice = review(manifest, sources, exists=True)
-    told = [*faults, *advice, *typos_of(manifest, sources, (*faults, *advice))]
+    told: list[Advice | Fault] = [*faults, *advice, *typos_of(manifest, sources, (*faults, *advice))]
     assert any(each.field in (f"metadata.{place}[{key}]", f"metadata.{place}") for each in told), told

@@ -25,8 +25,9 @@ PATHS = {
 
 def changed(case: dict[str, Any]) -> dict[str, Any]:
     """The object of a case."""
-    whole = copy.deepcopy(TABLE["right"][case["of"]])
-    part, (*way, last) = whole, case["at"]
+    whole: dict[str, Any] = copy.deepcopy(TABLE["right"][case["of"]])
+    part: Any = whole
+    *way, last = case["at"]
     for step in way:
         part = part[step] if isinstance(step, int) else part.setdefault(step, {})
     if "write" in case:

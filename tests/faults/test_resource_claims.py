@@ -165,7 +165,7 @@ def test_every_kind_of_workload(tmp_path: Path, kind: str) -> None:
 
 def test_a_cron_job_hands_the_annotation_down(tmp_path: Path) -> None:
     made = job()
-    cron = {
+    cron: dict[str, Any] = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
         "metadata": {"name": "nightly", "annotations": {"phalanx.dev/gang": "true"}},

@@ -22,12 +22,7 @@ FILES = Path(__file__).parent / "rules_between_gangs"
 )
 def test_the_older_gang_makes_way_where_it_can(name: str, places: dict[str, str]) -> None:
     answer = solved(FILES / f"{name}.yaml")
-    lines = answer.report.splitlines()
-    found = {
-        line.split()[0]: (line.split()[1:], lines[number + 1].strip())
-        for number, line in enumerate(lines)
-        if line.startswith("default/")
-    }
+    found = answer.gangs
     assert answer.status == 0
     assert found == {
         f"default/{gang}": (["Placed", "optimal"], f"{place}, proven optimal") for gang, place in places.items()

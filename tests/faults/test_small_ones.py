@@ -73,7 +73,7 @@ default/g  Unplaceable  infeasible
   NEAREST       FITS     NODES   EXCLUDED
   the cluster   1 of 3   1
 
-  would fit if: 2 more pod slots in the cluster
+  would fit if: 2 more nodes in the cluster
   would fit if: a minimum of 1 instead of 3
 """,
         "",

@@ -25,8 +25,8 @@ FILES = Path(__file__).parent / "suspended"
 Manifest = dict[str, Any]
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-WHOLE = {"f:spec": {"f:template": {}, "f:suspend": {}}}
-ONLY_SUSPEND = {"f:spec": {"f:suspend": {}}}
+WHOLE: Manifest = {"f:spec": {"f:template": {}, "f:suspend": {}}}
+ONLY_SUSPEND: Manifest = {"f:spec": {"f:suspend": {}}}
 
 
 def documents() -> list[Manifest]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from workload_operators import ROWS, Object, Row, spark_application
+from workload_operators import IN_TURN, ROWS, Object, Row, spark_application
 
 from cli.main import group
 from gangs.dialects.expanding import expanded
@@ -30,8 +30,7 @@ def standing(manifest: Object, pods: list[Object] | None = None) -> Sources:
 
 def admitted(row: Row, **annotations: str) -> Object:
     """Return the workload as it is stored after admission."""
-    found: Any = as_admitted(row.manifest(**annotations), Sources())
-    return found
+    return dict(as_admitted(row.manifest(**annotations), Sources()))
 
 
 def gang_of(reading: Reading) -> Gang:
@@ -282,19 +281,6 @@ def test_more_pod_sets_than_a_gang_object_can_show_are_refused() -> None:
 def test_a_minimum_below_all_keeps_the_leader_and_lets_workers_come_later() -> None:
     gang = gang_of(read_all(standing(admitted(ROWS["PyTorchJob"], gang="true", min_member="2"))))
     assert {each.name: each.min_count for each in gang.pod_sets} == {"master": 1, "worker": 1}
-
-
-IN_TURN: dict[str, tuple[str, dict[str, object], tuple[str, ...]]] = {
-    "OrderedReady": ("StatefulSet", {"podManagementPolicy": "OrderedReady"}, ("w-1", "w-2", "w-3")),
-    "LeaderReady": ("LeaderWorkerSet", {"startupPolicy": "LeaderReady"}, ("w-0-1", "w-0-2", "w-0-3")),
-    "WaitForWorkersReady": ("MPIJob", {"launcherCreationPolicy": "WaitForWorkersReady"}, ("w-launcher-0",)),
-    "InOrder": (
-        "JobSet",
-        {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
-        ("w-nodes-0-0", "w-nodes-0-1", "w-nodes-0-2"),
-    ),
-}
-"""Workloads that make these of their four pods only when the others run."""
 
 
 @pytest.mark.parametrize("name", IN_TURN)

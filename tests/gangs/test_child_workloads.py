@@ -150,8 +150,7 @@ def made(kind: str, manifest: Object) -> Object:
     """Return the child workload that the operator creates for the workload, as stored after admission."""
     found = deepcopy(KINDS[kind].made(manifest))
     found["metadata"] |= {"namespace": "default", "uid": "made", "ownerReferences": [owned(manifest)]}
-    labelled: Any = as_admitted(found, Sources())
-    return labelled
+    return dict(as_admitted(found, Sources()))
 
 
 def said(manifest: Object) -> tuple[list[str], list[str]]:

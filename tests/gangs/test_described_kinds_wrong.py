@@ -162,7 +162,7 @@ def test_a_job_of_volcano_and_one_of_the_core_are_two_though_they_have_one_name(
 def large(entries: int) -> Object:
     """A workload of so many templates."""
     manifest = training_run().manifest(gang="true")
-    pods = {"metadata": {}, "spec": {"containers": []}}
+    pods: Object = {"metadata": {}, "spec": {"containers": []}}
     manifest["spec"] = {"roles": [{"name": f"r{index}", "pods": pods} for index in range(entries)]}
     return manifest
 

@@ -162,7 +162,8 @@ def world() -> World:
 @cache
 def _made() -> World:
     manifests = [*_written(), *BESIDE]
-    pods, objects = {}, {}
+    pods: dict[str, Pod] = {}
+    objects: dict[ObjectKey, Mapping[str, Any]] = {}
     for number, each in enumerate(manifests):
         each["metadata"] = {"uid": f"uid-{number}", **each["metadata"]}
         if each["kind"] in ("Node", "PriorityClass", "Namespace"):

@@ -92,7 +92,7 @@ def test_a_gang_without_room_is_unschedulable_until_it_has_some() -> None:
     }
     again = group_status(gang(pod("a")), (), told("False", "no rack holds it", no_room=True), first, NOW)
     assert again == first
-    then = group_status(gang(pod("a")), (), told("False", "room is held"), first, NOW)
+    then = group_status(gang(pod("a")), (), told("False", "capacity is reserved"), first, NOW)
     (condition,) = then["schedulingConditions"]
     assert (condition["status"], condition["lastTransitionTime"]) == ("False", NOW)
 

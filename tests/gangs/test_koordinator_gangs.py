@@ -114,7 +114,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize(("annotations", "pods", "numbers"), NUMBERS.values(), ids=NUMBERS)
-def test_the_number_expected_is(annotations: dict[str, str], pods: int, numbers: tuple[int, int]) -> None:
+def test_the_number_expected_is(annotations: dict[str, Any], pods: int, numbers: tuple[int, int]) -> None:
     (gang,) = gangs_of(group(**annotations), pods=tuple(member(f"p-{number}") for number in range(pods)))
     assert (gang.expected, gang.min_member) == numbers
 

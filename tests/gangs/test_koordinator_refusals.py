@@ -1,5 +1,7 @@
 """Groups of several PodGroups that contradict each other, and what may be mended first."""
 
+from typing import Any
+
 from koordinator_objects import SPEC, gather, group
 from written import NETWORK, sources
 
@@ -34,7 +36,7 @@ def test_the_first_of_two_groups_is_admitted_alone_and_may_be_mended_first() -> 
 def test_multiples_over_several_groups_count_the_pods_of_all() -> None:
     """Two groups of 2 pods are 4, of which no number is a multiple of 3; with a declared total that is a fault."""
     strategy = gather(("SpineLayer", "MustGather", 3))
-    written = {"groups": BOTH, "network_topology_spec": strategy}
+    written: dict[str, Any] = {"groups": BOTH, "network_topology_spec": strategy}
     advice = "no number of pods from 4 to 4 is a multiple of 3"
     reading = read_all(sources(NETWORK, *(group(name, **written) for name in "ab")))
     assert reading.faults == ()

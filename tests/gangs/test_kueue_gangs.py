@@ -1,6 +1,7 @@
 """The gangs that Kueue's objects define."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kueue_objects import GROUP, POOL, job
@@ -76,7 +77,7 @@ SLICES = {
 
 
 @pytest.mark.parametrize(("annotations", "slices"), SLICES.values(), ids=SLICES)
-def test_slices(annotations: dict[str, str], slices: tuple[SliceRule, ...]) -> None:
+def test_slices(annotations: dict[str, Any], slices: tuple[SliceRule, ...]) -> None:
     (pod_set,) = gang_of(job(**annotations), sources(POOL)).pod_sets
     assert pod_set.slices == slices
 

@@ -8,6 +8,7 @@ from written import DATACENTER, documents, pod, sources
 from gangs.dialects.reading import read_all
 from gangs.model import CapRule, Gang, MultipleRule, PodSet, SliceRule, TogetherRule
 from gangs.sources import Sources
+from kube.objects import Pod
 
 HEAD = """
     apiVersion: phalanx.dev/v1alpha1
@@ -27,7 +28,7 @@ def _with_pods(written: Sources, *pods: Any) -> Sources:
     return Sources(pods=pods, objects=written.objects)
 
 
-def member(name: str, **kwargs: Any) -> object:
+def member(name: str, **kwargs: Any) -> Pod:
     labels = {"phalanx.dev/gang": "llm", **kwargs.pop("labels", {})}
     return pod(name, labels=labels, **kwargs)
 

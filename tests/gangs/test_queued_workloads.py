@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from workload_operators import ROWS, Object, Row, owned, spark_application
+from workload_operators import IN_TURN, ROWS, Object, Row, owned, spark_application
 
 from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
@@ -233,19 +233,6 @@ def test_pods_whose_workload_is_not_there_wait_for_it(kind: str) -> None:
     manifest = admitted(ROWS[kind])
     (gang,) = read_all(Sources([pod_of(each) for each in ROWS[kind].pods(manifest)])).gangs
     assert (gang.key.name, gang.waiting_for) == (ROWS[kind].gang, (f"{kind} default/w",))
-
-
-IN_TURN: dict[str, tuple[str, Object, tuple[str, ...]]] = {
-    "OrderedReady": ("StatefulSet", {"podManagementPolicy": "OrderedReady"}, ("w-1", "w-2", "w-3")),
-    "LeaderReady": ("LeaderWorkerSet", {"startupPolicy": "LeaderReady"}, ("w-0-1", "w-0-2", "w-0-3")),
-    "WaitForWorkersReady": ("MPIJob", {"launcherCreationPolicy": "WaitForWorkersReady"}, ("w-launcher-0",)),
-    "InOrder": (
-        "JobSet",
-        {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
-        ("w-nodes-0-0", "w-nodes-0-1", "w-nodes-0-2"),
-    ),
-}
-"""Workloads that make these of their four pods only when the others run."""
 
 
 @pytest.mark.parametrize("name", IN_TURN)

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from node_manifests import node_manifest
-from test_annotated_kinds import IN_TURN, Object, admitted, gang_of, put, said, standing
-from workload_operators import ROWS, spark_application
+from test_annotated_kinds import admitted, gang_of, put, said, standing
+from workload_operators import IN_TURN, ROWS, Object, spark_application
 
 from cli.main import group
 from cluster.snapshot import Snapshot
@@ -94,8 +94,9 @@ def message(way: str, by: str, instead: str) -> str:
     """Return the expected message of a gang whose workload creates pods in order without reserved capacity."""
     kind, _, _, missing, at_once = WAYS[way]
     return (
-        f"waits for {missing}; {kind} default/w creates pods only after others run, and no capacity is reserved for "
-        f"them, {by}: {at_once}, so that all are created at once, or {instead}"
+        f"waits for {missing}; {kind} default/w creates pods only when others of it run, "
+        "and no capacity is reserved for them, "
+        f"{by}: {at_once}, so that all are made at once, or {instead}"
     )
 
 
@@ -183,7 +184,7 @@ def test_every_systems_gangs_have_the_annotation(system: str) -> None:
     (fault,) = said(ROWS["StatefulSet"], wrong)
     assert fault == (
         f'StatefulSet default/w: metadata.annotations[{KEY}]: "no" is neither "true" nor "false"; write "false" to '
-        "have no room held for pods that the workload makes later, or leave it out"
+        "have no capacity reserved for pods that the workload creates later, or leave it out"
     )
 
 

@@ -4,7 +4,6 @@ zone ── block ── rack ── node      RayCluster w: head, group of 3   
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from test_other_systems_on_workloads import KEY, around, faults, gang_of, stored
@@ -24,10 +23,12 @@ AT_JOBS = "JobSet default/w: spec.replicatedJobs[1].template.metadata.annotation
 AT_GROUP = "RayCluster default/w: spec.workerGroupSpecs[0].template.metadata.annotations"
 
 
-def ray(of_group: Mapping[str, str], of_head: Mapping[str, str] | None = None, **own: str) -> Object:
+def ray(
+    of_group: Mapping[str, str], of_head: Mapping[str, str] | None = None, *, own: Mapping[str, str] | None = None
+) -> Object:
     """Return a RayCluster in one zone, with more annotations on the templates of its worker group and its head."""
     manifest = ROWS["RayCluster"].manifest()
-    manifest["metadata"]["annotations"] = IN_A_ZONE | own
+    manifest["metadata"]["annotations"] = {**IN_A_ZONE, **(own or {})}
     group, head = manifest["spec"]["workerGroupSpecs"][0], manifest["spec"]["headGroupSpec"]
     for part, said in ((group, of_group), (head, of_head)):
         if said is not None:
@@ -35,10 +36,10 @@ def ray(of_group: Mapping[str, str], of_head: Mapping[str, str] | None = None, *
     return manifest
 
 
-def jobs(said: Mapping[str, str], replicas: int = 1, **own: str) -> Object:
+def jobs(said: Mapping[str, str], replicas: int = 1, *, own: Mapping[str, str] | None = None) -> Object:
     """Return a JobSet in one zone, with more annotations on the Job template of its second replicated job."""
-    manifest: Any = ROWS["JobSet"].manifest()
-    manifest["metadata"]["annotations"] = IN_A_ZONE | own
+    manifest = ROWS["JobSet"].manifest()
+    manifest["metadata"]["annotations"] = {**IN_A_ZONE, **(own or {})}
     entry = manifest["spec"]["replicatedJobs"][1]
     entry["replicas"] = replicas
     entry["template"]["metadata"] = {"annotations": dict(said)}
@@ -117,7 +118,7 @@ def test_fewer_pods_of_one_job_may_start_together() -> None:
             jobs({f"{KEY}topology": "other"}),
             f'{AT_JOBS}[kai.scheduler/topology]: "other" differs from "network" on the',
         ),
-        (ray({LEAST: "2"}, **{LEAST: "3"}), f'{AT_GROUP}[{LEAST}]: "2" differs from "3" on the RayCluster'),
+        (ray({LEAST: "2"}, own={LEAST: "3"}), f'{AT_GROUP}[{LEAST}]: "2" differs from "3" on the RayCluster'),
         (ray({REQUIRED: "row"}), f'{AT_GROUP}[{REQUIRED}]: "row" is not a level of'),
         (jobs({REQUIRED: "row"}), f'{AT_JOBS}[{REQUIRED}]: "row" is not a level of'),
         (ray({REQUIRED: ""}), f"{AT_GROUP}[{REQUIRED}]: is empty"),
@@ -129,10 +130,10 @@ def test_fewer_pods_of_one_job_may_start_together() -> None:
         (jobs({LEAST: "none"}), f'{AT_JOBS}[{LEAST}]: "none" is not a number from 1 up'),
         (jobs({LEAST: "2"}, replicas=2), f"{AT_JOBS}[{LEAST}]: 2 of the 3 pods of each of several Jobs cannot be"),
         (
-            jobs({LEAST: "2"}, **{LEAST: "2"}),
+            jobs({LEAST: "2"}, own={LEAST: "2"}),
             f"JobSet default/w: metadata.annotations[{LEAST}]: 2 is less than the 3 pods",
         ),
-        (jobs({REQUIRED: "rack"}, replicas=2, **{LEAST: "5"}), f"{AT_JOBS}[{REQUIRED}]: is for each of several Jobs"),
+        (jobs({REQUIRED: "rack"}, replicas=2, own={LEAST: "5"}), f"{AT_JOBS}[{REQUIRED}]: is for each of several Jobs"),
         (ray({LEAST: "2"}), f"{AT_GROUP}[{LEAST}]: is not read here, since the RayCluster itself asks"),
         (jobs({f"{KEY}segment-size": "2"}), f"{AT_JOBS}[{KEY}segment-size]: divides no Job of a JobSet"),
     ],
@@ -180,6 +181,6 @@ def test_no_replica_needs_no_pod() -> None:
 
 
 def test_a_job_set_that_is_left_alone_reads_nothing_at_its_jobs() -> None:
-    manifest = jobs({REQUIRED: "rack"}, **{f"{KEY}skip-podgrouper": "true"})
+    manifest = jobs({REQUIRED: "rack"}, own={f"{KEY}skip-podgrouper": "true"})
     told = [str(each) for each in oversights(manifest)]
     assert f"{AT_JOBS}[{REQUIRED}]: makes a gang of each Job: for one of all its pods let the JobSet itself ask" in told

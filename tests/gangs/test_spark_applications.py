@@ -57,8 +57,7 @@ def admitted(**more: Any) -> Object:
     """The application as it is stored, with more in its spec."""
     manifest = ROW.manifest(gang="true")
     manifest["spec"] |= more
-    found: Any = as_admitted(manifest, Sources())
-    return found
+    return dict(as_admitted(manifest, Sources()))
 
 
 def gang_of(manifest: Object, pods: list[Object]) -> Gang:

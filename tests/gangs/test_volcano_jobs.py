@@ -18,8 +18,7 @@ def admitted(**more: Any) -> Object:
     """The Job as it is stored, with more in its spec."""
     manifest = ROW.manifest(gang="true")
     manifest["spec"] |= more
-    found: Any = as_admitted(manifest, Sources())
-    return found
+    return dict(as_admitted(manifest, Sources()))
 
 
 def among(manifest: Object, *others: Object, pods: list[Object] | None = None) -> Sources:

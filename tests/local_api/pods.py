@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from local_api.resources import BUDGETS, CLASSES, Address
@@ -172,7 +173,12 @@ def _charge(store: Store, at: Address, pod: Object, *, dry_run: bool) -> None:
         left = _left(store, budget, at.name)
         if not dry_run:
             spent = Address(BUDGETS, at.namespace, name)
-            store.update(spent, lambda old, left=left: {**old, "status": {**old["status"], **left}})
+            store.update(spent, partial(_with_status, left))
+
+
+def _with_status(fields: Object, old: Object) -> Object:
+    """Return the object with these fields of its status replaced."""
+    return {**old, "status": {**old["status"], **fields}}
 
 
 def _left(store: Store, budget: Object, name: str) -> Object:

@@ -70,6 +70,13 @@ RESOURCES = (
     Resource(_KUEUE, "v1beta2", "localqueues", "LocalQueue", status=True, counted=True),
 )
 
+_ADMISSION = "admissionregistration.k8s.io"
+FOR_COMMANDS = tuple(
+    Resource(_ADMISSION, "v1", f"{kind.lower()}s", kind, namespaced=False)
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+)
+"""Resources that commands read beyond `RESOURCES`. Other tests do without them: each costs their caches a thread."""
+
 _PATH = re.compile(
     r"(?:/api|/apis/(?P<group>[^/]+))/(?P<version>v\d\w*)(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
     r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<part>[^/]+))?)?"

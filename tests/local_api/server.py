@@ -19,7 +19,7 @@ from cluster.api.connecting import connect
 from cluster.api.transport import Transport
 from local_api import pods
 from local_api.patches import patched
-from local_api.resources import BUDGETS, PODS, RESOURCES, Address, address
+from local_api.resources import BUDGETS, PODS, RESOURCES, Address, Resource, address
 from local_api.store import Event, Object, RefusedError, Store, check, copied, not_found
 
 PATIENCE = 60.0
@@ -83,6 +83,7 @@ class LocalApi:
     _faults: list[tuple[re.Pattern[str], list[Fault]]] = field(default_factory=list)
     held: set[str] = field(default_factory=set)
     """Plurals of the resources whose watches deliver nothing (`silence`)."""
+    served: tuple[Resource, ...] = RESOURCES
 
     def ask(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
@@ -180,7 +181,7 @@ class LocalApi:
     def _answer(self, request: Request) -> Object:
         if (request.method, request.path) == ("GET", "/version"):
             return dict(_VERSION)
-        at = address(request.path)
+        at = address(request.path, self.served)
         if at is None:
             raise RefusedError(404, "NotFound", "the server could not find the requested resource")
         if at.part == "status" and not at.resource.status:
@@ -301,9 +302,9 @@ def _identity(new: Object) -> Object:
 
 
 @contextmanager
-def local_api() -> Iterator[LocalApi]:
-    """Serve on a free port."""
-    api = LocalApi()
+def local_api(*further: Resource) -> Iterator[LocalApi]:
+    """Serve on a free port. `further`: resources beyond `RESOURCES`."""
+    api = LocalApi(served=(*RESOURCES, *further))
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(api))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -330,7 +331,7 @@ def _handler(api: LocalApi) -> type[BaseHTTPRequestHandler]:
             text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             content_type = self.headers.get("Content-Type") or "application/json"
             request = Request(self.command, parts.path, query, json.loads(text or "null"), content_type)
-            at = address(parts.path, RESOURCES)
+            at = address(parts.path, api.served)
             if query.get("watch") == "true" and at is not None:
                 self._watch(at, query)
                 return

@@ -112,6 +112,20 @@ def test_a_system_that_is_ceded_to_is_asked_about_where_it_is_adopted() -> None:
     assert {name for name, each in objects.items() if each != default[name]} == set()
 
 
+def test_monitoring_is_rendered_by_its_values() -> None:
+    objects = rendered(
+        "monitoring.serviceMonitor=true",
+        "monitoring.rules=true",
+        "monitoring.dashboards=true",
+        "definitions.keep=false",
+    )
+    wanted = by_identity(kustomize(MANIFESTS / "monitoring"))
+    assert {name: objects[name] for name in wanted} == wanted
+    labelled = rendered("monitoring.serviceMonitor=true", "monitoring.labels.release=operator")
+    monitor = labelled["ServiceMonitor", "phalanx-system", "phalanx"]
+    assert monitor["metadata"]["labels"] == {"app.kubernetes.io/name": "phalanx", "release": "operator"}
+
+
 def test_values_reach_the_servers() -> None:
     objects = rendered(
         "image.repository=registry.example.com/phalanx",

@@ -5,6 +5,7 @@ a: n0, n1      b: n2, n3      c: n4, n5      d: gpu, which only pods that tolera
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,13 @@ def test_every_zone_has_some_of_each_server_and_one_that_is_drained_is_made_up_f
 def test_a_zone_whose_nodes_are_gone_is_made_up_for(zones: ControlPlane) -> None:
     wait_until(lambda: placed(zones, "webhook").total() == WEBHOOKS, PATIENCE, "all webhooks to serve")
     zones.kubectl("delete", "node", "n4", "n5")
+
+    def outside_c(server: str, count: int) -> bool:
+        return placed(zones, server).total() == count and not placed(zones, server)["c"]
+
     for server, count in (("webhook", WEBHOOKS), ("controller", CONTROLLERS)):
         wait_until(
-            lambda server=server, count=count: (
-                placed(zones, server).total() == count and not placed(zones, server)["c"]
-            ),
+            partial(outside_c, server, count),
             PATIENCE,
             f"the other zones to have all of {server}",
         )

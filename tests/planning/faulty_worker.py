@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planning.solver_pool.tasks import NotPlaced, Placed, Reply, Request
-from planning.solver_pool.worker import MEMORY_BYTES, Answering, JointAnswer, Tell, answers, serve
+from planning.solver_pool.tasks import JointReply, NotPlaced, Placed, Reply, Request
+from planning.solver_pool.worker import MEMORY_BYTES, Answering, Tell, answers, serve
 from solver.plan import NoPlan, Plan, Proof
 
 _PIECE = 64 << 20
@@ -64,9 +64,10 @@ def boasting(request: Request, tell: Tell) -> Iterator[Reply]:
 def giving_twice(request: Request, tell: Tell) -> Iterator[Reply]:
     """Gives every gang the nodes of the first gang."""
     for reply in answers(request, tell):
-        assert isinstance(reply, JointAnswer)
+        assert isinstance(reply, JointReply)
+        assert reply.answer
         shares = tuple(reply.answer.shares[0] for _ in reply.answer.shares)
-        yield JointAnswer(replace(reply.answer, shares=shares))
+        yield JointReply(replace(reply.answer, shares=shares))
 
 
 def contradicting(_request: Request, _tell: Tell) -> Iterator[Reply]:

@@ -88,8 +88,8 @@ b1/r2: n4 n5
 """
 """Of 8 cpu each; n1 and n3 are full, n4 has a taint, n5 is an old model: 8 cpu are free in each rack but the last."""
 IN_RACK = {"required": "rack"}
-SSD = {"nodeSelector": {"disk": "ssd"}}
-TOLERANT = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+SSD: dict[str, Any] = {"nodeSelector": {"disk": "ssd"}}
+TOLERANT: dict[str, Any] = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
 COUNTED: list[tuple[str, Manifest, list[Manifest], bool]] = [
     # case, the gang's spec, its pods, whether counting leaves a place possible
     ("two nodes of two racks", {}, scenes.members(2), True),

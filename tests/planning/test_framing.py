@@ -317,10 +317,10 @@ def test_later_starts_are_larger() -> None:
     assert second.started - first.started == 1
 
 
-@pytest.mark.parametrize("wish", ["required", "preferred"])
-def test_a_level_that_the_topology_lacks_is_an_error_of_its_own(wish: str) -> None:
+@pytest.mark.parametrize("levels", [{"required": "aisle"}, {"preferred": "aisle"}])
+def test_a_level_that_the_topology_lacks_is_an_error_of_its_own(levels: dict[str, Any]) -> None:
     gangs, snapshot, topologies = scenes.picture(cluster(), scenes.gang(minMember=1), scenes.members(1))
-    gang = replace(gangs[0], **{wish: "aisle"})
+    gang = replace(gangs[0], **levels)
     with pytest.raises(UnknownLevelError, match="aisle"):
         frame(gang, snapshot, topologies[0], running={})
 

@@ -5,7 +5,7 @@ import pytest
 
 from planning.solver_pool.node_layouts import KEPT, Receiver, Sender
 from planning.solver_pool.pool import Workers
-from planning.solver_pool.tasks import Request, Task
+from planning.solver_pool.tasks import Task
 from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import NO_VICTIMS, Limits, Member, PodSet, Problem, Shape, Victim, VictimTable, victim_table
@@ -24,7 +24,8 @@ class Line:
     def over(self, problem: Problem) -> NodeTable:
         """Send the problem and return its nodes as the receiver decodes them."""
         self.sent = msgspec.msgpack.encode(Task(problem, LIMITS), enc_hook=self.sender.pack)
-        return msgspec.msgpack.decode(self.sent, type=Request, dec_hook=self.receiver.unpack).problem.nodes
+        received = msgspec.msgpack.decode(self.sent, type=Task, dec_hook=self.receiver.unpack)
+        return received.problem.nodes
 
 
 def problem(cluster: int, free: int = 1, terminating: int = 0) -> Problem:

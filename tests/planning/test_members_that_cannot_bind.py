@@ -11,7 +11,7 @@ from planning.planner import plan_gang
 from planning.scheduler_rules.holdups import holdups
 
 GATE = {"schedulingGates": [{"name": "example.com/quota"}]}
-CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}]}
+CLAIM: dict[str, Any] = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}]}
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def tied_earlier(name: str, **spec: Any) -> Manifest:
     return made
 
 
-REMEDY = "; pod new was tied to siblings that are gone: delete it, to be recreated without the pin"
+REMEDY = "; pod new was tied to siblings that are gone: delete it to be recreated without that"
 
 
 @pytest.mark.parametrize(

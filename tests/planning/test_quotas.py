@@ -122,6 +122,11 @@ def in_line(*gangs: Gang) -> dict[str, str]:
     return {each.key.name: each.outcome.value if each.assignments else each.message for each in decisions}
 
 
+def account_of(gang: Gang) -> Account:
+    assert gang.account is not None
+    return gang.account
+
+
 def test_in_a_strict_queue_none_goes_before_an_older_one_that_has_no_place() -> None:
     """A gang of 12 cpu never fits into a quota of 8 cpu. A gang of 4 cpu would fit."""
     large = gang("large", ONE_BY_ONE, *(pod(f"l-{i}") for i in range(3)), created="2026-01-01T00:00:01Z")
@@ -132,7 +137,7 @@ def test_in_a_strict_queue_none_goes_before_an_older_one_that_has_no_place() -> 
         "small": "waits for gang ns/large, which is before it in ClusterQueue pool (StrictFIFO)",
         "elsewhere": "Placed",
     }
-    freely = [replace(each, account=replace(each.account, queue=pool(blue="8"))) for each in (large, small)]
+    freely = [replace(each, account=replace(account_of(each), queue=pool(blue="8"))) for each in (large, small)]
     assert in_line(*freely)["small"] == "Placed"
 
 
@@ -315,10 +320,12 @@ def test_a_level_needs_a_flavor_with_a_topology() -> None:
     assert decision.message == "flavor red has no topology, and the gang names a level"
 
 
-@pytest.mark.parametrize("wish", ["required", "preferred"])
-def test_pods_that_request_nothing_of_a_quota_have_no_flavor_whose_topology_a_level_could_be_of(wish: str) -> None:
+@pytest.mark.parametrize("wish", [{"required": "rack"}, {"preferred": "rack"}])
+def test_pods_that_request_nothing_of_a_quota_have_no_flavor_whose_topology_a_level_could_be_of(
+    wish: dict[str, Any],
+) -> None:
     member = Pod(metadata=ObjectMeta(name="a-0", namespace="ns", uid="a-0"), spec=PodSpec(priority=0))
-    decision = decide(gang("a", pool(blue="8"), member, **{wish: "rack"}))
+    decision = decide(gang("a", pool(blue="8"), member, **wish))
     assert decision.outcome is Outcome.UNPLACEABLE
     assert decision.message == (
         "pods that request none of cpu are given no flavor, thus no topology, and the gang names a level"
@@ -477,7 +484,7 @@ def test_a_gang_of_sets_starts_whenever_some_choice_of_its_members_is_covered(se
     assert not possible or (placed["a"], placed["b"]) in possible
 
 
-def needing(name: str, **requests: str) -> Pod:
+def needing(name: str, **requests: str | float) -> Pod:
     """A pod of so much of each resource."""
     container = Container(name="c", resources=ResourceRequirements(requests=requests))
     spec = PodSpec(containers=(container,), priority=0)

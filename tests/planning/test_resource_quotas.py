@@ -1,5 +1,6 @@
 """Expected pods and the ResourceQuotas of their namespace: a table of quotas and the messages for a gang."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -180,7 +181,7 @@ class CountedNode(NodeState):
     looks = 0
 
     @property
-    def held_for_later(self) -> tuple[Tenant, ...]:  # type: ignore[override]
+    def held_for_later(self) -> tuple[Tenant, ...]:
         """The placeholders on the node that reserve capacity for expected pods."""
         CountedNode.looks += 1
         return super().held_for_later
@@ -207,7 +208,12 @@ def test_however_many_gangs_ask_each_node_and_each_held_pod_is_looked_at_once(
     states = [CountedNode(each.node, each.allocatable, each.tenants) for each in (full, *[empty] * (nodes - 1))]
     there = replace(there, nodes=tuple(states))
     asked: list[Pod] = []
-    monkeypatch.setattr(resource_quota_charges, "pod_requests", lambda pod: asked.append(pod) or pod_requests(pod))
+
+    def counted(pod: Pod) -> Mapping[str, int]:
+        asked.append(pod)
+        return pod_requests(pod)
+
+    monkeypatch.setattr(resource_quota_charges, "pod_requests", counted)
     monkeypatch.setattr(CountedNode, "looks", 0)
     for index in range(gangs):
         own = [pod(f"other-{each}", seat_uid("w", "main", str(each))) for each in (2 * index, 2 * index + 1)]

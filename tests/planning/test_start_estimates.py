@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from test_queue_report import RUNNING, B, gang
-from test_quotas import NODES, pod
+from test_quotas import NODES, pod, pool
 
 from cluster.capturing import snapshot_of
 from gangs.mirrors import key_text
@@ -48,6 +48,24 @@ def test_without_a_known_end_there_is_no_estimate_for_it_and_all_after_it() -> N
     assert starts(RUNNING, FIRST, SECOND, ends={}) == {"first": None, "second": None}
 
 
+def test_no_gang_waits_for_one_that_can_never_fit() -> None:
+    gangs = (RUNNING, FIRST, SECOND)
+    snapshot = snapshot_of(NODES, [each.pod for gang in gangs for each in gang.members])
+    expected = ExpectedEnds({RUNNING.key: NOW + HOUR}, never=frozenset({FIRST.key}))
+    reports = {each.name: each for each in queue_reports(gangs, snapshot, expected, NOW)}
+    assert [(each.key.name, each.estimated_start) for each in reports["b"].waiting] == [
+        ("second", None),
+        ("first", None),
+    ]
+
+
+def test_gangs_that_can_never_fit_are_known_by_their_status() -> None:
+    metadata = {"namespace": "ns", "name": "w", "annotations": {MIRRORS: key_text(FIRST.key)}}
+    mirror = {"metadata": metadata, "status": {"reason": "NeverFits"}}
+    found = expected_ends_of([FIRST], Sources([], {("phalanx.dev", "Gang", "ns", "w"): mirror}, {}), NOW)
+    assert found.never == {FIRST.key}
+
+
 def test_a_gang_whose_quota_is_free_waits_for_something_else() -> None:
     assert starts(RUNNING, SECOND, ends={"large": HOUR}) == {"second": None}
 
@@ -65,6 +83,26 @@ def test_later_gangs_wait_for_the_ends_of_earlier_ones() -> None:
 
 def test_a_deadline_that_is_over_counts_as_now() -> None:
     assert starts(RUNNING, FIRST, ends={"large": -HOUR}) == {"first": None}
+
+
+class CountedEnds(dict[GangKey, datetime]):
+    """Expected ends that count how often all of them are read."""
+
+    reads = 0
+
+    def items(self) -> Any:
+        """Return all ends, and count the call."""
+        self.reads += 1
+        return super().items()
+
+
+def test_however_many_queues_there_are_all_ends_are_read_once() -> None:
+    ends = CountedEnds({RUNNING.key: NOW + HOUR})
+    queues = [pool(f"q{number}", "ml", blue="0") for number in range(20)]
+    waiting = [gang(f"w{number}", queue, pod(f"w{number}-0")) for number, queue in enumerate(queues)]
+    snapshot = snapshot_of(NODES, [member.pod for each in (RUNNING, *waiting) for member in each.members])
+    queue_reports([RUNNING, *waiting], snapshot, ExpectedEnds(ends), NOW)
+    assert ends.reads == 1
 
 
 def test_programs_get_the_times_by_rfc_3339() -> None:

@@ -142,9 +142,10 @@ def test_of_gangs_together_and_of_what_is_next_door_nothing_is_known_then() -> N
         assert pool.next_door(problem(3), plan, PATIENT) is None
 
 
-def test_plans_for_several_gangs_that_take_a_node_twice_are_not_believed() -> None:
+def test_plans_for_several_gangs_that_take_a_node_twice_are_not_believed(caplog: pytest.LogCaptureFixture) -> None:
     with faulty("giving_twice") as pool:
         assert pool.solve_joint(TWO, PATIENT) is None
+    assert "the worker's plans are wrong" in caplog.text
 
 
 def test_several_gangs_are_planned_together_in_a_worker(workers: Workers) -> None:

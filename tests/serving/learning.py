@@ -5,6 +5,8 @@ registered later, it knows every earlier change. The webhook that is registered 
 request.
 """
 
+from functools import partial
+
 from cluster.api.transport import APPLY_PATCH
 from controlplane.control_plane import ControlPlane, wait_until
 
@@ -28,7 +30,7 @@ class Learning:
         for kind in KINDS:
             mark = f"{kind}-{self._asked}"
             self._ask_for(kind, mark)
-            wait_until(lambda mark=mark: self._refused(mark), self._patience, f"the API server to learn of {mark}")
+            wait_until(partial(self._refused, mark), self._patience, f"the API server to learn of {mark}")
 
     def close(self) -> None:
         """Leave nothing behind."""

@@ -8,6 +8,7 @@ retire ──► the first authority is forgotten
 import contextlib
 import time
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from cryptography import x509
@@ -19,6 +20,11 @@ from certs.rotation import Schedule
 from controlplane.control_plane import ControlPlane, wait_until
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800), pytest.mark.long]
+
+
+def shows(replica: Replica, certificate: bytes) -> bool:
+    return replica.shown() == certificate
+
 
 HASTY = Schedule(introduction=timedelta(), retirement=timedelta(), renewal=0.0)
 """Something is always due: one step at each look."""
@@ -37,7 +43,7 @@ def test_rotations_cost_no_admission(
             learning.await_everything()
             ensure_serving_certificate(transport, schedule=HASTY)
             held = secret(plane)["tls.crt"]
-            wait_until(lambda held=held: replica.shown() == held, PATIENCE, "the replica to show the new leaf")
+            wait_until(partial(shows, replica, held), PATIENCE, "the replica to show the new leaf")
             load.await_more(5)
             ensure_serving_certificate(transport, schedule=HASTY)
             load.await_more(5)

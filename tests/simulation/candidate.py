@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from local_api.resources import RESOURCES, address
@@ -68,7 +69,7 @@ class SimulatedExecutor:
     """A planning lane whose answer comes after a time that the seed decides."""
 
     def __init__(self, process: Process, choices: Choices, name: str, answered: Callable[[], None]) -> None:
-        self.weights = (1, 0, 0)
+        self.weights: tuple[int, ...] = (1, 0, 0)
         self.seconds: float | None = None
         """How long an answer takes; None: as the seed decides."""
         self.idle = True
@@ -118,7 +119,7 @@ class Candidate:
         self._on_busy, self._on_round = on_busy, on_round
         self.process = Process(name, engine, on_crash=lambda: self._ended(on_end))
         self.clock = clock
-        self.plan_weights = (1, 0, 0)
+        self.plan_weights: tuple[int, ...] = (1, 0, 0)
         self.leading = False
         self.failures: list[str] = []
         self._engine, self._hub, self._choices, self._trace = engine, hub, choices, trace
@@ -197,9 +198,13 @@ class Candidate:
             else:
                 left = self._expires - self._engine.now
                 seconds = left + 2 * _AFTER_EXPIRY if left > 0 else self._timing.retry
-                self.process.later(seconds, lambda: self._tries == this_try and self._elect())
+                self.process.later(seconds, partial(self._elect_if_latest, this_try))
         finally:
             self._electing = False
+
+    def _elect_if_latest(self, this_try: int) -> None:
+        if self._tries == this_try:
+            self._elect()
 
     def _lead(self, term: Term) -> None:
         self._trace(f"{self.process.name} leads")

@@ -5,12 +5,12 @@ The letters are those of docs/decisions/0036.
 The invariants read the API server's store and the requests of the controllers, and no product code.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from local_api.resources import GANGS, PODS
+from local_api.resources import GANGS, PODS, Resource
 from local_api.store import Event, Object
 
 from simulation.models.budgets import budgets_over, covered
@@ -324,7 +324,7 @@ class Invariants:
             self.violated("fencing", f"{sent.process} writes ({sent.request}) while {holder} has the Lease")
 
     def _patched(self, name: str, sent: Sent) -> None:
-        now = self._world.api.store.objects.get((PODS, *name.split("/", 1)))
+        now = self._world.api.store.objects.get(_key(PODS, name))
         before = self._pods.get(name)
         if now is None or before is None:
             return
@@ -423,7 +423,7 @@ class Invariants:
         others = [each for each in self._pods.values() if not is_finished(each) and capacity_of(each) != gang]
         racks = sorted({each["metadata"]["labels"].get(RACK, "") for each in nodes})
         for rack in racks if self.is_level_required(gang) else [""]:
-            free = {}
+            free: dict[str, Counter[str]] = {}
             for node in nodes:
                 if rack in ("", node["metadata"]["labels"].get(RACK)):
                     name = node["metadata"]["name"]
@@ -433,15 +433,15 @@ class Invariants:
                 return f"in rack {rack}" if rack else "in the cluster"
         return ""
 
-    def _all_placed(self, members: list[Object], nodes: list[Object], free: dict[str, object]) -> bool:
+    def _all_placed(self, members: list[Object], nodes: list[Object], free: dict[str, Counter[str]]) -> bool:
         for member in map(unpinned, members):
             asked = requests_of(member)
             for node in nodes:
                 left = free.get(node["metadata"]["name"])
                 if left is None or not is_selected(member, node) or not is_tolerated(member, node):
                     continue
-                if all(left[resource] >= amount for resource, amount in asked.items()):  # type: ignore[index]
-                    left.subtract(asked)  # type: ignore[attr-defined]
+                if all(left[resource] >= amount for resource, amount in asked.items()):
+                    left.subtract(asked)
                     break
             else:
                 return False
@@ -479,7 +479,7 @@ class Invariants:
 
     def is_leader_first(self, gang: str) -> bool:
         """Return whether the gang's workload creates a pod only when all before it are ready."""
-        found = self._world.api.store.objects.get((STATEFUL_SETS, *gang.split("/", 1)))
+        found = self._world.api.store.objects.get(_key(STATEFUL_SETS, gang))
         return found is not None and is_ordered(found)
 
     def is_level_required(self, gang: str) -> bool:
@@ -487,7 +487,7 @@ class Invariants:
         return (self._gang(gang).get("spec") or {}).get("required") == "rack"
 
     def _gang(self, gang: str) -> Object:
-        return self._world.api.store.objects.get((GANGS, *gang.split("/", 1))) or {}
+        return self._world.api.store.objects.get(_key(GANGS, gang)) or {}
 
     def _status(self, gang: str) -> Object:
         return self._gang(gang).get("status") or {}
@@ -495,7 +495,13 @@ class Invariants:
     def _rack(self, node: str) -> str:
         """The rack of a node; "" if the node is gone."""
         found = self._world.api.store.objects.get((NODES, "", node))
-        return (found or {"metadata": {}})["metadata"].get("labels", {}).get(RACK, "")
+        return str((found or {"metadata": {}})["metadata"].get("labels", {}).get(RACK, ""))
+
+
+def _key(resource: Resource, name: str) -> tuple[Resource, str, str]:
+    """Return the key in the store of the object `namespace/name`."""
+    namespace, _, own = name.partition("/")
+    return resource, namespace, own
 
 
 def _is_charged(pod: Object) -> bool:

@@ -1,6 +1,6 @@
 """The shortest version of a failing schedule that still fails."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from simulation.schedule import Result, run
 
@@ -33,6 +33,6 @@ def _letters(result: Result) -> set[str]:
     return {each.partition(")")[0] for each in result.violations}
 
 
-def _taken(result: Result, allowed: Collection[str]) -> Sequence[str]:
+def _taken(result: Result, allowed: Collection[str]) -> list[str]:
     """The allowed questions that were still asked and answered otherwise."""
     return sorted(result.taken.intersection(allowed))

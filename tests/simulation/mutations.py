@@ -80,7 +80,7 @@ MUTATIONS = (
     Mutation(
         "a gang is released although too few of its members are left",
         _NEXT_STEP,
-        "    if not situation.gang.suffice(situation.gang.members):\n        return Cause.MEMBER_GONE",
+        "    if not situation.gang.suffice(_counted_on(situation.gang, record)):\n        return Cause.MEMBER_GONE",
         "    if not situation.gang.members:\n        return Cause.MEMBER_GONE",
     ),
     Mutation(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import urllib3
 from local_api.direct import Answer
@@ -105,7 +106,7 @@ class Process:
         self.frozen = False
         held, self._held = self._held, []
         for action in held:
-            self.engine.after(0.0, lambda action=action: self.do(action))
+            self.engine.after(0.0, partial(self.do, action))
 
     def check(self) -> None:
         """Raise `CrashedError` if the process has ended meanwhile."""

@@ -6,7 +6,8 @@ it is bound, what its PodScheduled condition says, and whether it still exists.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import pytest
 from node_manifests import node_manifest
@@ -92,9 +93,9 @@ class Simulated:
     def _create(self, pod: dict[str, Any], _refused: Callable[[], None]) -> None:
         self.world.api.ask("POST", PODS_PATH, pod)
 
-    def until(self, holds: Callable[[], bool]) -> None:
+    def until(self, holds: Callable[[Self], bool]) -> None:
         """Advance the simulated time until `holds` returns True, at most 60 s."""
-        assert self.world.run_until(holds, 60.0)
+        assert self.world.run_until(lambda: holds(self), 60.0)
 
     def settle(self) -> None:
         """Let everything happen that happens by itself."""
@@ -119,14 +120,14 @@ class Real:
         answer = self.plane.request(method, path, body, content_type=content_type)
         return None if (answer["kind"], answer.get("status")) == ("Status", "Failure") else answer
 
-    def until(self, holds: Callable[[], bool]) -> None:
+    def until(self, holds: Callable[[Self], bool]) -> None:
         """Wait until something holds."""
-        wait_for(holds, "the real components to do what the models did")
+        wait_for(lambda: holds(self), "the real components to do what the models did")
 
     def settle(self) -> None:
         """Wait for a probe of the lowest priority: the scheduler has tried all pods before it."""
         self.ask("POST", PODS_PATH, Asked("last", "phalanx-probe", 0, spec=NEVER).manifest, "application/json")
-        self.until(lambda: any(_is_tried(pod) for pod in self.pods() if pod["metadata"]["name"] == "last"))
+        self.until(lambda _: any(_is_tried(pod) for pod in self.pods() if pod["metadata"]["name"] == "last"))
         self.ask("DELETE", f"{PODS_PATH}/last", {**_NOW, "gracePeriodSeconds": 0}, "application/json")
 
     def pods(self) -> list[dict[str, Any]]:
@@ -144,7 +145,7 @@ def outcome(pods: Sequence[dict[str, Any]]) -> Outcome:
     found: Outcome = {}
     for pod in pods:
         conditions = pod["status"].get("conditions") or ()
-        said = next((each for each in conditions if each["type"] == "PodScheduled"), {})
+        said: dict[str, Any] = next((each for each in conditions if each["type"] == "PodScheduled"), {})
         found[pod["metadata"]["name"]] = pod["spec"].get("nodeName", ""), said.get("reason", "")
     found.pop("last", None)
     return found
@@ -166,21 +167,21 @@ def test_the_scheduler_of_the_simulation_decides_as_the_real_one(name: str, clus
     play(CASES[name], model)
     expected = outcome(model.pods())
     play(CASES[name], real)
-    real.until(lambda: outcome(real.pods()) == expected)
+    real.until(lambda there: outcome(there.pods()) == expected)
 
 
 def test_a_deleted_pod_ends_but_for_its_finalizer(cluster: ControlPlane) -> None:
     for there in (Simulated(), Real(cluster)):
         play([Asked("a", spec=on("n1")), Asked("b", spec=on("n2"))], there)
-        there.until(lambda there=there: all(node for node, _ in outcome(there.pods()).values()))
+        there.until(lambda there: all(node for node, _ in outcome(there.pods()).values()))
         there.ask("PATCH", f"{PODS_PATH}/a", {"metadata": {"finalizers": [STUCK]}})
         for name in ("a", "b"):
             there.ask("DELETE", f"{PODS_PATH}/{name}", _NOW, "application/json")
-        there.until(lambda there=there: set(outcome(there.pods())) == {"a"})
+        there.until(lambda there: set(outcome(there.pods())) == {"a"})
         there.settle()
         assert set(outcome(there.pods())) == {"a"}
         there.ask("PATCH", f"{PODS_PATH}/a", {"metadata": {"finalizers": None}})
-        there.until(lambda there=there: outcome(there.pods()) == {})
+        there.until(lambda there: outcome(there.pods()) == {})
 
 
 def ready(there: Simulated | Real) -> set[str]:
@@ -206,57 +207,58 @@ def test_a_stateful_set_creates_its_pods_in_order_or_at_once(
 ) -> None:
     for there in (Simulated(), Real(cluster)):
         there.ask("POST", STATEFUL_SETS_PATH, placed_nowhere(policy), "application/json")
-        there.until(lambda there=there: names(there) == first)
+        there.until(lambda there: names(there) == first)
         there.settle()
         assert names(there) == first
+
+
+def is_replaced(uid: str, there: Simulated | Real) -> bool:
+    """Return whether the pod of this uid is gone, and all three pods are ready."""
+    return uid not in {pod["metadata"]["uid"] for pod in there.pods()} and ready(there) == {"s-0", "s-1", "s-2"}
 
 
 @pytest.mark.parametrize("policy", [ORDERED, PARALLEL])
 def test_a_stateful_set_recreates_a_pod_under_its_name_once_it_is_gone(policy: str, cluster: ControlPlane) -> None:
     for there in (Simulated(), Real(cluster)):
         there.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 3, policy=policy, cpu=1), "application/json")
-        there.until(lambda there=there: ready(there) == {"s-0", "s-1", "s-2"})
+        there.until(lambda there: ready(there) == {"s-0", "s-1", "s-2"})
         old = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in there.pods()}
         there.ask("PATCH", f"{PODS_PATH}/s-0", {"metadata": {"finalizers": [STUCK]}})
         there.ask("DELETE", f"{PODS_PATH}/s-0", _NOW, "application/json")
         there.settle()
         assert {pod["metadata"]["uid"] for pod in there.pods()} == set(old.values())
         there.ask("PATCH", f"{PODS_PATH}/s-0", {"metadata": {"finalizers": None}})
-        there.until(
-            lambda there=there, old=old: (
-                old["s-0"] not in {pod["metadata"]["uid"] for pod in there.pods()}
-                and ready(there) == {"s-0", "s-1", "s-2"}
-            )
-        )
+        there.until(partial(is_replaced, old["s-0"]))
         there.ask("PATCH", f"{STATEFUL_SETS_PATH}/s", {"spec": {"replicas": 1}})
-        there.until(lambda there=there: names(there) == {"s-0"})
+        there.until(lambda there: names(there) == {"s-0"})
 
 
 _COUNTS = ("expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed")
 
 
+def counts(there: Simulated | Real) -> list[int] | None:
+    """Return the counts of the budget's status; None if it has not been counted yet."""
+    status = (there.ask("GET", f"{BUDGETS_PATH}/keep") or {}).get("status") or {}
+    return [status[key] for key in _COUNTS] if status.get("observedGeneration") else None
+
+
 def test_a_budget_is_counted_and_forbids_the_second_of_two_evictions(cluster: ControlPlane) -> None:
     for there in (Simulated(), Real(cluster)):
-
-        def counts(there: Simulated | Real = there) -> list[int] | None:
-            status = (there.ask("GET", f"{BUDGETS_PATH}/keep") or {}).get("status") or {}
-            return [status[key] for key in _COUNTS] if status.get("observedGeneration") else None
-
         for name, node in (("a", "n1"), ("b", "n2")):
             manifest = Asked(name, spec=on(node)).manifest
             manifest["metadata"]["labels"] = {"budget": "keep"}
             there.ask("POST", PODS_PATH, manifest, "application/json")
-        there.until(lambda there=there: ready(there) == {"a", "b"})
+        there.until(lambda there: ready(there) == {"a", "b"})
         whole = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", **budget("keep", {"budget": "keep"}, 1)}
         there.ask("POST", BUDGETS_PATH, whole, "application/json")
-        there.until(lambda counts=counts: counts() == [2, 2, 1, 1])
+        there.until(lambda there: counts(there) == [2, 2, 1, 1])
         assert evict(there, "a")
         assert not evict(there, "b")
-        there.until(lambda there=there: names(there) == {"b"})
-        there.until(lambda counts=counts: counts() == [1, 1, 1, 0])
+        there.until(lambda there: names(there) == {"b"})
+        there.until(lambda there: counts(there) == [1, 1, 1, 0])
         assert not evict(there, "b")
         there.ask("PATCH", f"{BUDGETS_PATH}/keep", {"spec": {"minAvailable": 0}})
-        there.until(lambda counts=counts: counts() == [1, 1, 0, 1])
+        there.until(lambda there: counts(there) == [1, 1, 0, 1])
         assert evict(there, "b")
 
 

@@ -67,7 +67,7 @@ class World:
 
     def fresh(self, outcome: Outcome) -> list[tuple[tuple[int, int], int]]:
         """Return the members that the plan places, without those that run already."""
-        return [((s, m), outcome.rows[s][m]) for s, m in self.open if outcome.rows[s][m] is not None]
+        return [((s, m), node) for s, m in self.open if (node := outcome.rows[s][m]) is not None]
 
     def _scarcest(self) -> int:
         shares = []
@@ -239,8 +239,8 @@ def _all_are_bound(world: World, rule: Affinity, outcome: Outcome) -> bool:
             waiting.append(node)
         elif member.shape in rule.counted:
             places.append(node)
-    near = [
-        set(there) | {group[place] for place in places} - {None}
+    near: list[set[str | None]] = [
+        {*there, *(group[place] for place in places)} - {None}
         for group, there in zip(rule.groups, rule.there, strict=True)
     ]
     while waiting:

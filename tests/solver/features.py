@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from solver.nodes import nodes_of
 from solver.problem import Problem, victim_table
@@ -49,7 +50,7 @@ def _with_members(problem: Problem, shape: int) -> Problem:
     return replace(problem, sets=tuple(sets))
 
 
-def _of_sets(problem: Problem, **values: object) -> Problem:
+def _of_sets(problem: Problem, **values: Any) -> Problem:
     """Replace these fields in every set."""
     return replace(problem, sets=tuple(replace(each, **values) for each in problem.sets))
 

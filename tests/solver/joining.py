@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from solver.multi_gang.joint_problem import ManyGangs
 from solver.problem import GangRules, PodSet, Problem, Shape, Together
@@ -31,7 +32,7 @@ def in_one(gangs: Sequence[Problem]) -> Problem:
     sets: list[PodSet] = []
     together: list[Together] = []
     rules: list[GangRules] = []
-    about_shapes: dict[str, list[object]] = {name: [] for name in RULES}
+    about_shapes: dict[str, list[Any]] = {name: [] for name in RULES}
     for gang in gangs:
         first, first_set = len(shapes), len(sets)
         shapes += gang.shapes
@@ -45,6 +46,7 @@ def in_one(gangs: Sequence[Problem]) -> Problem:
             for rule in getattr(gang, name):
                 moved = {field: tuple(first + each for each in getattr(rule, field)) for field in fields}
                 about_shapes[name].append(replace(rule, **moved))
+    of_shapes: dict[str, Any] = {name: tuple(found) for name, found in about_shapes.items()}
     return replace(
         gangs[0],
         shapes=tuple(shapes),
@@ -54,7 +56,7 @@ def in_one(gangs: Sequence[Problem]) -> Problem:
         multiples=(),
         together=tuple(together),
         gangs=tuple(rules),
-        **{name: tuple(found) for name, found in about_shapes.items()},
+        **of_shapes,
     )
 
 

@@ -25,11 +25,11 @@ from brute_force import (
     seatings,
     victim_sets,
 )
+from joining import Several
 
 from solver.multi_gang.joint_problem import JointAnswer
 from solver.problem import PodSet, Problem
 from solver.quota import Quota
-from tests.solver.joining import Several
 
 Rows = tuple[Row, ...]
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from random import Random
 
+from joining import Several, several
+
 from solver.nodes import Node, nodes_of
 from solver.problem import (
     Affinity,
@@ -25,7 +27,6 @@ from solver.problem import (
     victim_table,
 )
 from solver.quota import Quota, QuotaCharge, QuotaShare
-from tests.solver.joining import Several, several
 
 LEVELS = ("block", "rack", "node")
 SIZES = ((1,), (2,), (3,), (3,), (4,), (4,), (1, 1), (1, 2), (1, 2), (2, 2), (1, 3), (0, 2), (1, 1, 1), (1, 1, 2))
@@ -404,11 +405,11 @@ class _Between:
 
     def shapes_of_two(self, problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shapes of two gangs, in any order."""
-        one, other = self.random.sample(problem.gangs, 2)
-        return tuple(
-            tuple(sorted({member.shape for each in gang.pod_sets for member in problem.sets[each].members}))
-            for gang in (one, other)
+        one, other = (
+            tuple(sorted({member.shape for position in gang.pod_sets for member in problem.sets[position].members}))
+            for gang in self.random.sample(problem.gangs, 2)
         )
+        return one, other
 
     def groups(self) -> tuple[str | None, ...]:
         by_node = self.chance(0.5)

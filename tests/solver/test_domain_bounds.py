@@ -19,7 +19,9 @@ def gang(draw: Random) -> Problem:
     """Some members among up to 60 nodes, which lie in few racks of few blocks; half of them under rules."""
     paths = [(f"s{draw.randrange(2)}", f"b{draw.randrange(2)}", f"r{draw.randrange(4)}") for _ in range(60)]
     nodes = [Node(f"n{at}", path, (draw.randrange(5),), (0,)) for at, path in enumerate(paths[: draw.randint(8, 60)])]
-    caps, multiples, exclusions = (), (), ()
+    caps: tuple[Cap, ...] = ()
+    multiples: tuple[Multiple, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
     if draw.random() < 0.5:
         caps = (Cap(draw.randrange(4), draw.randint(2, 12)),)
         multiples = (Multiple(draw.randrange(4), 2),)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 from drawings import Drawing, pods
+from joining import in_one
 
 from solver.multi_gang.joint import solve_joint
 from solver.multi_gang.joint_problem import JointAnswer, Share, faults_of
 from solver.plan import Proof
 from solver.problem import Affinity, Limits, Problem
 from solver.quota import Quota, QuotaCharge, QuotaShare
-from tests.solver.joining import in_one
 
 LIMITS = Limits(60.0, 600.0)
 

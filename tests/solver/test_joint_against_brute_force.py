@@ -7,9 +7,11 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from features import FEATURES, without_room_to_come
+from joining import Several
 from joint_brute_force import JOINT_GOALS, Whole, best_together, is_as_good, whole_of
 from random_problems import random_joint
 from thorough import chunks
@@ -18,7 +20,6 @@ from solver.multi_gang.joint import solve_joint
 from solver.multi_gang.joint_problem import faults_of
 from solver.plan import Proof
 from solver.problem import Limits
-from tests.solver.joining import Several
 
 pytestmark = pytest.mark.timeout(3600)
 """A slow machine may take its time."""
@@ -83,7 +84,7 @@ def test_the_feature_is_drawn_for_several_gangs_too(name: str) -> None:
     assert sum(drawn(random_joint(seed)) for seed in range(SAMPLE)) / SAMPLE >= DRAWN
 
 
-def _without(**rules: object) -> Callable[[Several], Several]:
+def _without(**rules: Any) -> Callable[[Several], Several]:
     return lambda joint: replace(joint, problem=replace(joint.problem, **rules))
 
 
@@ -118,10 +119,10 @@ def _own_rules_alone(name: str) -> Callable[[Several], Several]:
     return _without(**{name: ()})
 
 
-def _of_gangs(**rules: object) -> Callable[[Several], Several]:
+def _of_gangs(**rules: Any) -> Callable[[Several], Several]:
     def blind(joint: Several) -> Several:
         gangs = tuple(replace(gang, **rules) for gang in joint.gangs)
-        own = {name: () for name in rules if hasattr(joint.problem, name)}
+        own: dict[str, Any] = {name: () for name in rules if hasattr(joint.problem, name)}
         return replace(joint, gangs=gangs, problem=replace(joint.problem, **own))
 
     return blind

@@ -129,7 +129,7 @@ EXAMPLES = [
     ),
     Example(
         "L",
-        "plans the recreated member alone, anywhere, though both must share a spine and its sibling is in s1",
+        "plans the member that was recreated alone, anywhere, though both must share a spine and its sibling is in s1",
         Drawing("""
             s0/b0: a0 a1
             s1/b1: b0=0 b1

@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 from brute_force import Outcome, best, is_as_good
 from claimed_bounds import bounds_hold
-from ortools.sat.python.cp_model import CpModel
 from random_problems import random_problem
 from thorough import chunks
 
+from solver.cp_model import CpModel
 from solver.cp_sat.lexicographic import Search, SolveStatus, TimeBudget, Wall
 from solver.deadline import Deadline
 from solver.plan import Answer, NoPlan, Proof

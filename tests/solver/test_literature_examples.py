@@ -10,12 +10,12 @@ from itertools import pairwise
 import pytest
 from drawings import PATIENT, Drawing, placed, pods, refused
 from greedy_examples import NARROW, WIDE, Example, hold, problem_of, puts
+from joining import in_one
 
 from solver.multi_gang.joint import solve_joint
 from solver.multi_gang.joint_problem import faults_of
 from solver.plan import Proof
 from solver.problem import Cap, DisruptionBudget, Exclusion, Problem, Shape, Together, Victim, VictimGang, victim_table
-from tests.solver.joining import in_one
 
 SIXTY_THREE = [f"r{rack}" for rack in range(1, 64)]
 

@@ -13,9 +13,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from ortools.sat.python.cp_model import INFEASIBLE, OPTIMAL, CpModel, IntVar
+from ortools.sat.python.cp_model import INFEASIBLE, OPTIMAL, IntVar
 from thorough import chunks
 
+from solver.cp_model import CpModel
 from solver.cp_sat.lexicographic import Search, SolveStatus, Stage, time_budget_of
 from solver.cp_sat.linear import Sum, total
 from solver.problem import Limits

@@ -126,6 +126,11 @@ def test_the_smallest_changes_that_help_are_told() -> None:
     )
 
 
+def test_members_of_which_each_fills_a_node_need_more_nodes() -> None:
+    shapes = tuple(replace(shape, fills_node=True) for shape in EXCLUDING.shapes)
+    assert refused(replace(EXCLUDING, shapes=shapes)).would_fit_if[0] == "2 more nodes in r0"
+
+
 def test_a_change_that_opens_a_node_helps_only_where_nothing_else_speaks_against_it() -> None:
     shape = replace(EXCLUDING.shapes[0], lifts={})
     assert refused(replace(EXCLUDING, shapes=(shape,))).would_fit_if == (

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from brute_force import best, is_as_good
@@ -21,7 +22,7 @@ TWO_ZONES = Drawing("b0: a=4 b=4\nb1: c=4 d=4")
 ZONES = ("x", "x", "y", "y")
 
 
-def spread(skew: int = 1, counts: dict[str, int] | None = None, **rules: bool) -> Spread:
+def spread(skew: int = 1, counts: dict[str, int] | None = None, **rules: Any) -> Spread:
     return Spread((0,), (0,), ZONES, counts or {"x": 0, "y": 0}, skew, **rules)
 
 

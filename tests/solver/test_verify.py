@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from random_problems import random_problem
@@ -57,11 +58,11 @@ BASE = Problem(
 )
 
 
-def with_set(**changes: object) -> Problem:
+def with_set(**changes: Any) -> Problem:
     return replace(BASE, sets=(replace(BASE.sets[0], **changes),))
 
 
-def two_sets(**changes: object) -> Problem:
+def two_sets(**changes: Any) -> Problem:
     members = BASE.sets[0].members
     return replace(BASE, sets=(PodSet("one", members[:2], 2), PodSet("two", members[2:], 2)), **changes)
 
@@ -127,7 +128,9 @@ BROKEN_RULES = {
 
 
 @pytest.mark.parametrize(("problem", "nodes", "victims", "fault"), BROKEN_RULES.values(), ids=BROKEN_RULES)
-def test_a_broken_rule_is_found(problem: Problem, nodes: tuple, victims: tuple, fault: str) -> None:
+def test_a_broken_rule_is_found(
+    problem: Problem, nodes: tuple[tuple[int | None, ...], ...], victims: tuple[int, ...], fault: str
+) -> None:
     assert any(fault in each for each in verify(problem, Plan(nodes, victims, (), Proof.OPTIMAL)))
 
 
@@ -146,7 +149,13 @@ def bent(name: str) -> Callable[[Plan], Plan]:
     return bend
 
 
-@pytest.mark.parametrize("name", [goal.name for goal in solve(BASE).goals])
+def plan_of(problem: Problem) -> Plan:
+    answer = solve(problem)
+    assert isinstance(answer, Plan)
+    return answer
+
+
+@pytest.mark.parametrize("name", [goal.name for goal in plan_of(BASE).goals])
 def test_a_wrong_figure_is_found(name: str) -> None:
     plan = solve(BASE)
     assert isinstance(plan, Plan)

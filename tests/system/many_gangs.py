@@ -162,7 +162,7 @@ def spent(url: str, token: str, pid: int) -> Spent:
     samples = [each for family in families for each in family.samples if "round_duration_seconds" in each.name]
     found: Counter[tuple[str, str]] = Counter()
     for each in samples:  # of rounds that were carried through, and of others
-        found[each.name.rpartition("_")[2], each.labels.get("le", "")] += each.value
+        found[each.name.rpartition("_")[2], each.labels.get("le", "")] += int(each.value)
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return Spent(

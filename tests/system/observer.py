@@ -138,7 +138,7 @@ class _Cluster:
                 yield from self._bound(name, pod)
         plan = pod.annotations.get(PLAN)
         if plan and name[0] != SYSTEM_NAMESPACE:  # placeholders and probes are no members
-            pod.gang = self.gang_of_plan.get(plan, plan)
+            pod.gang = self.gang_of_plan.get(plan) or plan
         if pod.gang:
             yield from self._partly(pod.gang, event.at)
 

@@ -52,9 +52,16 @@ def ready(port: int) -> bool:
 class Phalanx:
     """A cluster that runs Phalanx, and the questions tests ask of it."""
 
-    def __init__(self, deployment: Deployment, cluster: ControlPlane) -> None:
-        self.deployment = deployment
+    def __init__(self, cluster: ControlPlane, deployment: Deployment | None = None) -> None:
+        """`deployment`: the servers that tests may end and start; None if the caller runs them itself."""
         self.cluster = cluster
+        self._deployment = deployment
+
+    @property
+    def deployment(self) -> Deployment:
+        """The servers, for a test that ends and starts them."""
+        assert self._deployment is not None, "these servers are not run by a Deployment"
+        return self._deployment
 
     def ensure_servers(self, *options: object) -> None:
         """Start again whatever an earlier test has killed, or started in another way: `options` of the controller."""

@@ -4,6 +4,7 @@ A scheduler that stops scheduling is detected.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
 @pytest.fixture(scope="module")
 def impatient(deployment: Deployment, control_plane: ControlPlane) -> Iterator[Phalanx]:
     """Phalanx with a controller that waits only three seconds for a scheduler, and has observed none yet."""
-    running = Phalanx(deployment, control_plane)
+    running = Phalanx(control_plane, deployment)
     begin_anew(running)
     yield running
     control_plane.program("controller").kill()
@@ -284,9 +285,13 @@ def test_a_silent_schedulers_job_is_made_again_where_it_can_pay_for_it(soon: Pha
     said = "suspend Job default/own-kai and resume it (spec.suspend), for its pods to be recreated"
     soon.wait(lambda: said in soon.status("own-kai").get("message", ""), "the remedy")
     soon.wait(lambda: "volcano" in noted(soon), "the scheduler to be noted")
+
+    def has_one_pod(*, expected: bool) -> bool:
+        return (len(soon.pods()) == 1) is expected
+
     for value in ("true", "false"):
         soon.cluster.kubectl("patch", "job", "own-kai", "-p", f'{{"spec":{{"suspend":{value}}}}}')
-        soon.wait(lambda value=value: (len(soon.pods()) == 1) is (value == "true"), "its pods to go and come")
+        soon.wait(partial(has_one_pod, expected=value == "true"), "its pods to go and come")
     soon.wait(lambda: schedulers(soon) == {("volcano", True), ("default-scheduler", True)}, "its pods to be bound")
 
 

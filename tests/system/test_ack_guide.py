@@ -7,6 +7,7 @@ node      .12   .14   .15      .16       .17          .165, without a GPU
 
 import json
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import yaml
@@ -71,8 +72,8 @@ def solved(scenario: str) -> dict[str, object]:
     return dict(gang)
 
 
-def nodes_of(gang: dict[str, object]) -> list[str]:
-    return sorted(each["node"] for each in gang["assignments"])  # type: ignore[index,union-attr]
+def nodes_of(gang: dict[str, Any]) -> list[str]:
+    return sorted(each["node"] for each in gang["assignments"])
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.long]
 POLICIES = [str(MANIFESTS / "admission-policy" / f"{name}.yaml") for name in ("pods", "jobs", "bindings")]
 QUEUE = "kueue.x-k8s.io/queue-name"
 RUNAI = "kai.scheduler/topology-required-placement"
-MAKERS = (
+MAKERS: tuple[tuple[str, str, Object], ...] = (
     ("apps/v1", "StatefulSet", {}),
     ("apps/v1", "ReplicaSet", {}),
     ("apps/v1", "StatefulSet", {"leaderworkerset.sigs.k8s.io/name": "lws"}),
@@ -34,7 +34,7 @@ PATHS = {"Pod": "/api/v1/namespaces/{}/pods", "Job": "/apis/batch/v1/namespaces/
 @pytest.fixture
 def by_policy(deployment: Deployment, cluster: ControlPlane) -> Iterator[Phalanx]:
     """A clean cluster whose API server holds the policies; only the controller runs."""
-    running = Phalanx(deployment, cluster)
+    running = Phalanx(cluster, deployment)
     running.ensure_servers()
     cluster.program("webhook").kill()
     apply_policies(running)

@@ -74,8 +74,8 @@ def test_a_gang_that_is_being_let_go_is_whole_once_it_is_back(
         assert begun.wait(60)
         time.sleep(AWAY_SECONDS)
         server.thaw() if how == "stands still" else server.start()
-        for each in ("etcd", "kube-apiserver"):
-            phalanx.cluster.await_ready(each)
+        for program in ("etcd", "kube-apiserver"):
+            phalanx.cluster.await_ready(program)
         where = phalanx.await_bound(MEMBERS)
         assert len(set(where.values())) == len(MEMBERS)
         now = {each["metadata"]["name"]: each for each in phalanx.pods()}

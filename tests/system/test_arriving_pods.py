@@ -83,7 +83,7 @@ def test_kubectl_says_at_each_pod_what_becomes_of_its_gang(phalanx: Phalanx) -> 
 def test_a_replacement_carries_its_siblings_domain_while_it_is_gated(phalanx: Phalanx, *, own: bool) -> None:
     phalanx.guide_nodes()
     terms = [{"matchExpressions": [{"key": SPINE, "operator": "Exists"}]}]
-    wish = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}} if own else {}
+    wish: dict[str, Any] = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}} if own else {}
     stem = "own" if own else "team"
     team = numbered(stem, 4)
     phalanx.submit(pod_group(stem, 4, MUST_SPINE), *(pod(name, stem, **wish) for name in team))

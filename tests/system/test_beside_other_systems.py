@@ -4,6 +4,8 @@ A system counts as present as soon as its admission webhook is registered. No pr
 webhook is registered for a kind that these tests do not use.
 """
 
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
 from system import Object, Phalanx, all_bound, node, numbered, one_line, pod, pod_group, priority_class
@@ -48,7 +50,7 @@ def dry_run(phalanx: Phalanx, manifest: Object) -> Object:
 
 def gated(phalanx: Phalanx) -> bool:
     """Whether a member of a Koordinator group would be gated now."""
-    return dry_run(phalanx, pod("probe", "later"))["spec"].get("schedulingGates") == GATES
+    return bool(dry_run(phalanx, pod("probe", "later"))["spec"].get("schedulingGates") == GATES)
 
 
 def events(phalanx: Phalanx, reason: str) -> list[str]:
@@ -97,7 +99,7 @@ def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> Non
 
 
 def test_its_pods_are_never_evicted_for_a_gang(phalanx: Phalanx) -> None:
-    low = {"priorityClassName": "low", "nodeSelector": {"kubernetes.io/hostname": "node-0"}}
+    low: dict[str, Any] = {"priorityClassName": "low", "nodeSelector": {"kubernetes.io/hostname": "node-0"}}
     phalanx.submit(priority_class("low", -5), node("node-0", "s", "b"), KOORDINATOR)
     phalanx.cluster.await_nodes(["node-0"])
     phalanx.wait(lambda: not gated(phalanx), "Koordinator to be noticed")

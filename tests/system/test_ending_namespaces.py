@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,10 +24,14 @@ def events_of(phalanx: Phalanx, name: str, reason: str) -> list[str]:
 def test_a_gang_that_waits_for_members_says_so_once(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
     phalanx.submit(pod_group("slow", 6))
+
+    def says(message: str) -> bool:
+        return bool(phalanx.status("slow").get("message") == message)
+
     for existing, name in enumerate(numbered("slow", 5), start=1):
         phalanx.submit(pod(name, "slow"))
         waits = f"waits for {6 - existing} more pod{'s' * (existing < 5)}: {existing} of 6 exist"
-        phalanx.wait(lambda waits=waits: phalanx.status("slow").get("message") == waits, waits)
+        phalanx.wait(partial(says, waits), waits)
     phalanx.wait(lambda: bool(events_of(phalanx, "slow", "GangWaiting")), "the event")
     phalanx.submit(pod("slow-5", "slow"))
     phalanx.await_bound(numbered("slow", 6))

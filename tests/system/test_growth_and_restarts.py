@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
+from asking import RACK
 from leader_first import number_of, rival
 from system import Object, Phalanx, unschedulable
-from two_racks import RACK, apply_two_racks
+from two_racks import apply_two_racks
 from workload_operators import ROWS, template
 
 from controlplane.operator_processes import Running

@@ -1,5 +1,7 @@
 """A gang with a member that can never bind stays gated. A gang whose request goes away gives its capacity back."""
 
+from typing import Any
+
 import pytest
 from system import Object, Phalanx, numbered, pod, scheduled_message
 
@@ -12,7 +14,7 @@ def gang(name: str, minimum: int) -> Object:
     return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": {"minMember": minimum}}
 
 
-def member(name: str, of: str, **spec: object) -> Object:
+def member(name: str, of: str, **spec: Any) -> Object:
     """A pod of the gang."""
     made = pod(name, cpu=1, **spec)
     made["metadata"]["labels"] = {"phalanx.dev/gang": of}

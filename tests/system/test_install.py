@@ -8,6 +8,7 @@ import json
 import ssl
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def installation() -> Iterator[Installation]:
 @pytest.fixture
 def phalanx(installation: Installation) -> Iterator[Phalanx]:
     """The helpers of the other system tests, for this installation."""
-    running = Phalanx(installation, installation.plane)
+    running = Phalanx(installation.plane)
     yield running
     running.show_logs()
 
@@ -99,9 +100,13 @@ def test_a_topology_of_our_own_shows_its_tree(phalanx: Phalanx) -> None:
 
 def test_queues_show_what_is_asked_of_them(phalanx: Phalanx) -> None:
     phalanx.apply_files(EXAMPLES / "kueue" / "topology-and-flavor.yaml", EXAMPLES / "kueue" / "pool-and-queue.yaml")
+
+    def has_status(url: str) -> bool:
+        return bool(phalanx.cluster.request("GET", url).get("status"))
+
     for path in ("clusterqueues/metax-pool", "namespaces/default/localqueues/training"):
         url = f"/apis/kueue.x-k8s.io/v1beta1/{path}"
-        phalanx.wait(lambda url=url: bool(phalanx.cluster.request("GET", url).get("status")), f"the status of {path}")
+        phalanx.wait(partial(has_status, url), f"the status of {path}")
 
 
 def test_pod_groups_of_kai_show_their_members(phalanx: Phalanx) -> None:

@@ -7,6 +7,8 @@ gpu-zone-1
 """
 
 import json
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -23,6 +25,10 @@ TRAINING, INFERENCE = "ml-training", "ml-inference"
 PATIENCE = 300.0
 
 
+def _is_gone(phalanx: Phalanx, path: str) -> bool:
+    return bool(phalanx.cluster.request("GET", path).get("code") == HTTPStatus.NOT_FOUND)
+
+
 class Guide:
     """The guide's cluster, and the steps of its reader."""
 
@@ -30,7 +36,7 @@ class Guide:
         self.phalanx = phalanx
         for name in ("kai-scheduler", TRAINING, INFERENCE):
             path = f"/api/v1/namespaces/{name}"
-            wait_until(lambda at=path: phalanx.cluster.request("GET", at).get("code") == 404, PATIENCE, f"{name} to go")
+            wait_until(partial(_is_gone, phalanx, path), PATIENCE, f"{name} to go")
         self.apply("nodes.yaml", "namespaces.yaml")
         phalanx.cluster.await_nodes(NODES)
 
@@ -159,7 +165,12 @@ def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
     assert guide.await_nodes(TRAINING, "nccl-benchmark", 1) == ["hgx-a100-01"]
     # Step 8: events tell what was decided about the topology
     for words in (("4 pods fit on", "required nvlink-domain"), ("2 pods fit in gpu-zone-1/rack-",)):
-        phalanx.wait(lambda words=words: bool(told_of_topology(phalanx, *words)), f"an event that says {words}")
+        phalanx.wait(partial(is_told_of_topology, phalanx, *words), f"an event that says {words}")
+
+
+def is_told_of_topology(phalanx: Phalanx, *words: str) -> bool:
+    """Return whether an event about the topology holds all these words."""
+    return bool(told_of_topology(phalanx, *words))
 
 
 def told_of_topology(phalanx: Phalanx, *words: str) -> list[str]:
@@ -245,7 +256,7 @@ def server(name: str, part: str) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown scope": (
         {"spec": {"minMember": 2, "topologyPolicy": {"scope": "nvlink"}}},
         (

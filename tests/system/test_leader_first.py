@@ -100,8 +100,8 @@ def test_room_is_given_back_when_a_quota_comes_that_refuses_the_pods_for_which_i
 
 
 UNWANTED = (
-    "waits for 2 more pods: 1 of 3 exist; StatefulSet default/w creates pods only after others run, and no capacity "
-    "is reserved for them, as {}: set spec.podManagementPolicy: Parallel, so that all are created at once, or {}"
+    "waits for 2 more pods: 1 of 3 exist; StatefulSet default/w creates pods only when others of it run, and no "
+    "capacity is reserved for them, as {}: set spec.podManagementPolicy: Parallel, so that all are made at once, or {}"
 )
 BY_ANNOTATION = UNWANTED.format("its annotation phalanx.dev/placeholders says", "remove the annotation")
 BY_SETTING = UNWANTED.format("the controller's --no-placeholders says", "have the controller run without it")
@@ -154,7 +154,7 @@ def test_the_room_of_pods_that_do_not_exist_yet_is_held_until_they_come(racks: P
     racks.apply_once_told("gang default/w: 3 pods fit in r1: n0..2", stateful_set("w"))
     planned = await_held(racks)
     status = racks.status("w")
-    assert "capacity is reserved for w-1..2, until StatefulSet default/w creates them" in status["message"]
+    assert "capacity is reserved for w-1..2 until StatefulSet default/w creates them" in status["message"]
     numbers = {key: status["members"][key] for key in ("expected", "existing", "bound")}
     assert numbers == {"expected": 3, "existing": 1, "bound": 1}
     assert all(each["spec"]["schedulingGates"] for each in placeholders(racks).values())

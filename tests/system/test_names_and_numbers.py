@@ -24,7 +24,7 @@ def gang(name: str, **spec: object) -> Object:
 def test_a_gang_of_no_number_is_refused_and_one_that_exists_is_told_how_to_be_mended(
     deployment: Deployment, cluster: ControlPlane
 ) -> None:
-    phalanx = Phalanx(deployment, cluster)
+    phalanx = Phalanx(cluster, deployment)
     phalanx.ensure_servers()
     phalanx.submit(gang("before"))  # the webhook is not registered yet
     assert phalanx.await_phase("before", "Invalid")["message"] == REFUSAL.format("before")

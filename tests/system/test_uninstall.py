@@ -35,7 +35,7 @@ def phalanx() -> Iterator[Phalanx]:
         deployment.start_webhook()
         deployment.register_webhook()
         deployment.start_controller()
-        running = Phalanx(deployment, plane)
+        running = Phalanx(plane, deployment)
         yield running
         running.show_logs()
 
@@ -99,8 +99,8 @@ def test_all_gates_are_opened_everything_of_ours_goes_and_what_runs_stays(phalan
     assert said.startswith("These gangs have no plan or no quota.")
     (line,) = [each for each in said.splitlines() if each.startswith("  default/")]
     assert line.split()[:2] == ["default/short", "Waiting"]
-    assert "released 2 pods with a plan" in said
-    assert "2 without a plan" in said
+    assert "2 pods released that had a plan" in said
+    assert "2 without one" in said
     assert gated(phalanx) == set()
     assert phalanx.pod("short-1")["spec"]["schedulingGates"] == [{"name": "example.com/mine"}]
     assert phalanx.await_bound([*numbered("high", 2), "short-0"]).items() >= nodes.items()

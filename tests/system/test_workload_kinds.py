@@ -182,12 +182,12 @@ def carrying(kind: str, key: str, place: str) -> Object:
     """
     at = "labels" if key in LABELS else "annotations"
     said = {at: {key: "x"}}
-    template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": "b"}]}}
+    template: Object = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": "b"}]}}
     metadata: Object = {"name": "w", "namespace": "default"}
     if place == "metadata":
         metadata |= said
     else:
-        template["metadata"].setdefault(at, {}).update(said[at])  # type: ignore[index]
+        template["metadata"].setdefault(at, {}).update(said[at])
     kind, _, group = kind.partition(".")
     group = group or next(group for group, name in WORKLOADS if name == kind)
     version = DEFINED.get((group, kind), "v1")

@@ -56,7 +56,7 @@ def described_kind() -> list[Object]:
     open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": open_schema}}
     names = {"kind": "TrainingRun", "plural": "trainingruns", "singular": "trainingrun", "listKind": "TrainingRunList"}
-    spec = {"group": "ml.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    spec: Object = {"group": "ml.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     reading = {"apiGroups": ["ml.example.com"], "resources": ["trainingruns"], "verbs": ["list", "watch"]}
     role = {"name": "reads-training-runs", "labels": {"phalanx.dev/aggregate-to-workload-kinds": "true"}}
     return [
@@ -80,8 +80,8 @@ def scene() -> Iterator[Scene]:
         deployment.start_controller()
         deployment.register_webhook()
         plane.add_nodes(tenants.nodes())
-        both = (tenants.tenant(plane, each, odd_objects.rights()) for each in (A, B))
-        made = Scene(plane, *both)
+        first, second = (tenants.tenant(plane, name, odd_objects.rights()) for name in (A, B))
+        made = Scene(plane, first, second)
         plane.apply(tenants.cluster_objects())
         wait_until(lambda: _in_force(plane), PATIENCE, "the described kind to be in force")
         _fill(made)

@@ -16,7 +16,8 @@ from pictures import Manifest, StillPicture
 from werkzeug.serving import make_server
 
 from cluster.api.token_reviews import Access
-from gangs.mirrors import MARK, MIRRORS
+from gangs.mirrors import MARK
+from kube.keys import MIRRORS
 from webhook.app import create_app
 from webhook.live_view.history import History
 from webhook.metrics import Metrics
@@ -25,7 +26,7 @@ BROWSER = Path(__file__).parents[1] / "browser"
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 WRITE = "PHALANX_WRITE_PAGES"
 """Set: the screenshots are put among the docs' pictures."""
-PATIENCE = 240
+PATIENCE = 480
 """Seconds for a browser on a machine that has much else to do."""
 
 
@@ -102,6 +103,6 @@ def driven(script: str, *arguments: str) -> Any:
 def kept(folder: Path, *names: str) -> None:
     """Put screenshots among those of the docs, where that is asked for."""
     for name in names:
-        assert (folder / f"{name}.png").stat().st_size
+        assert (folder / f"{name}.webp").stat().st_size
         if WRITE in os.environ:
-            shutil.copy(folder / f"{name}.png", PICTURES / f"page-{name}.png")
+            shutil.copy(folder / f"{name}.webp", PICTURES / f"page-{name}.webp")

@@ -97,7 +97,7 @@ class StillPicture:
         """Return the number of pods in the gang that are of this pod's kind."""
         return self._pods.alike(name, pod.key)
 
-    def sources_about(self, *manifests: Manifest) -> Sources:
+    def sources_about(self, *manifests: Mapping[str, Any]) -> Sources:
         """With the pods that have to do with these objects."""
         found = examples_of(self._pods.one_of)
         for manifest in manifests:
@@ -107,8 +107,8 @@ class StillPicture:
 
     def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
         """Return the sources with the read objects in their current state."""
-        keys = {arguments[0] for sort, *arguments in inputs if sort == OBJECT}
-        kinds = [arguments for sort, *arguments in inputs if sort == KIND]
+        keys: set[Any] = {arguments[0] for sort, *arguments in inputs if sort == OBJECT}
+        kinds: list[Any] = [arguments for sort, *arguments in inputs if sort == KIND]  # as `ReadSet` makes them
         keys |= {key_of(manifest) for kind in kinds for manifest in sources.of_kind(*kind)}
         return sources.changed({key: manifest for key, manifest in self._now.items() if key in keys})
 

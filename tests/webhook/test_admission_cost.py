@@ -1,6 +1,7 @@
 """The cost of admitting one pod does not grow with the cluster. The cost is the number of objects read, not time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from cluster.caches.manifest_sinks import Manifests
 from cluster.caches.sinks import Pods
 from cluster.capturing import Capture
 from gangs.dialects.concerned import examples_of, places_of, pods_about
+from gangs.incremental.dependencies import ReadInput
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, GangKey, Manifest
 from gangs.sources import Sources
@@ -19,6 +21,7 @@ from kube.catalog import ObjectKey
 from kube.objects import ObjectMeta, Pod
 from webhook.admission import arriving_pods, dispatch
 from webhook.admission.reviews import AdmissionRequest, Admitted, GroupVersionResource
+from webhook.following import Follower
 
 pytestmark = pytest.mark.repetitive
 
@@ -95,14 +98,14 @@ class Crowded:
         del name, pod
         return 1
 
-    def sources_about(self, *manifests: Manifest) -> Sources:
+    def sources_about(self, *manifests: Mapping[str, Any]) -> Sources:
         """The objects alone."""
         del manifests
         return self._sources
 
-    def reread(self, sources: Sources, looks: object) -> Sources:
-        """Nothing is read again."""
-        del looks
+    def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
+        """Return the sources: nothing is read again."""
+        del inputs
         return sources
 
     def arrived(self, sources: Sources, awaited: object) -> Sources:
@@ -114,6 +117,14 @@ class Crowded:
         """Nothing does."""
         del awaited
         return False
+
+    def describing(self, group: str, kind: str) -> None:
+        """Return None: there are no user-defined kinds."""
+        del group, kind
+
+    def following(self) -> AbstractContextManager[Follower]:
+        """Fail the test: no admission follows changes."""
+        raise AssertionError("no admission follows changes")
 
     def node(self, name: str) -> None:
         """Return None: there are no nodes."""
@@ -133,7 +144,7 @@ def _nothing(gang: Gang, whole: Callable[[], Gang]) -> tuple[str, ...]:
     return ()
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS)
+@pytest.fixture(params=list(WAYS.values()), ids=list(WAYS))
 def way(request: pytest.FixtureRequest) -> Way:
     found: Way = request.param
     return found
@@ -213,7 +224,7 @@ class Peopled(Crowded):
         """As the watch cache has them."""
         return self._pods.alike(name, pod.key)
 
-    def sources_about(self, *manifests: Manifest) -> Sources:
+    def sources_about(self, *manifests: Mapping[str, Any]) -> Sources:
         """The objects, and the pods that have to do with some of them."""
         found = examples_of(self._pods.one_of)
         for each in manifests:
@@ -284,7 +295,7 @@ def test_the_watch_cache_keeps_what_it_was_asked_for_by_name_through_each_event(
     jobs = manifests.of("batch", "Job")
 
     def job(number: int, group: str) -> Counted:
-        meta = {"name": f"job-{number}", "namespace": NAMESPACE, "labels": {"group": group}}
+        meta: Manifest = {"name": f"job-{number}", "namespace": NAMESPACE, "labels": {"group": group}}
         return Counted(("batch", "Job", NAMESPACE, meta["name"]), {"metadata": meta}, seen)
 
     for number in range(200):

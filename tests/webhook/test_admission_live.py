@@ -30,6 +30,7 @@ pytestmark = pytest.mark.controlplane
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 SPEC = "gang.scheduling.koordinator.sh/network-topology-spec"
+WRONG_SPEC: dict[str, Any] = {SPEC: "{"}
 RACK = "admission.example.com/rack"
 CALLS = "apiserver_admission_webhook_request_total"
 
@@ -315,7 +316,7 @@ def test_the_pods_of_an_annotated_job_are_gated_even_under_a_generated_name(name
 @pytest.mark.parametrize(
     ("manifest", "says"),
     [
-        (pod_group("wrong", **{SPEC: "{"}), f"metadata.annotations[{SPEC}]"),
+        (pod_group("wrong", **WRONG_SPEC), f"metadata.annotations[{SPEC}]"),
         (
             {
                 "apiVersion": "phalanx.dev/v1alpha1",

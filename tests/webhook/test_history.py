@@ -22,6 +22,7 @@ from webhook.live_view.history import (
     KEPT,
     LOOK_SECONDS,
     MOST,
+    MOST_EVICTIONS,
     MOST_OF_A_NAMESPACE,
     PATIENCE,
     History,
@@ -114,7 +115,7 @@ def placed(at: str) -> Mapping[str, Any]:
     return {"phase": "Placed", "reason": "AllBound", "conditions": conditions, "summary": {"domain": "s0 / r1"}}
 
 
-COMPLETE = {
+COMPLETE: dict[str, Any] = {
     "completionTime": "2026-11-21T12:55:30Z",
     "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-21T12:55:31Z"}],
 }
@@ -144,6 +145,8 @@ def test_a_gang_that_has_ended_shows_its_times_its_waits_and_what_it_used(watche
             "hours": {"cpu": 1, "nvidia.com/gpu": 4},
             "evictions": 0,
             "restarts": 0,
+            "gangObject": "train",
+            "displaced": [],
         }
     ]
 
@@ -166,6 +169,33 @@ def test_evictions_and_restarts_are_counted_apart(watched: Watched) -> None:
     (ended,) = watched.ended()
     assert (ended["outcome"], ended["evictions"], ended["restarts"]) == ("Failed", 1, 1)
     assert ended["waitedFor"] == [{"reason": "MembersMissing", "seconds": 20}]
+
+
+def test_an_eviction_names_the_gang_whose_plan_took_the_place(watched: Watched) -> None:
+    run = placed("2026-11-21T11:55:01Z")
+    planned = [{"type": "Planned", "status": "True", "lastTransitionTime": "2026-11-21T11:55:05Z"}]
+    victims = [{"namespace": "default", "pod": "train-0", "gang": "default/train"}]
+    urgent = mirror("urgent", phase="Evicting", victims=victims, conditions=planned)
+    old = mirror("old", phase="Placed", victims=victims, conditions=[{**planned[0], "lastTransitionTime": ASKED}])
+    watched.after(1, mirror(**run), old, job())
+    watched.after(5, mirror(**run), old, urgent, job())
+    watched.after(1, mirror(phase="Waiting", reason="MembersMissing"), old, urgent, job())
+    client = create_app(watched.picture, Anybody(), Metrics(), history=watched.history).test_client()
+    story = client.get("/v1/story?namespace=default&name=train", headers=HEADERS).get_json()
+    assert story["displaced"] == [{"at": "2026-11-21T11:55:07Z", "by": "default/urgent"}]
+    watched.after(9, old, urgent, job(**COMPLETE))
+    (ended,) = watched.ended()
+    assert ended["displaced"] == [{"at": "2026-11-21T11:55:07Z", "by": "default/urgent"}]
+
+
+def test_only_the_last_evictions_have_a_time(watched: Watched) -> None:
+    for _ in range(MOST_EVICTIONS + 1):
+        watched.after(1, mirror(**placed("2026-11-21T11:55:01Z")), job())
+        watched.after(1, mirror(phase="Waiting"), job())
+    watched.after(1, job(**COMPLETE))
+    (ended,) = watched.ended()
+    assert (ended["evictions"], len(ended["displaced"])) == (MOST_EVICTIONS + 1, MOST_EVICTIONS)
+    assert ended["displaced"][0] == {"at": "2026-11-21T11:55:04Z", "by": ""}
 
 
 def test_a_job_without_remaining_pods_has_time_to_report_its_end(watched: Watched) -> None:

@@ -101,9 +101,9 @@ def test_a_crowd_that_comes_at_once_keeps_nobody_from_the_door(server: RunningSe
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     waiting = select.poll()
     with contextlib.ExitStack() as stack:
-        for pid in (server.process.pid, *children):
-            os.kill(int(pid), signal.SIGSTOP)
-            stack.callback(os.kill, int(pid), signal.SIGCONT)
+        for pid in (server.process.pid, *map(int, children)):
+            os.kill(pid, signal.SIGSTOP)
+            stack.callback(os.kill, pid, signal.SIGCONT)
         for _ in range(AT_ONCE):
             each = stack.enter_context(socket.socket())
             each.setblocking(False)  # noqa: FBT003 -- the signature is socket's

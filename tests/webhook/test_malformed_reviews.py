@@ -51,7 +51,7 @@ BELOW = review({**POD, "spec": json.loads("[" * 400 + "]" * 400)})
         review({**POD, "kind": {}}),
         review(POD, {**POD, "metadata": 7}, "UPDATE"),
         review(POD, uid=5),
-        review(POD, operation=["CREATE"]),
+        review(POD, operation=["CREATE"]),  # type: ignore[arg-type] # a list where a name belongs
     ],
     ids=lambda body: body[:20].decode(errors="replace") + str(len(body)),
 )

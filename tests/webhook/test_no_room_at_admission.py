@@ -14,9 +14,9 @@ from webhook.forecasts.recent_gangs import RecentGangs
 
 NODES = [node_manifest(f"n{number}", {"rack": "r1"}) for number in range(4)]
 WAITS = (
-    "gang {}: waits for {}; {} default/w creates pods only after others run, and no capacity is reserved for them, "
-    "as the controller's --no-placeholders says: {}, so that all are created at once, or have the "
-    "controller run without it"
+    "gang {}: waits for {}; {} default/w creates pods only when others of it run, "
+    "and no capacity is reserved for them, as the "
+    "controller's --no-placeholders says: {}, so that all are made at once, or have the controller run without it"
 )
 IN_TURN: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "StatefulSet": (

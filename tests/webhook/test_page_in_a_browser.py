@@ -45,7 +45,7 @@ TOLD_OF_WHAT_WAITS = (
     "1 more pod slot in s0/r1",
     "Required level rack widened to spine",
     "11 of 12\n",
-    "16 nodes, 5 excluded: Insufficient cpu",
+    "16 nodes, 5 without enough cores",
     "1 of 1 for capacity",
     "Phase Unplaceable, reason NoRoom",
     "needs 12 pods in one rack: s0/r1 fits 11 of 12 (5 nodes: Insufficient cpu)",
@@ -245,7 +245,7 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     check_the_picture(seen)
     check_the_trial(seen)
     check_the_states(seen)
-    kept(tmp_path, "gangs", "waiting", "apart", "dark", "phone")
+    kept(tmp_path, "apart")
 
 
 @pytest.mark.long

@@ -3,11 +3,10 @@
 cohort ml of 32 GPUs    a: 16, `large` runs with 24    b: 16, `small` runs with 4, `first` waits for 8, then `second`
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import driven, kept, served, shown
+from browsing import driven, served, shown
 from pictures import Manifest, StillPicture, node, pod
 from test_history import COMPLETE, Watched, job, members, mirror, placed
 
@@ -67,16 +66,13 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
     watched.after(3600, job(**COMPLETE))
     folder = tmp_path_factory.mktemp("screens")
     with served(picture(), watched.history) as address:
-        found = driven("screens.mjs", address, str(folder))
-    return {**found, "folder": folder}
+        return driven("screens.mjs", address, str(folder))
 
 
 def test_both_views_are_free_of_errors_and_barriers_and_fit_small_screens(seen: Any) -> None:
     assert (seen["errors"], seen["elsewhere"]) == ([], [])
     assert (seen["barriers"], seen["detailBarriers"], seen["endedBarriers"]) == ([], [], [])
     assert set(seen["wide"].values()) == {False}, seen["wide"]
-    folder: Path = seen["folder"]
-    kept(folder, "queues", "history")
 
 
 def test_queues_show_loans_and_the_line_in_order(seen: Any) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pictures import EVIDENCE, SCHEDULERS, Manifest, StillPicture, pod, pod_group
 
 from gangs.dialects.claims import dialect_of
+from gangs.manifests import pod_of
 from gangs.model import Gang
 from webhook.admission import arriving_pods
 from webhook.admission.reviews import Admitted, Decision, Refused
@@ -145,11 +146,11 @@ def test_admitting_the_admitted_pod_again_changes_nothing(labels: Any, spec: Any
     before = pod(labels=labels, **spec)
     after = jsonpatch.JsonPatch(decision.patch).apply(before)
     assert created(after, EMPTY) == Admitted()
-    gang = dialect_of(arriving_pods.pod_of(before))
+    gang = dialect_of(pod_of(before))
     gated = after["spec"].get("schedulingGates", []).count(GATE)
     if gang is not None and not spec.get("nodeName"):
         assert gated == 1
-        named = dialect_of(arriving_pods.pod_of(after))
+        named = dialect_of(pod_of(after))
         assert named is not None
         assert named[1] == gang[1]
     else:
@@ -178,7 +179,7 @@ KOORDINATOR = {
 @pytest.mark.parametrize("synced", [True, False])
 @pytest.mark.parametrize("spec", [{}, {"schedulerName": "koord-scheduler"}, {"schedulerName": "mine"}])
 def test_a_pod_of_a_system_that_runs_here_comes_in_as_it_is_with_a_warning(
-    *, synced: bool, spec: dict[str, str]
+    *, synced: bool, spec: dict[str, Any]
 ) -> None:
     picture = StillPicture([KOORDINATOR], synced=synced, listed=(*EVIDENCE, "pods"))
     decision = created(pod(labels={GROUP: "llm"}, **spec), picture)
@@ -199,7 +200,7 @@ OF_OTHERS: dict[str, dict[str, dict[str, str]]] = {
 @pytest.mark.parametrize("asked", OF_OTHERS.values(), ids=OF_OTHERS)
 @pytest.mark.parametrize("listed", [(), EVIDENCE[:1], EVIDENCE[1:], (EVIDENCE[0], "pods")])
 def test_a_pod_that_another_system_may_have_waits_until_it_is_known_who_runs_here(
-    listed: tuple[str, ...], asked: dict[str, dict[str, str]]
+    listed: tuple[str, ...], asked: dict[str, Any]
 ) -> None:
     """If the pod got a gate now, its gang would belong to Phalanx for good."""
     with pytest.raises(Unavailable, match="which systems run in this cluster"):

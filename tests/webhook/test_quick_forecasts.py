@@ -1,7 +1,7 @@
 """The forecast at the CREATE of a pod comes at once or not at all. Solves never pile up."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -38,7 +38,7 @@ class Slow(StillPicture):
         self.asked = 0
         self.gate = threading.Event()
 
-    def sources_about(self, *manifests: Manifest) -> Sources:
+    def sources_about(self, *manifests: Mapping[str, Any]) -> Sources:
         """After a while."""
         self.asked += 1
         assert self.gate.wait(600)

@@ -122,7 +122,7 @@ TOLD = {
         True,
         (
             'Pod default/p0: spec.schedulerName: "my-profile" runs here, so the gang\'s pods are left to it once they '
-            "are released; no capacity is reserved in that scheduler"
+            "are released; no capacity is reserved for it there"
         ),
     ),
 }
@@ -209,7 +209,7 @@ def test_whether_a_scheduler_has_tried_a_pod(seen: Pod, expected: bool) -> None:
 
 def test_the_index_says_at_any_time_what_a_look_at_all_pods_would() -> None:
     index, there = SchedulerIndex(), dict[str, Pod]()
-    states = [
+    states: list[dict[str, Any]] = [
         {"schedulerName": name, **spec, "at": at}
         for name, (spec, at) in product(
             ("a", "b", "default-scheduler"),

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,9 @@ def test_certificates_change_under_load_without_a_failed_request(server: Running
             except (OSError, http.client.HTTPException, AssertionError) as error:
                 failures.append(repr(error))
 
+    def are_more_than(count: int) -> bool:
+        return len(serials) > count
+
     threads = [threading.Thread(target=client) for _ in range(3)]
     for each in threads:
         each.start()
@@ -231,7 +235,7 @@ def test_certificates_change_under_load_without_a_failed_request(server: Running
         for _ in range(10):
             before = len(serials)
             write_self_signed(server.certificates, ["localhost"], ["127.0.0.1"])
-            wait_until(lambda before=before: len(serials) > before, PATIENCE, "the new certificate to be served")
+            wait_until(partial(are_more_than, before), PATIENCE, "the new certificate to be served")
     finally:
         done.set()
         for each in threads:

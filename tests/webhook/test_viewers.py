@@ -36,7 +36,13 @@ def application() -> Application:
 async def asked(served: Application, authorization: str, query: str = "", source: str = "honest") -> tuple[int, Any]:
     """Status and JSON of one answer of `/v1/changes`."""
     headers = [(b"authorization", authorization.encode())]
-    scope = {"type": "http", "method": "GET", "scheme": "https", "http_version": "1.1", "path": "/v1/changes"}
+    scope: dict[str, object] = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "https",
+        "http_version": "1.1",
+        "path": "/v1/changes",
+    }
     scope |= {"query_string": query.encode(), "headers": headers, "client": (source, 1), "server": ("here", 9443)}
     told: list[Message] = []
 

@@ -22,6 +22,7 @@ from planning.stories.facts import (
     pod_state,
     presence,
     since,
+    waited,
     wants,
 )
 from planning.stories.history import PAGE, ReadingLimit, TooManyEventsError, history, warnings
@@ -85,12 +86,15 @@ def story_of(
     name: str,
     dialect: str,
     events: Callable[[GangFacts], tuple[Sequence[Manifest], str]],
+    *,
+    displaced: Callable[[str], Sequence[Json]] = lambda _: (),
 ) -> Json | None:
     """Return the story of a gang as JSON data; None if no Gang object shows a gang of that name.
 
     :param name: the gang's name in its dialect.
     :param dialect: the gang's dialect. "": any dialect.
     :param events: returns the gang's events that the caller may read, and why some are missing ("" if none is).
+    :param displaced: returns the recorded evictions of the gang, by the uid of its Gang object.
     """
     manifests = list(picture.sources_of().of_kind(keys.GROUP, "Gang"))
     showing = (each for each in manifests if _shows(each, namespace, name, dialect))
@@ -109,6 +113,9 @@ def story_of(
         "wants": wants(facts.spec),
         "presence": presence(facts),
         "since": since(facts.status),
+        "waitedSeconds": waited(manifest),
+        "restarts": facts.status.get("restarts") or 0,
+        "displaced": list(displaced(str(found["metadata"].get("uid") or ""))),
         "place": _place(picture, found, manifests),
         "members": [_member(each, facts.status) for each in sorted(facts.pods, key=lambda pod: natural_key(pod.key))],
         "heldBack": list(left_over(facts)),

@@ -11,7 +11,7 @@ import io
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,6 +33,8 @@ LOG = logging.getLogger(__name__)
 HISTORY = "/v1/history"
 LOOK_SECONDS = 1.0
 """Seconds between two reads of the Gang objects. Times in the record are exact to this."""
+MOST_EVICTIONS = 20
+"""The most evictions of one gang that are recorded with their time. The last ones are kept; all are counted."""
 KEPT = timedelta(days=1)
 """How long an ended gang stays in the record."""
 MOST_OF_A_NAMESPACE, MOST = 100, 500
@@ -74,18 +76,32 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Displacement:
+    """An eviction of a gang. `by`: the gang that got its capacity; "" for another cause or an unknown one."""
+
+    at: datetime
+    by: str
+
+    def as_data(self) -> Json:
+        """Return the eviction as JSON data. `at` is an RFC 3339 time."""
+        return {"at": _text(self.at), "by": self.by}
+
+
+@dataclass(frozen=True, slots=True)
 class EndedGang:
     """A gang that has ended, as the record shows it.
 
-    `outcome`: how it ended (`SUCCEEDED` and so on). `pods`: the most expected members. `domain`: the narrowest domain
-    that held it. `submitted`: when it was created. `started`: when all its members were bound for the first time; None
-    if never. `finished`: when it ended. `waited`: seconds of waiting by the reason in its status, the longest first;
-    waits after evictions count. `hours`: by resource, the requests of its bound pods times hours: core hours for cpu,
-    piece hours for others such as GPUs. `evictions`: how often it stopped running before its end; restarts are not
-    counted.
+    `shown_by`: the name of its Gang object. `outcome`: how it ended (`SUCCEEDED` and so on). `pods`: the most expected
+    members. `domain`: the narrowest domain that held it. `submitted`: when it was created. `started`: when all its
+    members were bound for the first time; None if never. `finished`: when it ended. `waited`: seconds of waiting by the
+    reason in its status, the longest first; waits after evictions count. `hours`: by resource, the requests of its
+    bound pods times hours: core hours for cpu, piece hours for others such as GPUs. `evictions`: how often it stopped
+    running before its end, without restarts. `displaced`: the last `MOST_EVICTIONS` of these evictions, the latest
+    last.
     """
 
     key: GangKey
+    shown_by: str
     outcome: str
     queue: str
     pods: int
@@ -97,9 +113,13 @@ class EndedGang:
     hours: Mapping[str, float]
     evictions: int
     restarts: int
+    displaced: tuple[Displacement, ...] = ()
 
     def as_data(self) -> Json:
-        """Return the gang as JSON data: the fields in `COLUMNS`, `waitedFor` and `hours`. Times are RFC 3339."""
+        """Return the gang as JSON data: the fields in `COLUMNS`, `waitedFor`, `hours`, `gangObject` and `displaced`.
+
+        Times are RFC 3339.
+        """
         start = self.started or self.finished
         return {
             "namespace": self.key.namespace,
@@ -118,6 +138,8 @@ class EndedGang:
             "hours": {name: round(amount, 4) for name, amount in self.hours.items()},
             "evictions": self.evictions,
             "restarts": self.restarts,
+            "gangObject": self.shown_by,
+            "displaced": [each.as_data() for each in self.displaced],
         }
 
 
@@ -147,6 +169,7 @@ class _Course:
         self.started: datetime | None = None
         self.pods, self.domain = 0, ""
         self.evictions, self.restarts = 0, 0
+        self.displaced: deque[Displacement] = deque(maxlen=MOST_EVICTIONS)
         self.waited: Counter[str] = Counter()
         """Milliseconds of waiting, by the reason in the status."""
         self.used: Counter[str] = Counter()
@@ -159,10 +182,13 @@ class _Course:
         self._until = self.submitted
         self._reason, self._running = NEW, False
 
-    def note(self, manifest: Manifest, uses: Mapping[str, int], now: datetime) -> None:
+    def note(
+        self, manifest: Manifest, uses: Mapping[str, int], now: datetime, displaced_by: Callable[[GangKey], str]
+    ) -> None:
         """Count the time up to `now` for the previous state of the Gang object, and remember its new state.
 
         :param uses: by resource, the requests of the gang's bound members in base units.
+        :param displaced_by: returns the gang for which members of a gang are evicted; "" for none.
         """
         status: Mapping[str, Any] = manifest.get("status") or {}
         reason = str(status.get("reason") or status.get("phase") or NEW)
@@ -178,6 +204,7 @@ class _Course:
         restarts = int(status.get("restarts") or 0)
         if self._running and not running and restarts <= self.restarts:
             self.evictions += 1
+            self.displaced.append(Displacement(now, displaced_by(self.key)))
         self.restarts = max(self.restarts, restarts)
         self.manifest, self._uses = manifest, uses
         self._reason, self._running = reason, running
@@ -206,6 +233,7 @@ class _Course:
         }
         return EndedGang(
             key=self.key,
+            shown_by=str(self.manifest["metadata"]["name"]),
             outcome=outcome,
             queue=str((self.manifest.get("spec") or {}).get("queue") or ""),
             pods=self.pods,
@@ -217,6 +245,7 @@ class _Course:
             hours=hours,
             evictions=self.evictions,
             restarts=self.restarts,
+            displaced=tuple(self.displaced),
         )
 
 
@@ -250,6 +279,14 @@ class History:
             known = list(self._ended)
         return [each for each in reversed(known) if each.finished >= oldest and namespace in ("", each.key.namespace)]
 
+    def displaced(self, uid: str) -> list[Json]:
+        """Return the last evictions of a gang that exists, as JSON data, the latest last; [] for an unknown gang.
+
+        :param uid: the uid of its Gang object.
+        """
+        course = self._courses.get(uid)
+        return [] if course is None else [each.as_data() for each in tuple(course.displaced)]
+
     def look(self) -> None:
         """Read all Gang objects once: count the time of existing gangs, and record the gangs that have ended."""
         if not self._picture.synced():
@@ -265,7 +302,7 @@ class History:
             if course is None:
                 course = self._courses[uid] = _Course(key, manifest, now)
             if course.manifest is not manifest or not course.noted:
-                course.note(manifest, self._uses(manifest), now)
+                course.note(manifest, self._uses(manifest), now, lambda gang: _displaced_by(gang, sources))
         for uid in self._courses.keys() - there:
             course = self._courses[uid]
             if course.gone is None:
@@ -313,6 +350,20 @@ class History:
             if len(own) >= MOST_OF_A_NAMESPACE:
                 kept.remove(own[0])
             self._ended = deque([*kept, gang], maxlen=MOST)
+
+
+def _displaced_by(gang: GangKey, sources: Sources) -> str:
+    """Return the gang whose plan names members of this gang as victims; "" if no plan in force does.
+
+    If several gangs have such plans, the gang that was planned last is returned.
+    """
+    found: list[tuple[str, str]] = []
+    for manifest in sources.of_kind(*GANG):
+        victims = (manifest.get("status") or {}).get("victims") or ()
+        if any(each.get("gang") == str(gang) for each in victims) and (key := shown_key(manifest)) is not None:
+            planned = (each for each in _conditions(manifest) if each.get("type") == "Planned")
+            found.append((max((str(each.get("lastTransitionTime") or "") for each in planned), default=""), str(key)))
+    return max(found, default=("", ""))[1]
 
 
 def _owner(manifest: Manifest, sources: Sources) -> Manifest | None:

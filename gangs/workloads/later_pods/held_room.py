@@ -9,12 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gangs.findings import Findings
-from gangs.manifests import metadata_of, ref_of
+from gangs.manifests import metadata_of
 from gangs.model import Gang, Later, Manifest, ObjectRef, Unwanted
-from gangs.workloads.jobs import INDEX_KEY
 from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods import start_order
-from gangs.workloads.pod_templates import POD_INDEX, WORKER_INDEX
 from kube.keys import PLACEHOLDERS
 from kube.objects import Pod
 
@@ -33,7 +31,7 @@ def wanted(manifest: Manifest) -> bool:
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
     """Report a value of the annotation `phalanx.dev/placeholders` that is neither "true" nor "false"."""
     if (value := annotations.get(PLACEHOLDERS, "true")) not in ("true", "false"):
-        remedy = 'write "false" to have no room held for pods that the workload makes later, or leave it out'
+        remedy = 'write "false" to have no capacity reserved for pods that the workload creates later, or leave it out'
         field = f"metadata.annotations[{PLACEHOLDERS}]"
         findings.fault(ref, field, f'"{value}" is neither "true" nor "false"', remedy)
 
@@ -63,12 +61,13 @@ def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[
     :param pods: all expected pods of the workload, as (role, pod).
     """
     later, after_others = start_order.later_roles(manifest), start_order.after_others(manifest)
-    number = {"StatefulSet": POD_INDEX, "LeaderWorkerSet": WORKER_INDEX, "JobSet": INDEX_KEY}.get(ref_of(manifest).kind)
+    row = row_of(manifest)
+    number = row.number_label if row is not None else ""
     if not later:
         yield from (pod for _, pod in pods)
         return
     for role, pod in pods:
-        first = role not in after_others and number is not None and pod.metadata.labels.get(number) == "0"
+        first = role not in after_others and pod.metadata.labels.get(number) == "0"
         if role not in later or first:
             yield pod
 

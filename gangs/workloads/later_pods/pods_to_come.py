@@ -7,22 +7,20 @@ import msgspec
 from gangs.manifests import MalformedError, decode, metadata_of, ref_of
 from gangs.membership import live
 from gangs.model import Fault, Manifest, ObjectRef
-from gangs.workloads.jobs import INDEX_KEY, MOST_PODS, controller_of
-from gangs.workloads.kind_table import KindRow, row_of
+from gangs.workloads.jobs import MOST_PODS, controller_of
+from gangs.workloads.kind_table import KindRow, Layout, layout_of, row_of
 from gangs.workloads.pod_counts import LAUNCHER
 from gangs.workloads.pod_templates import (
     GROUP_INDEX,
     HEAD,
     LEADER_WORKER_SET,
     MAIN,
-    POD_INDEX,
     RAY_GROUP,
     RAY_NODE,
     REPLICA_INDEX,
     REPLICA_TYPE,
     REPLICATED_JOB,
     TEMPLATE_HASH,
-    WORKER_INDEX,
     Template,
     ended,
     templates,
@@ -69,7 +67,7 @@ def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "")
     if ended(manifest) or suspended(manifest):
         return []
     declared = templates(manifest)
-    check_number(ref, declared, part)
+    check_number(manifest, declared, part)
     there = [pod for pod in live(existing) if pod.metadata.namespace == ref.namespace]
     taken = {pod.metadata.name for pod in there}
     found = list[tuple[str, Pod]]()
@@ -81,7 +79,7 @@ def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "")
     return found
 
 
-def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", most: int = MOST_PODS) -> None:
+def check_number(manifest: Manifest, declared: Sequence[Template], part: str = "", most: int = MOST_PODS) -> None:
     """Check that pod templates have at most `most` pods together. Raises `MalformedError` if they have more.
 
     :param part: the number of one group, whose pods alone are counted; "" for all pods.
@@ -92,9 +90,9 @@ def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", m
     if total > most:
         largest = max(declared, key=lambda each: each.count)
         field = "size" if part else "replicas"
-        at = largest.path if ref.kind == "JobSet" else f"{largest.path.rpartition('.')[0]}.{field}"
+        at = largest.path if layout_of(manifest) is Layout.JOBS else f"{largest.path.rpartition('.')[0]}.{field}"
         problem = f"{total} pods are more than can be planned ahead"
-        raise MalformedError(Fault(ref, at, problem, f"ask for at most {most}"))
+        raise MalformedError(Fault(ref_of(manifest), at, problem, f"ask for at most {most}"))
 
 
 def _numbers(template: Template, part: str) -> range:
@@ -123,7 +121,7 @@ def _example(manifest: Manifest, template: Template) -> Pod:
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     pod = decode({"spec": {**template.spec}}, Pod, ref, template.path)
     owner = OwnerReference(api_version=ref.api_version, kind=ref.kind, name=ref.name, uid=metadata.uid, controller=True)
-    own = _labels(ref, template, row_of(manifest))
+    own = _labels(manifest, template)
     made = ObjectMeta(
         name=ref.name,
         namespace=ref.namespace,
@@ -134,16 +132,17 @@ def _example(manifest: Manifest, template: Template) -> Pod:
     return msgspec.structs.replace(pod, metadata=made)
 
 
-def _labels(ref: ObjectRef, template: Template, row: KindRow | None) -> dict[str, str]:
+def _labels(manifest: Manifest, template: Template) -> dict[str, str]:
     """Return the labels with the workload's name or the pod's role that the operator adds to a pod of a template."""
+    row, name = row_of(manifest), ref_of(manifest).name
     if row is not None and row.fields:
-        return {row.named_by: ref.name} if row.named_by else {}
-    match ref.kind:
-        case "LeaderWorkerSet":
-            return {LEADER_WORKER_SET: ref.name}
-        case "JobSet":
+        return {row.named_by: name} if row.named_by else {}
+    match layout_of(manifest):
+        case Layout.LEADERS_AND_WORKERS:
+            return {LEADER_WORKER_SET: name}
+        case Layout.JOBS:
             return {REPLICATED_JOB: template.role}
-        case "RayCluster":
+        case Layout.HEAD_AND_GROUPS:
             return {RAY_NODE: HEAD if template.role == HEAD else "worker", RAY_GROUP: template.role}
     return {REPLICA_TYPE: template.role} if template.role != MAIN else {}
 
@@ -161,20 +160,21 @@ def _numbered(example: Pod, template: Template, number: int, row: KindRow | None
         name, index = _by_fields(meta.name.rstrip("-"), template, number, row)
         made = msgspec.structs.replace(meta, name=name, labels={**meta.labels, **index})
         return msgspec.structs.replace(example, metadata=made)
-    match meta.owner_references[0].kind:
-        case "JobSet":
+    within = number
+    match row.layout if row is not None else Layout.REPLICAS:
+        case Layout.JOBS:
             job, within = divmod(number, template.in_each)
-            name, index = f"{stem}-{job}-{within}", {INDEX_KEY: str(within)}
-        case "LeaderWorkerSet":
-            name, index = _in_group(meta.name.rstrip("-"), template, number)
-        case "RayCluster":
+            name = f"{stem}-{job}-{within}"
+        case Layout.LEADERS_AND_WORKERS:
+            name, within, index = _in_group(meta.name.rstrip("-"), template, number)
+        case Layout.HEAD_AND_GROUPS:
             name = stem if template.role == HEAD else f"{stem}-worker-{number}"
-        case "StatefulSet":
-            index = {POD_INDEX: str(number)}
-        case "MPIJob" if template.role == LAUNCHER:
+        case Layout.LAUNCHER_AND_WORKERS if template.role == LAUNCHER:
             pass
         case _ if template.role != MAIN:
             index = {REPLICA_INDEX: str(number)}
+    if row is not None and row.number_label:
+        index[row.number_label] = str(within)
     made = msgspec.structs.replace(meta, name=name, labels={**meta.labels, **index})
     return msgspec.structs.replace(example, metadata=made)
 
@@ -192,8 +192,8 @@ def _by_fields(stem: str, template: Template, number: int, row: KindRow) -> tupl
     return f"{stem}{f'-{part}' if row.part_by else ''}{role}-{within}", labels
 
 
-def _in_group(stem: str, template: Template, number: int) -> tuple[str, dict[str, str]]:
-    """Return the name of a LeaderWorkerSet's pod, and the labels with its group and its index in the group.
+def _in_group(stem: str, template: Template, number: int) -> tuple[str, int, dict[str, str]]:
+    """Return the name of a LeaderWorkerSet's pod, its index in its group, and the label with its group.
 
     :param stem: the beginning of the name, which is the workload's name.
     :param number: the number of the pod in its template.
@@ -201,4 +201,4 @@ def _in_group(stem: str, template: Template, number: int) -> tuple[str, dict[str
     group, within = divmod(number, template.in_each)
     place = within + template.first
     name = f"{stem}-{group}-{place}" if place else f"{stem}-{group}"
-    return name, {WORKER_INDEX: str(place), GROUP_INDEX: str(group)}
+    return name, place, {GROUP_INDEX: str(group)}

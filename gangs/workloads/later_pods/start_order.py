@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gangs.manifests import metadata_of, ref_of
+from gangs.manifests import metadata_of
 from gangs.model import Manifest
 from gangs.workloads import pod_templates
 from gangs.workloads.kind_table import KindRow, row_of
@@ -131,7 +131,7 @@ def check_order(manifest: Manifest, part: str = "", there: int = 0) -> None:
     declared = [each for each in pod_templates.templates(manifest) if each.role in later]
     if declared:
         group = part or ("0" if row is not None and row.part_by else "")
-        check_number(ref_of(manifest), declared, group, MOST_TO_COME + there)
+        check_number(manifest, declared, group, MOST_TO_COME + there)
 
 
 def to_come(

@@ -140,7 +140,7 @@ class Scheduler:
         self._tried[uid] = self._changes
         node = self._preempt(pod) if self.preempts else ""
         conditions = pod["status"].get("conditions") or ()
-        said = next((each for each in conditions if each["type"] == "PodScheduled"), {})
+        said: Object = next((each for each in conditions if each["type"] == "PodScheduled"), {})
         refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node fits"}
         if node or any(said.get(key) != value for key, value in refused.items()):
             status = {"conditions": [refused], **({"nominatedNodeName": node} if node else {})}
