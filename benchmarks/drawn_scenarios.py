@@ -139,8 +139,8 @@ def _sets(required: str | None, preferred: str | None) -> Draw:
 
 
 def _slices(required: str | None, preferred: str | None) -> Draw:
-    """Return a function that draws a gang of 64 pods: each eight under one access switch, each sixteen under one
-    pod switch.
+    """Return a function that draws a gang of 64 pods. Every eight consecutive pods must be under one access switch, and
+    every sixteen under one pod switch.
     """
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:

@@ -50,7 +50,8 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The measurement of one instance. `seconds`: from the snapshot to the verified plan. `stages`: seconds by stage.
+    """The measurement of one instance. `seconds`: from the snapshot to the verified plan. `phases`: by phase of
+    planning, its seconds.
 
     `proven_first`, `proven_all`: whether the first three goals, or all goals, are proven, regardless of the time.
     `gangs`: the number of gangs. `plan`: the plan of a single gang. `peak`: the most memory of a worker so far, in
@@ -58,7 +59,7 @@ class Sample:
     """
 
     seconds: float
-    stages: dict[str, float]
+    phases: dict[str, float]
     placed: bool
     proven_first: bool
     proven_all: bool
@@ -116,7 +117,7 @@ class Bench:
             explaining = seconds - framing - counted.seconds["count"]
         return Sample(
             seconds=seconds,
-            stages={
+            phases={
                 "snapshot": framing,
                 "model": stated + handed_over,
                 "solve": searched,

@@ -86,7 +86,7 @@ def _answered(sample: Sample) -> float:
 
     The naive model does neither.
     """
-    return sample.seconds - sample.stages["snapshot"] - sample.explaining
+    return sample.seconds - sample.phases["snapshot"] - sample.explaining
 
 
 def _equal(pair: Pair) -> bool:

@@ -51,11 +51,11 @@ class Report:
         self.seconds = seconds
         asked = checks(new, scenario.target_ms)
         self.found += [(new, check) for check in asked]
-        stages = " ".join(f"{stage} {value:g}" for stage, value in new.stages_ms.items())
+        phases = " ".join(f"{phase} {value:g}" for phase, value in new.stages_ms.items())
         yield (
             f"{new.scenario:26} {new.nodes:6} n={new.instances:<4} placed={new.placed:<4}"
             f" p50={new.p50_ms:<9g} p95={new.p95_ms:<9g} p99={new.p99_ms:<9g} max={new.max_ms:<9g}"
-            f" proven={new.proven_share:.1%}/{new.proven_all_share:.1%} peak={new.peak_mb:g}MB [{stages}]"
+            f" proven={new.proven_share:.1%}/{new.proven_all_share:.1%} peak={new.peak_mb:g}MB [{phases}]"
         )
         if new.gaps:
             yield "    open: " + ", ".join(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.measuring import WITHIN, Sample
 
-STAGES = ("snapshot", "model", "solve", "verify")
+PHASES = ("snapshot", "model", "solve", "verify")
 STATING_MS = 30.0
 """The limit for the median time of stating one gang at 5,082 nodes, in milliseconds."""
 _SEVERAL = "joint-"
@@ -38,9 +38,9 @@ class Reference:
 class Row:
     """The figures of one scenario at one size. All times are in milliseconds.
 
-    `proven_share`: the share of instances whose goals 1-3 are proven within `WITHIN`. `proven_all_share`: the same for
-    all goals. `gaps`: by goal, how many instances have it as their first open goal, and its largest distance from its
-    bound.
+    `proven_share`: the share of instances whose goals 1-3 are proven within `WITHIN`. `proven_all_share`: the share of
+    instances whose goals are all proven within `WITHIN`. `stages_ms`: by phase of planning (`PHASES`), the median time.
+    `gaps`: by goal, how many instances have it as their first open goal, and its largest distance from its bound.
     """
 
     scenario: str
@@ -82,7 +82,7 @@ def row(scenario: str, nodes: int, samples: Sequence[Sample], *, reference: Refe
         p99_ms=_rounded(percentile(times, 99)),
         max_ms=_rounded(max(times)),
         stages_ms={
-            stage: _rounded(percentile([sample.stages[stage] * 1000 for sample in samples], 50)) for stage in STAGES
+            phase: _rounded(percentile([sample.phases[phase] * 1000 for sample in samples], 50)) for phase in PHASES
         },
         proven_share=_share([sample.proven_first for sample in samples], samples),
         proven_all_share=_share([sample.proven_all for sample in samples], samples),
@@ -152,7 +152,10 @@ def checks(each: Row, target_ms: float | None) -> list[Check]:
 
 
 def growth_check(found: float) -> Check:
-    """Return the check that times grow about linearly with the number of nodes."""
+    """Return the check that times grow about linearly with the number of nodes.
+
+    `found`: the measured growth exponent.
+    """
     return _most("growth exponent", found, 1.2, "")
 
 

@@ -27,7 +27,7 @@ from planning.solver_pool.tasks import NotPlaced, Reply, Request
 from planning.solver_pool.worker import Tell
 from solver import solve as solving
 
-FOLDER = "PHALANX_BENCHMARK_STAGES"
+FOLDER = "PHALANX_BENCHMARK_PHASES"
 _SPENT, _PEAK = "spent", ".peak"
 _LOOK_SECONDS = 0.1
 COMMAND = (sys.executable, "-m", "benchmarks.step_times")
@@ -36,8 +36,8 @@ COMMAND = (sys.executable, "-m", "benchmarks.step_times")
 class Spent(msgspec.Struct, frozen=True):
     """The seconds that a worker spent from its previous reply to this one.
 
-    `total`: all of them. `model`: on building models. `verify`: on verifying. `last`: no other reply to the same
-    request follows.
+    `total`: all these seconds. `model`: the part spent on building models. `verify`: the part spent on verifying plans.
+    `last`: no other reply to the same request follows.
     """
 
     total: float
@@ -48,21 +48,25 @@ class Spent(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Clock:
-    """Counts the seconds of each stage, and how often a step of the stage ran."""
+    """Counts the seconds that planning spends in each of its phases, such as "snapshot" or "verify".
+
+    A phase consists of steps, which are functions of the planner or solver. `seconds`: by phase, the seconds in its
+    steps. `steps`: by phase, how often one of its steps ran.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
 
-    def around(self, stage: str, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that runs the step and counts its time under that stage."""
+    def around(self, phase: str, step: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that calls `step` and adds the time of the call to the phase."""
 
         def counted(*arguments: Any, **named: Any) -> Any:
             began = time.perf_counter()
             try:
                 return step(*arguments, **named)
             finally:
-                self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
-                self.steps[stage] = self.steps.get(stage, 0) + 1
+                self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
+                self.steps[phase] = self.steps.get(phase, 0) + 1
 
         return counted
 
@@ -75,16 +79,16 @@ class Clock:
 
 @contextmanager
 def clocked(steps: dict[str, tuple[tuple[ModuleType | type, str], ...]]) -> Iterator[Clock]:
-    """Count the time of these steps, by stage, until the `with` block ends.
+    """Count the time of these steps, by phase of planning, until the `with` block ends.
 
-    A step is given by the module that calls it, or the class that has it, and its name. Raises AttributeError if there
-    is no such step.
+    Each step is a function, given by the module that calls it, or the class that has it, and the function's name.
+    Raises AttributeError if there is no such step.
     """
     clock = Clock()
     with ExitStack() as stack:
-        for stage, places in steps.items():
+        for phase, places in steps.items():
             for module, name in places:
-                stack.enter_context(patch.object(module, name, clock.around(stage, getattr(module, name))))
+                stack.enter_context(patch.object(module, name, clock.around(phase, getattr(module, name))))
         yield clock
 
 

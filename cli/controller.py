@@ -35,42 +35,44 @@ Example:
     "--health-address",
     default="0.0.0.0",  # noqa: S104 - kubelets and scrapers connect from outside the pod
     show_default=True,
-    help="Where /healthz, /readyz and /metrics answer.",
+    help="Address of the ports of /healthz, /readyz and /metrics.",
 )
-@click.option("--health-port", type=PORT, default=8081, show_default=True, help="Plain HTTP.")
+@click.option(
+    "--health-port", type=PORT, default=8081, show_default=True, help="Plain HTTP port of /healthz and /readyz."
+)
 @click.option("--metrics-port", type=PORT, default=8443, show_default=True, help="HTTPS port of /metrics.")
 @click.option(
     "--solve-seconds",
     type=SECONDS,
     default=defaults.SOLVE_SECONDS,
     show_default=True,
-    help="Emergency stop of one solve.",
+    help="Time limit of one solve.",
 )
 @click.option(
     "--lease-seconds",
     type=SECONDS,
     default=defaults.LEASE_SECONDS,
     show_default=True,
-    help="How long a silent leader keeps the Lease.",
+    help="How long a leader that does not renew the Lease keeps it.",
 )
 @click.option(
     "--partly-seconds",
     type=SECONDS,
-    help="How long a gang may run in part that cannot become whole.  [default: a second more than the Lease]",
+    help="How long a gang that cannot become whole may run in part.  [default: a second more than the Lease]",
 )
 @click.option(
     "--restart-seconds",
     type=SECONDS,
     default=defaults.RESTART_SECONDS,
     show_default=True,
-    help="How long a lost member must have found no place before its gang is restarted (onFailure: Restart).",
+    help="How long a lost member must have had no plan before its gang is restarted (onFailure: Restart).",
 )
 @click.option(
     "--topology-seconds",
     type=SECONDS,
     default=30.0,
     show_default=True,
-    help="How often at most the free room in the statuses of topologies is written anew.",
+    help="Least time between two writes of the free capacity in the statuses of topologies.",
 )
 @click.option(
     "--untried-seconds",
@@ -84,7 +86,7 @@ Example:
     type=click.IntRange(1, 64),
     default=defaults.WRITES,
     show_default=True,
-    help="Requests that write to the API server at the same time.",
+    help="The most concurrent write requests to the API server.",
 )
 @click.option(
     "--no-placeholders",
@@ -93,7 +95,7 @@ Example:
     "such a gang waits for all its pods.",
 )
 @click.option(
-    "--traces", is_flag=True, help="Tell OpenTelemetry of each gang's way; OTEL_EXPORTER_OTLP_ENDPOINT says where."
+    "--traces", is_flag=True, help="Send a trace of each gang by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT."
 )
 @logging_options
 @certificate_options

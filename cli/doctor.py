@@ -33,7 +33,7 @@ Examples:
 """
 )
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
-@click.option("--fix", is_flag=True, help="Print the commands that put it right, too; none of them is run.")
+@click.option("--fix", is_flag=True, help="Also print the commands that fix the findings. No command is run.")
 def doctor(kubeconfig: str | None, *, fix: bool) -> None:
     """Check the cluster and Phalanx in it: topology labels, topologies, requests, webhooks, certificates, controller.
 

@@ -21,21 +21,23 @@ class Entry:
 
 
 COMMANDS = {
-    "solve": Entry("cli.solve", "solve", "Plan the gangs in files, and print where they fit. No cluster is changed."),
+    "solve": Entry("cli.solve", "solve", "Plan the gangs in files, and print where they fit. Nothing is changed."),
     "gangs": Entry("cli.terminal.gangs", "gangs", "List the gangs of the live cluster."),
     "topology": Entry(
-        "cli.terminal.topology", "topology", "Show the live cluster's domains, their capacity and their gangs."
+        "cli.terminal.topology", "topology", "Show the live cluster's domains, their free capacity, and their gangs."
     ),
-    "queue": Entry("cli.terminal.queues", "queue", "Show the queues: used quota and waiting gangs."),
-    "why": Entry("cli.why", "why", "Explain a gang of the live cluster."),
-    "events": Entry("cli.terminal.events", "events", "Show the history of a gang, from its creation on."),
+    "queue": Entry(
+        "cli.terminal.queues", "queue", "Show queues: the gangs that use the quota, and the gangs that wait."
+    ),
+    "why": Entry("cli.why", "why", "Explain the state of a gang of the live cluster."),
+    "events": Entry("cli.terminal.events", "events", "Show the history of a gang since its creation."),
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),
-    "ui": Entry("cli.ui", "ui", "Show the live cluster in a browser."),
-    "demo": Entry("cli.demo", "demo", "Run the examples on a control plane of its own."),
-    "webhook": Entry("cli.webhook", "webhook", "Run the webhook: admission, dry runs and the live page."),
+    "ui": Entry("cli.ui", "ui", "Show the live picture in a browser."),
+    "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
+    "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
     "uninstall": Entry("cli.uninstall", "uninstall", "Release all waiting pods and remove Phalanx from the cluster."),
-    "controller": Entry("cli.controller", "controller", "Run the controller: it plans gangs and releases them."),
-    "completion": Entry("cli.completion", "completion", "Print the completion script for a shell."),
+    "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),
+    "completion": Entry("cli.completion", "completion", "Print what a shell needs to complete words."),
 }
 
 

@@ -50,7 +50,7 @@ Examples:
     type=click.Choice(["files", "live"]),
     default="files",
     show_default=True,
-    help="Where the nodes and running pods come from: the files, or the cluster of the current kubeconfig.",
+    help="The source of nodes and running pods: the files, or the cluster of the current kubeconfig.",
 )
 @click.option("--kubeconfig", type=click.Path(exists=True), help="For --cluster live. Default: the usual kubeconfig.")
 @click.option(
@@ -59,16 +59,16 @@ Examples:
     type=click.Choice(["table", "json", "yaml", "html"]),
     default="table",
     show_default=True,
-    help="How to say it; html is the page with this picture in it, a file that opens without any server.",
+    help="Output format; html: a page with the cluster and the plans, which needs no server.",
 )
-@click.option("--preemption/--no-preemption", default=True, show_default=True, help="Whether anybody may be evicted.")
+@click.option("--preemption/--no-preemption", default=True, show_default=True, help="Whether plans may evict pods.")
 @with_what_if
 @click.option("--strict", is_flag=True, help="Exit with 4 if the input asks for no gang.")
 @click.option(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Say what was left out of the input, and why gangs are where they are and not next door.",
+    help="Print which parts of the input were ignored, and why each plan is better than one in another domain.",
 )
 def solve(
     sources: Sequence[str],
@@ -89,7 +89,8 @@ def solve(
     Exit status: 0 every gang has its minimum placed, 3 a gang has not, 2 bad input or an invalid request. With
     --strict, it is 4 if the input asks for no gang.
 
-    "What if" options plan as if the cluster had changed. They do not change the cluster either.
+    The options --gang, --add-nodes, --cordon, --drain and --relax plan as if the cluster had changed. The cluster
+    itself is not changed.
     """
     _check(sources, cluster, what_if)
     shared_workers().start()  # while the files are read

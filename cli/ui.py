@@ -65,20 +65,20 @@ Examples:
 @click.option(
     "--server",
     metavar="URL",
-    help="Where the webhook is reached. Without it, kubectl forwards a free local port to the webhook.",
+    help="URL of the webhook. Without it, kubectl forwards a free local port to the webhook.",
 )
 @click.option(
     "--ca-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="By what the webhook is believed; absent: by the caBundle that the API server believes it by.",
+    help="CA certificates that verify the webhook. Default: the caBundle in its webhook configuration.",
 )
 @click.option(
     "--service-account",
     metavar="NAMESPACE/NAME",
-    help="Ask in its name, where your kubeconfig signs in by certificate. It needs the ClusterRole phalanx-viewer.",
+    help="Send this account's token, if your kubeconfig uses a certificate. It needs the ClusterRole phalanx-viewer.",
 )
-@click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Default: the usual one.")
-@click.option("--port", default=0, help="Port on the loopback; absent: any that is free.")
+@click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Default: the usual kubeconfig.")
+@click.option("--port", default=0, help="Port on the loopback. Default: any free port.")
 @click.option("--open/--no-open", "opening", default=True, show_default=True, help="Open the page in the browser.")
 def ui(
     *,

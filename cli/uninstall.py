@@ -104,9 +104,11 @@ Examples:
 )
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
 @click.option(
-    "--definitions", is_flag=True, help="Remove our definitions, too, and with them all objects of their kinds."
+    "--definitions", is_flag=True, help="Also remove Phalanx's CRDs, and with them all objects of their kinds."
 )
-@click.option("--yes", is_flag=True, help="Do not ask. Also start the gangs that have no plan or no quota.")
+@click.option(
+    "--yes", is_flag=True, help="Do not ask for confirmation. Also start the gangs that have no plan or no quota."
+)
 def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
     """Release all waiting pods and remove Phalanx from the cluster. Running pods are not changed.
 
@@ -132,7 +134,7 @@ def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
     except ConfigException as error:
         raise click.ClickException(f"no cluster: {error}") from error
     except (ApiException, *UNREACHABLE) as error:
-        raise click.ClickException(f"{message_of(error)}; what was done stays done, try again") from error
+        raise click.ClickException(f"{message_of(error)}; finished steps stay finished, repeat the command") from error
 
 
 def gangs_without_plan(transport: Transport) -> list[Manifest]:
@@ -177,7 +179,7 @@ def _show(gangs: list[Manifest]) -> None:
 
 
 def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
-    with waiting("counting what is there"):
+    with waiting("counting objects"):
         gated = sum(not _holds_room(pod) for pod in gated_pods(transport))
         counts = {each["metadata"]["name"]: _count(transport, each) for each in definitions}
     click.echo(f"{gated} pods wait behind our gate and will be released, planned or not.")
@@ -201,7 +203,7 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
     with waiting("opening gates"):
         released = open_gates(transport)
     click.echo(f"gates: {released}")
-    _step("gangs that showed other systems' objects", lambda: _delete_mirrors(transport))
+    _step("mirrors (Gang objects for gangs of other systems)", lambda: _delete_mirrors(transport))
     _step("roles, priority class, namespace", lambda: _delete(transport, reversed(installing.system_objects())))
     if definitions:
         _step("definitions", described)

@@ -23,51 +23,53 @@ Example:
     "--cert-dir",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="Folder of tls.crt and tls.key; they may come later and may change at any time.",
+    help="Folder of tls.crt and tls.key. The files may appear and change after the start.",
 )
 @click.option(
     "--certificate-poll-seconds",
     type=SECONDS,
     default=2.0,
     show_default=True,
-    help="How often the certificate's files are looked at.",
+    help="Seconds between two checks of the certificate's files.",
 )
 @click.option(
     "--shutdown-notice-seconds",
     type=click.FloatRange(min=0),
     default=5.0,
     show_default=True,
-    help="How long it goes on serving after SIGTERM, not ready any more, so that clients go elsewhere.",
+    help="How long the webhook serves after SIGTERM while it reports not ready, so that clients use another replica.",
 )
 @click.option(
     "--most-waiting",
     type=click.IntRange(min=1),
     default=400,
     show_default=True,
-    help="Requests that may wait for a thread; more are refused with 429 and asked to come again.",
+    help="The most requests that wait for a thread. Further requests are answered with 429, so that clients retry.",
 )
 @click.option(
     "--forecast-seconds",
     type=SECONDS,
     default=2.0,
     show_default=True,
-    help="The most that `kubectl apply` of a workload waits for its gang's forecast, within the webhook's timeout.",
+    help="The longest time that `kubectl apply` of a workload waits for its gang's forecast.",
 )
 @click.option(
     "--client-ca-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Answer admission only to clients with a certificate of this authority, as an API server can be told to show.",
+    help="Answer admission only to clients with a certificate of this CA. Configure the API server to present one.",
 )
-@click.option("--client-name", multiple=True, help="With --client-ca-file: only this common name. May be repeated.")
+@click.option(
+    "--client-name", multiple=True, help="With --client-ca-file: accept only this common name. May be repeated."
+)
 @click.option(
     "--no-placeholders",
     is_flag=True,
-    help="The controller runs with --no-placeholders: say so in what is planned at admission and in dry runs.",
+    help="Set it if the controller runs with --no-placeholders, so that forecasts and dry runs plan in the same way.",
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
-    help="How to reach the API server; absent: as the pod's service account, else as your own kubeconfig says.",
+    help="Default: the pod's service account, else the usual kubeconfig.",
 )
 @logging_options
 def webhook(

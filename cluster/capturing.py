@@ -45,7 +45,7 @@ class Capture:
 
     :param gate: the scheduling gate of pods that are not released yet.
     :param protected: returns why a pod may never be a victim.
-    :param trusting: see `tenant_of`.
+    :param trusting: whether the annotation that names a planned node proves a release, as in files (`tenant_of`).
     :param now: the initial time, which decides how terminating pods count. None: they count as gone at any time.
     """
 
@@ -75,7 +75,9 @@ class Capture:
         self._last: Snapshot | None = None
 
     def protect(self, protected: Protected) -> bool:
-        """Use another function that says which pods may never be victims. Return whether it differs from the last."""
+        """Use another function that says which pods may never be victims. Return whether the function differs from the
+        one before.
+        """
         if protected == self._protected:
             return False
         self._protected = protected
@@ -204,7 +206,7 @@ class Capture:
 def _resources_of(classes: Iterable[DeviceClass]) -> dict[str, str]:
     """Return, by extended resource, the name of the DeviceClass that provides it.
 
-    Of several, the scheduler uses the youngest class, then the first by name (KEP 5004).
+    If several classes provide the resource, the scheduler uses the youngest of them, then the first by name (KEP 5004).
     """
     ordered = sorted(classes, key=lambda each: each.metadata.name, reverse=True)
     ordered.sort(key=lambda each: each.metadata.creation_timestamp or "")
@@ -236,7 +238,7 @@ def snapshot_of(
     trusting: bool = False,
     now: datetime | None = None,
 ) -> Snapshot:
-    """Return a snapshot of these objects. See `Capture` for the other parameters.
+    """Return a snapshot of these objects. `Capture` describes the last four parameters.
 
     :raises ValueError: a quantity cannot be parsed. The message names the object and the text.
     """

@@ -44,7 +44,7 @@ class Snapshot:
     evicted: tuple[Tenant, ...] = ()
     """Victims of plans that this snapshot assumes to be carried out (`planning.after_plan`). Their nodes lack them."""
     evicted_for: Mapping[str, str] = field(default_factory=dict)
-    """By name (`namespace/name`) of such a victim: the gang for which it is evicted."""
+    """By name (`namespace/name`) of each victim in `evicted`: the gang for which the victim is evicted."""
     leaving: frozenset[str] = frozenset()
     """The names (`namespace/name`) of the victims of plans in force, which are still on their nodes."""
     version: str = ""
@@ -134,7 +134,10 @@ class Snapshot:
     def room(self, resources: Sequence[str], *, priority: int, ignoring: Collection[str]) -> list[RoomColumn]:
         """Return the capacity that each node offers to a pod of this priority, one column for each resource.
 
-        See `cluster.node_state.room` for `priority` and `ignoring`.
+        :param priority: the priority of the pod that needs capacity. Reservations of pods of lower priority count as
+            free.
+        :param ignoring: UIDs or names (`namespace/name`) of pods that do not count, such as members that are planned
+            anew.
         """
         return self._room_columns.room(resources, self.blocks, priority=priority, ignoring=ignoring)
 

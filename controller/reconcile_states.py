@@ -152,7 +152,9 @@ class ReconcileStates:
 
     @property
     def hurried(self) -> bool:
-        """Whether another reconcile is due soon: a write makes a gang's next step due, or writes are left over."""
+        """Whether another reconcile is due soon: a write makes a gang's next step due, or this reconcile has left
+        writes for the next one.
+        """
         tried = {key for key in self._again if key in self._refusals or self._error_backoff.any_at(key)}
         return self._again != tried or any(
             gang_state.moved or gang_state.behind for gang_state in map(self._states.__getitem__, self._open)

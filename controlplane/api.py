@@ -85,7 +85,11 @@ class ApiServer:
         content_type: str = "application/json",
         seconds: float = REQUEST_SECONDS,
     ) -> Answer:
-        """Send a request and return the answer with its status and warnings. Parameters and errors: see `request`."""
+        """Send a request and return the answer with its status and warnings.
+
+        :param seconds: the timeout to connect, and between bytes of the answer.
+        :raises OSError: no server listens, or the connection ended before the answer.
+        """
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
         text = json.dumps(body) if body is not None else None
         try:

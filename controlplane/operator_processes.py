@@ -150,8 +150,9 @@ def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[s
 
 
 def _give_own_secret(plane: ControlPlane) -> None:
-    """Create the Secret and the file for which the training operator waits at its start. It fills the Secret by
-    itself.
+    """Create the Secret and the file for which the training operator waits at its start.
+
+    The operator fills the Secret.
     """
     metadata = {"name": _OWN_PAIR, "namespace": "kube-system"}
     plane.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata}])

@@ -84,7 +84,8 @@ class Recorder:
     def wait_for(self, condition: Callable[[list[WatchEvent]], bool], seconds: float = 300.0) -> list[WatchEvent]:
         """Wait until `condition` returns True for the events recorded so far, and return these events.
 
-        :raises TimeoutError: it did not in that time, or the watch has ended; the text contains the last events.
+        :raises TimeoutError: `condition` was not True within `seconds`, or the watch has ended; the text contains the
+            last events.
         """
         deadline = time.monotonic() + seconds
         with self._changed:

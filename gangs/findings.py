@@ -9,7 +9,9 @@ _MOST_SAID, _LONGEST = 5, 1000
 
 
 class Findings:
-    """Faults and advice in the order in which they were reported. A repeated one is kept once."""
+    """Faults and advice in the order in which they were reported. A fault or advice that is reported again is kept
+    once.
+    """
 
     def __init__(self) -> None:
         self._faults: dict[Fault, None] = {}
@@ -60,7 +62,7 @@ def waits_for_corrections(faults: Sequence[Fault]) -> tuple[str, ...]:
 
     Such a gang has running members that use quota (`gangs.held_nodes.stays_charged`).
     """
-    texts = [f"{each.object} to be put right ({each.field}: {each.problem}; {each.remedy})" for each in faults]
+    texts = [f"{each.object} to be corrected ({each.field}: {each.problem}; {each.remedy})" for each in faults]
     return tuple(_first(texts))
 
 

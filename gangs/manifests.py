@@ -115,7 +115,8 @@ def spec_of(manifest: Manifest, type_: type[_T], findings: Findings) -> _T | Non
 
 
 def parted(message: str, part: Any) -> tuple[str, str]:
-    """Split msgspec's message about a value into the problem and the path of the wrong field; "" if it is the value.
+    """Split msgspec's message about a value into the problem and the path of the wrong field. The path is "" if the
+    value itself is wrong.
 
     Example: "Expected `int`, got `str` - at `$.spec.count`" gives ("Expected `int`, got `str`", ".spec.count"). For a
     mapping, msgspec only reports that some value is wrong. The path then has the first key whose value has that type.

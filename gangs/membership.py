@@ -73,9 +73,10 @@ def given_rank(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], f
 def seated(seats: Sequence[Seat], sets: Sequence[str], findings: Findings) -> tuple[Member, ...]:
     """Return the members of a gang, ordered by pod set and rank. Members without a rank come last, by name.
 
-    In a pod set in which users gave ranks, only these count. A rank that two pods have is a fault. Otherwise the
-    workload's index label gives the rank, if all its values differ. If several workloads share the pod set, they do not
-    differ. The natural order of the names then keeps the pods of each workload together.
+    In a pod set in which users gave ranks, only the users' ranks count. A rank that two pods have is a fault. Otherwise
+    the workload's index label gives the rank, if its values in the pod set are all different. If several workloads
+    share the pod set, some values are equal, so the members have no rank. The natural order of the names then keeps the
+    pods of each workload together.
 
     :param sets: the names of the pod sets, in order.
     """

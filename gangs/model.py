@@ -152,7 +152,9 @@ class Member:
 
 
 class Unwanted(NamedTuple):
-    """Why no capacity is reserved for expected pods. `by`: the reason. `instead`: the user's remedy to have it."""
+    """Why no capacity is reserved for expected pods. `by`: the reason. `instead`: what the user can do to have capacity
+    reserved.
+    """
 
     by: str
     instead: str

@@ -12,7 +12,8 @@ from kube.objects import Pod
 
 @dataclass(frozen=True, slots=True)
 class NodeOffer:
-    """How many of a gang's members fit on one node now. `slots`: their number, if all are like the gang's first member.
+    """How many of a gang's members fit on one node now. `slots`: this number, as if all members had the requests and
+    rules of the gang's first member.
 
     `reason`: why no member fits, if `slots` is 0; "" otherwise.
     """

@@ -37,7 +37,8 @@ class ResourceKind:
 
     @property
     def resources(self) -> tuple[str, str]:
-        """The names of the kind in kubectl, with its group: as it accepts it and as it prints it.
+        """The two names of the kind in kubectl, with its API group: the name that kubectl accepts, and the name that it
+        prints.
 
         Example: ("topologies.kueue.x-k8s.io", "topology.kueue.x-k8s.io").
         """

@@ -220,7 +220,8 @@ class Condition(Struct, frozen=True):
 class ContainerStatus(Struct, frozen=True):
     """core/v1 ContainerStatus, for an in-place resize.
 
-    `allocated_resources`: the requests that the node has granted. `resources`: those that the running container has.
+    `allocated_resources`: the requests that the node has granted. `resources`: the requests and limits that the running
+    container has.
     """
 
     name: str = ""

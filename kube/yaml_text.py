@@ -1,4 +1,4 @@
-"""A YAML parser for manifests. Where PyYAML and Kubernetes differ, it does as Kubernetes. It records duplicate keys."""
+"""A YAML parser for manifests. Where PyYAML and Kubernetes differ, it follows Kubernetes. It records duplicate keys."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

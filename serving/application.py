@@ -47,9 +47,10 @@ class Pool:
     """A pool of threads for requests of one kind, so that requests of another kind cannot take all threads.
 
     `threads`: the number of threads. `waiting`: the most requests that wait for one. `judged_in`: the name of a pool in
-    which the application first decides whether a request is allowed; "": no decision is needed. There, the application
-    is called with `JUDGE` in the environment. It allows the request by answering 204, with an identifier of the caller
-    in the header `CALLER`. `most_each`: the most requests of one caller that wait or are answered; None: no limit.
+    which the application first decides whether a request is allowed; "": no decision is needed. In that pool, the WSGI
+    environment of the request has the key `JUDGE`. The application allows the request by answering 204, with an
+    identifier of the caller in the header `CALLER`. `most_each`: the most requests of one caller that wait or are
+    answered; None: no limit.
     """
 
     threads: int

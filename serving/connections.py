@@ -42,7 +42,9 @@ class Connection:
 
 
 class Connections:
-    """The table of a port's connections, about `most` at a time. Each half is ordered by the last change of state."""
+    """The table of a port's connections, about `most` at a time. One half is for strangers, the other half for all
+    other connections. Each half is ordered by the last change of state.
+    """
 
     def __init__(self, most: int) -> None:
         self.half = max(1, most // 2)
@@ -91,9 +93,10 @@ class Connections:
         return [each for each in self if each.deadline <= now]
 
     def _make_room(self, half: dict[Connection, None], *dispensable: State) -> None:
-        """If the half is full, close one of its connections that are in a dispensable state.
+        """If this half of the table is full, close one of its connections that are in a dispensable state.
 
-        It is the one without a change of state for longest, among those of the address with the most of them.
+        The client address with the most such connections loses one: the connection whose state has not changed for the
+        longest time.
         """
         if len(half) < self.half:
             return

@@ -27,8 +27,9 @@ class ConnectionLimits:
     """The limits of a port's connections. A connection that exceeds a time is closed.
 
     `connections`: the most open connections. `handshake_seconds`: from accepting a connection to the end of its TLS
-    handshake. `request_seconds`: from a request's first byte to its last. `answer_seconds`: from there to the end of
-    its answer. `keep_seconds`: how long a connection may be silent between requests, and before its first one.
+    handshake. `request_seconds`: from a request's first byte to its last. `answer_seconds`: from a request's last byte
+    to the end of its answer. `keep_seconds`: how long a connection may be silent between requests, and before its first
+    one.
 
     `head_bytes`: the most bytes of a request's line and headers. `body_bytes`: the most bytes of one body.
     `bodies_bytes`: the most bytes of all bodies together that are being received or answered.

@@ -246,9 +246,11 @@ def _outcome(decision: Decision) -> str:
 
 
 def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], Response]:
-    """Return the view for callers whose token may use its path only. The API server reviews the token.
+    """Return a function that answers a request by `view` if the caller's token may use the path of the request, and
+    otherwise refuses the request.
 
-    With `JUDGE` in the environment, only the access is checked: the answer 204 names the caller.
+    The API server reviews the token. If the WSGI environment of the request has the key `JUDGE`, the function only
+    checks the access. It then answers 204 without calling `view`, and the header `CALLER` identifies the caller.
     """
 
     @wraps(view)

@@ -31,7 +31,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.admissions = Counter(
             "phalanx_admission_requests",
-            "Admission requests answered; other stands for resources and operations that Phalanx is not asked about",
+            "Answered admission requests; other: a resource or operation that is not registered for Phalanx",
             ("path", "resource", "operation", "outcome"),
             registry=self.registry,
         )
@@ -45,7 +45,9 @@ class Metrics:
         self.forecasts = Counter("phalanx_forecasts", "Plans made at admission", ("result",), registry=self.registry)
         self.dry_runs = Counter("phalanx_dry_runs", "Requests to /v1/solve", ("status",), registry=self.registry)
         self._not_after = Gauge(
-            "phalanx_certificate_not_after_timestamp_seconds", "End of the served certificate", registry=self.registry
+            "phalanx_certificate_not_after_timestamp_seconds",
+            "End of validity of the served certificate",
+            registry=self.registry,
         )
 
     def answered(self, path: str, resource: str, operation: str, outcome: str, seconds: float) -> None:

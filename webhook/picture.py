@@ -35,7 +35,7 @@ class Picture(Protocol):
         """All objects: pods, group objects, topologies, workloads and namespaces, as of one instant."""
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """All objects, but of the pods only one of each equivalence class of one gang.
+        """All objects, but only one pod of each equivalence class of one gang.
 
         Pods are equivalent if a review cannot tell them apart (`gangs.dialects.concerned.places_of`), so one is enough.
 
@@ -125,7 +125,7 @@ class LivePicture:
             return self._with(self._cache.pods())
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """All objects, but of the pods only one of each equivalence class of one gang."""
+        """All objects, but only one pod of each equivalence class of one gang."""
         return self._with([pod for name in names for pod in self._cache.each_kind_of(name)])
 
     def all_of(self, *names: GangKey) -> Sources:

@@ -35,9 +35,10 @@ class Spread:
 class LiveRow:
     """The figures over the rounds of one mode, size and scene. Times are in seconds as in `Lot`.
 
-    `x_stock`: the median time from the first creation divided by that of stock, with the least and the most of the
-    rounds. `x_stock_last`, `x_floor`: ratios of the medians from the last creation, to stock and to the floor. None:
-    not measured in that scene beside the same system, or a Job, whose pods the Job controller creates.
+    `x_stock`: the median time from the first creation, divided by the median time of the stock scheduler; its least and
+    its greatest value in the rounds are included. `x_stock_last`, `x_floor`: the median time from the last creation,
+    divided by the median time of the stock scheduler and of the floor mode. None: there is no such measurement in this
+    scene, or the pods are a Job's, whose pace the Job controller sets.
     """
 
     scene: str

@@ -53,7 +53,8 @@ Found = Object | str | None
 def configuration(kind: str, name: str, found: Found, served: Found, now: datetime) -> Iterator[Finding]:
     """Check one webhook configuration: it exists, trusts the served certificate, and its scope is right.
 
-    :param served: the Secret with the certificate that the webhook serves.
+    :param found: the result of reading the webhook configuration (`Found`).
+    :param served: the result of reading the Secret with the certificate that the webhook serves.
     """
     subject = f"{kind} {name}"
     if isinstance(found, str):
@@ -78,7 +79,7 @@ def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
 
     Match conditions in the webhook configuration exclude the pods of a system, and must agree with the ceded dialects.
 
-    :param found: the mutating webhook configuration.
+    :param found: the result of reading the mutating webhook configuration (`Found`).
     :param left: by ceded dialect, the title of the system to which its workloads are ceded.
     """
     if not isinstance(found, Mapping):
@@ -256,7 +257,7 @@ def certificate(served: Found, now: datetime) -> Finding:
 def leader(found: Found, now: datetime) -> Finding:
     """Check that a controller leads: the controllers' Lease has a holder that renews it.
 
-    :param found: the Lease.
+    :param found: the result of reading the Lease (`Found`).
     """
     subject = f"Lease {SYSTEM_NAMESPACE}/{CONTROLLER_LEASE}"
     if isinstance(found, str):

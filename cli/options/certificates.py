@@ -19,19 +19,19 @@ _OPTIONS = (
         type=click.Choice(["own", "given"]),
         default="own",
         show_default=True,
-        help="own: made, renewed and trusted by the leading controller; given: by cert-manager, or files of yours.",
+        help="The certificate: own: created and renewed by the leading controller; given: from cert-manager or files.",
     ),
     click.option(
         "--ca-file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="With given: the bundle that is kept in every webhook's caBundle; absent: somebody else does it.",
+        help="With given: the CA bundle to write as caBundle. Without it, another program writes the caBundle.",
     ),
     click.option(
         "--authority-days",
         type=click.FloatRange(min=0, min_open=True),
         default=365.0,
         show_default=True,
-        help="How long an authority of our own is valid.",
+        help="How long a certificate authority that Phalanx creates is valid.",
     ),
     click.option(
         "--certificate-days",
@@ -101,4 +101,4 @@ def _refuse_own_options() -> None:
     for name in OWN_ONLY:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             flag = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{flag} goes with --certificates=own: given ones are renewed by somebody else")
+            raise click.UsageError(f"{flag} goes with --certificates=own: Phalanx does not renew given certificates")

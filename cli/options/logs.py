@@ -20,14 +20,14 @@ _OPTIONS = (
         type=click.Choice(["debug", "info", "warning"]),
         default="info",
         show_default=True,
-        help="The least that is logged.",
+        help="The least severe level that is logged.",
     ),
     click.option(
         "--log-format",
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="json: one object a line, with the gang, the plan and the reason as fields of their own.",
+        help="json: one object on each line, with gang, plan and reason as separate fields.",
     ),
 )
 

@@ -10,12 +10,16 @@ FORMAT = click.option(
     type=click.Choice(["table", "wide", *FORMATS]),
     default="table",
     show_default=True,
-    help="How to say it; wide: with more columns.",
+    help="Output format; wide: a table with more columns.",
 )
 SERVICE_ACCOUNT = click.option(
     "--service-account",
     metavar="NAMESPACE/NAME",
-    help="Ask the webhook in its name, where your kubeconfig signs in by certificate.",
+    help="Send this service account's token to the webhook. Needed if your kubeconfig authenticates by certificate.",
+)
+WATCH = click.option("-w", "--watch", is_flag=True, help="Print changes, too, until you stop the command.")
+KUBECONFIG = click.option(
+    "--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig."
 )
 SERVER = click.option(
     "--server",

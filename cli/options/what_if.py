@@ -31,7 +31,7 @@ _OPTIONS = (
         multiple=True,
         metavar="NAMESPACE/GANG",
         shell_complete=qualified_gangs,
-        help="What if: a gang of the live cluster that waits is planned, too.",
+        help="Also plan this gang of the live cluster.",
     ),
     click.option(
         "--add-nodes",
@@ -39,7 +39,7 @@ _OPTIONS = (
         multiple=True,
         metavar="COUNT=NODE",
         callback=_added,
-        help="What if: there were so many more nodes like this one, empty.",
+        help="Plan as if this number of empty copies of the node were added.",
     ),
     click.option(
         "--cordon",
@@ -48,7 +48,7 @@ _OPTIONS = (
         metavar="NODE,...",
         callback=_names,
         shell_complete=nodes,
-        help="What if: nobody new went to these nodes.",
+        help="Plan as if these nodes were cordoned, so that they take no new pods.",
     ),
     click.option(
         "--drain",
@@ -57,7 +57,7 @@ _OPTIONS = (
         metavar="NODE,...",
         callback=_names,
         shell_complete=nodes,
-        help="What if: these nodes were drained, too; gangs that lose members are planned, other pods are gone.",
+        help="Plan as if these nodes were drained. Gangs that lose members are planned again; other pods are gone.",
     ),
     click.option(
         "--relax",
@@ -65,7 +65,7 @@ _OPTIONS = (
         multiple=True,
         metavar="LEVEL",
         shell_complete=levels,
-        help="What if: this level were preferred where it is required.",
+        help="Plan as if this level were preferred where it is required.",
     ),
 )
 

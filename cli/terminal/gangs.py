@@ -42,15 +42,17 @@ Examples:
 )
 @click.argument("names", metavar="[GANG]...", nargs=-1, shell_complete=gang_names)
 @click.option("-n", "--namespace", shell_complete=namespaces, help="Default: the current context's.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="The gangs of all namespaces.")
-@click.option("--all", "ended", is_flag=True, help="Also the gangs that have ended since yesterday, from the webhook.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the gangs of all namespaces.")
+@click.option(
+    "--all", "ended", is_flag=True, help="Also list the gangs that ended within a day, as the webhook recorded them."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", *FORMATS, CSV]),
     default="table",
     show_default=True,
-    help="How to say it; wide: with more columns; csv: only the gangs that have ended.",
+    help="Output format; wide: a table with more columns; csv: only the gangs that have ended.",
 )
 @WATCH
 @KUBECONFIG
@@ -120,6 +122,7 @@ class Listing:
     def show(self, found: Sequence[Manifest], within: str | None, ended: Sequence[Json] | None = None) -> None:
         """Print all gangs. In JSON and YAML, print the Gang objects as the API server lists them.
 
+        :param found: the Gang objects to print.
         :param within: the namespace that was listed; None: all namespaces.
         :param ended: the gangs that have ended, as `/v1/history` returns them; None: do not print them.
         """

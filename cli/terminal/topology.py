@@ -66,7 +66,7 @@ def topology(
 
 
 def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None, *, nodes: bool) -> list[TopologyShown]:
-    """Return the topologies with this name (None: all), with their domains down to the requested level.
+    """Return the topologies in `found` with this name (None: all), with their domains down to the requested level.
 
     :param level: the narrowest level; None: the level above the nodes, or the nodes if `nodes`.
     :raises click.ClickException: there is no such topology or level.

@@ -28,7 +28,7 @@ _BEARER = {"WWW-Authenticate": "Bearer"}
 
 
 class Access(Enum):
-    """The result of an access check."""
+    """The result of an access check: the bearer of a token may use a path, may not use it, or is unknown."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"

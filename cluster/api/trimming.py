@@ -137,7 +137,9 @@ def _interned(value: V) -> V:
 
 
 def _shared(part: V) -> V:
-    """Return an equal object that was seen before, so that equal parts are one object in memory; else this one."""
+    """Return an equal object that was seen before, so that equal parts are one object in memory; if there is none,
+    return `part` itself.
+    """
     if part is None:
         return part
     kind: Any = type(part)

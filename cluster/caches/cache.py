@@ -334,7 +334,7 @@ class ClusterCache:
             return self._pods.of(group)
 
     def each_kind_of(self, group: Hashable) -> Sequence[Pod]:
-        """Return one pod of each equivalence class in one group: the longest known one.
+        """Return one pod of each equivalence class in one group: the pod that the cache has known for the longest time.
 
         `groups_of` defines the groups of a pod and its equivalence class within them.
         """

@@ -209,7 +209,9 @@ class Pods(Table[Pod]):
         return tuple(members[key] for key in sorted(members))
 
     def one_of_each(self, group: Hashable) -> list[Pod]:
-        """Return one pod of each equivalence class in a group, the longest known one, sorted by namespace and name."""
+        """Return, sorted by namespace and name, one pod of each equivalence class in a group: the pod that the table
+        has known for the longest time.
+        """
         found = (next(iter(kind.values())) for kind in self._groups.get(group, {}).values())
         return sorted(found, key=lambda pod: pod.key)
 

@@ -31,8 +31,8 @@ HOST_PORTS = "node(s) didn't have free ports for the requested pod ports"
 class Obstacle:
     """Running pods that exclude a pod from some nodes until they are evicted.
 
-    `reason`: the rule by which they do. `nodes`: positions of the nodes. `pods`: names (`namespace/name`) of the pods,
-    which must all be evicted.
+    `reason`: the rule by which these pods exclude the nodes. `nodes`: positions of the nodes. `pods`: names
+    (`namespace/name`) of the pods, which must all be evicted.
     """
 
     reason: str

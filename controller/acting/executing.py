@@ -194,7 +194,8 @@ class PlanExecutor:
         )
 
     def _wants_probe(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
-        """Ask for the probe now that all members are nominated, unless pods must go first. Return whether it was asked.
+        """Ask for the probe, because all members are nominated, unless pods must terminate first. Return whether the
+        probe was asked for.
 
         The scheduler must also have seen that victims and other terminating pods on the nodes are gone. So in that case
         a later step asks for the probe.
@@ -258,8 +259,8 @@ class PlanExecutor:
     def _send_evictions(
         self, victims: Sequence[PlannedVictim], cluster_view: ClusterView, *, dry_run: bool
     ) -> list[Written]:
-        """Send evictions of these victims. One fails if the pod has changed since the snapshot, as it may not be a
-        victim any more.
+        """Send evictions of these victims. An eviction fails if its pod has changed since the snapshot, because the pod
+        may not be a victim any more.
         """
         seen = [cluster_view.live[victim.uid].metadata for victim in victims]
         return self._writer.all(

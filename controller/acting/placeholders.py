@@ -1,8 +1,8 @@
 """Placeholders: pods that never run and reserve capacity for expected pods (docs/decisions/0022).
 
 There is one placeholder for each expected pod. It is gated and nominated, and has the requests and the priority of the
-expected pod. When the pod arrives, the pod is nominated first, so that the capacity is reserved twice for a moment.
-Then the placeholder is deleted. The pod is released only after the scheduler has seen the deletion.
+expected pod. When the pod arrives, the pod is nominated first. For a moment, both the pod and the placeholder reserve
+capacity. Then the placeholder is deleted. The pod is released only after the scheduler has seen the deletion.
 """
 
 import hashlib

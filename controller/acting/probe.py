@@ -68,8 +68,8 @@ class Probes:
     def read(self, pods: Iterable[Pod]) -> None:
         """Check whether the scheduler has tried the present probe, and collect obsolete probes for deletion.
 
-        If it has, the snapshot of this reconcile also shows all that the scheduler wrote before, because the same watch
-        delivers it in order.
+        If the scheduler has tried the probe, the snapshot of this reconcile also shows everything that the scheduler
+        wrote before. One watch delivers all writes in order.
 
         :param pods: the pods of Phalanx's own namespace in that snapshot.
         """

@@ -1,9 +1,9 @@
-"""Restarts gangs as a whole that ask for it, if a lost member cannot be replaced beside the other members.
+"""Restarts gangs whose `onFailure` is Restart, if a lost member cannot be replaced beside the other members.
 
-A restart evicts all running members, so that they are recreated and planned together. Three conditions keep that from
-being useless (docs/decisions/0030). The rejection has held for a while. Every evicted pod will be recreated. All
-members together fit on capacity that is free now. One gang is restarted at a time, so that two gangs do not count on
-the same capacity.
+A restart evicts all running members, so that they are recreated and planned together. A gang is restarted only under
+three conditions (docs/decisions/0030). The rejection of the lost member has held for a while. The gang's workload will
+recreate every evicted pod. All members together fit on capacity that is free now. One gang is restarted at a time, so
+that two gangs do not count on the same capacity.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ ON_ITS_WAY_SECONDS = 60.0
 class Restarter:
     """Restarts gangs that ask for it (`onFailure: Restart`) and have lost a member that fits nowhere.
 
-    Everything but the time since which the member fits nowhere is read from the cluster.
+    The only state in memory is the time since which the member fits nowhere. Everything else is read from the cluster.
 
     :param seconds: how long a lost member must have fitted nowhere before its gang is restarted.
     """

@@ -40,7 +40,9 @@ class _Release:
 
 
 class UnfinishedSteps:
-    """Remembers the nomination or release of each gang that is not known to be complete, and records its event then."""
+    """Remembers each nomination or release of a gang that is not known to be complete, and records its event when it is
+    complete.
+    """
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter

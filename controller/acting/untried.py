@@ -136,7 +136,7 @@ class Reclaimer:
     def _learn(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> list[Written]:
         """Record in the ConfigMap that the scheduler does not run, if it has been silent for long enough.
 
-        Each time it is recorded again, it must have been silent for twice as long.
+        For each further record, the scheduler must have been silent for twice as long as for the record before.
         """
         before = learnt(late.scheduler, sources)
         times = before.times if before else 0
@@ -214,7 +214,10 @@ def _dead(name: str, late: Sequence[Pod], status: Mapping[str, object], sources:
 def _before(pod: Pod, known: Learnt, now: datetime) -> bool:
     """Return whether the pod was created before every replica of the webhook knew that its scheduler is absent.
 
-    Then a recreated pod will get another scheduler. False as long as a replica may not know it yet.
+    If it was, a recreated pod will get another scheduler. The result is False as long as a replica may not know of the
+    absence yet.
+
+    :param known: the record in the ConfigMap that the scheduler does not run.
     """
     since = datetime.fromisoformat(known.since)
     came = seconds_since(pod.metadata.creation_timestamp or "", since)

@@ -99,10 +99,11 @@ class Lease:
         return self._agreed(self._take)
 
     def renew(self) -> bool:
-        """Renew the Lease that this candidate holds. False if the API server gave no answer in time, or if it is lost.
+        """Renew the Lease that this candidate holds. False if the API server gave no answer in time, or if the Lease is
+        lost.
 
-        If it is lost, `ours` is None. The whole tenure must match, not only the holder, because another candidate may
-        have held and released the Lease in between.
+        If the Lease is lost, `ours` is None. The whole tenure must match, not only the holder, because another
+        candidate may have held and released the Lease in between.
         """
         return self._agreed(self._renew)
 
@@ -183,9 +184,9 @@ class Lease:
         return True
 
     def _renew(self) -> bool:
-        """Renew the Lease if this candidate still holds it. Return whether it does.
+        """Renew the Lease if this candidate still holds it. Return whether this candidate holds the Lease.
 
-        That takes one request, as long as no other client writes the Lease.
+        The renewal takes one request, as long as no other client writes the Lease.
         """
         if self._known is not None and _tenure(_spec(self._known)) == self.ours:
             try:

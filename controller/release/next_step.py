@@ -153,7 +153,9 @@ class AwaitPods:
 
 @dataclass(frozen=True, slots=True)
 class AwaitBinding:
-    """Wait until the scheduler has bound the released members. It cannot bind the `stranded` ones: nodes are full."""
+    """Wait until the scheduler has bound the released members. `stranded`: the members that it cannot bind, because
+    their nodes are full.
+    """
 
     members: tuple[Planned, ...]
     stranded: tuple[Stranded, ...] = ()
@@ -201,7 +203,10 @@ class Situation:
     def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:
         """Return why these members do not fit on their planned nodes any more; "" if they still fit.
 
-        Obsolete placeholders of the gang count as gone. See `lost_room` for the parameters.
+        Obsolete placeholders of the gang count as gone.
+
+        :param gone: UIDs of further pods that count as gone, such as victims that are still to be evicted.
+        :param count_terminating: whether the capacity of terminating pods counts as free.
         """
         return lost_room(
             ((member.pod, member.node) for member in planned),

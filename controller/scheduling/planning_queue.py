@@ -352,8 +352,8 @@ class PlanningQueue:
     def _may_wait(self, queued: QueuedGang) -> bool:
         """Return whether to check (`_waits`) if a gang above the capacity bound lacks members or objects.
 
-        True if the gang lacked some before, or if its request is new. With thousands of members the check takes a
-        while, so it does not run in each reconcile.
+        True if the gang lacked members or objects at the last check, or if its request is new. With thousands of
+        members the check takes a while, so it does not run in each reconcile.
         """
         checked, queued.checked_for_missing = queued.checked_for_missing, True
         rejection = queued.rejection

@@ -52,7 +52,8 @@ _T = TypeVar("_T")
 class _Change(NamedTuple):
     """The wanted status of a Gang object, and the merge patch that leads to it.
 
-    `patch`: empty if the object has the wanted status already. `noted`: then, the messages that it reports; else None.
+    `patch`: empty if the object has the wanted status already. `noted`: the messages that the status reports, if
+    `patch` is empty; else None.
     """
 
     status: dict[str, Any]
@@ -203,7 +204,9 @@ class Reporter:
         return self._error_backoff.message(gang_state.gang.key, Activity.TELLING)
 
     def _tried(self, gang_state: ReconcileState, call: Callable[[], _T]) -> _T | None:
-        """Return the result of `call`; None if it raises. Then the gang shows an internal error and backs off."""
+        """Return the result of `call`. If `call` raises, return None; the gang then shows an internal error and backs
+        off.
+        """
         return self._error_backoff.run(gang_state.gang.key, Activity.TELLING, call)
 
     def write_status(self, gang_state: ReconcileState) -> tuple[bool, Effects]:

@@ -42,7 +42,10 @@ GANG_UNPLACEABLE = Reason(
 )
 GANG_INVALID = Reason("GangInvalid", Kind.WARNING, "Reading", "The request contradicts itself or its topology.")
 GANG_PLANNED = Reason(
-    "GangPlanned", Kind.NORMAL, "Planning", "A plan was found; the note says where and what is proven."
+    "GangPlanned", Kind.NORMAL, "Planning", "A plan was found. The note names its nodes and what is proven."
+)
+GANG_NOMINATED = Reason(
+    "GangNominated", Kind.NORMAL, "Nominating", "Capacity is reserved for every member of the plan."
 )
 GANG_NOMINATED = Reason(
     "GangNominated", Kind.NORMAL, "Nominating", "Capacity is reserved for every member of the plan."
@@ -59,7 +62,7 @@ EVICTION_REFUSED = Reason(
     "EvictionRefused",
     Kind.WARNING,
     "Evicting",
-    "The eviction of a victim is refused: most often by a disruption budget; the note says by what.",
+    "The eviction of a victim is refused, most often by a disruption budget. The note has the reason.",
 )
 ROOM_LOST = Reason(
     "RoomLost",
@@ -84,19 +87,22 @@ GANG_RELEASED = Reason(
 )
 GANG_PLACED = Reason("GangPlaced", Kind.NORMAL, "Binding", "Every planned member is bound.")
 MEMBER_UNBOUND = Reason(
-    "MemberUnbound", Kind.WARNING, "Binding", "A released member cannot bind where the plan put it."
+    "MemberUnbound", Kind.WARNING, "Binding", "A released member cannot be bound to its planned node."
 )
 MEMBER_REPLACED = Reason(
-    "MemberReplaced", Kind.NORMAL, "Repairing", "A lost member's replacement has its place beside its siblings."
+    "MemberReplaced", Kind.NORMAL, "Repairing", "The replacement of a lost member has a plan beside its siblings."
 )
 MEMBER_IRREPLACEABLE = Reason(
-    "MemberIrreplaceable", Kind.WARNING, "Repairing", "A lost member cannot be replaced where it must be."
+    "MemberIrreplaceable",
+    Kind.WARNING,
+    "Repairing",
+    "The replacement of a lost member has no plan beside its siblings.",
 )
 MEMBER_SET_FREE = Reason(
     "MemberSetFree",
     Kind.NORMAL,
     "Repairing",
-    "A gated member was tied to siblings that are gone: it is deleted, and its controller makes it again without that.",
+    "A gated member was pinned beside siblings that are gone. It is deleted, and its controller recreates it.",
 )
 GANG_UNTRIED = Reason(
     "GangUntried",
@@ -114,13 +120,13 @@ MEMBER_MADE_AGAIN = Reason(
     "MemberMadeAgain",
     Kind.NORMAL,
     "Repairing",
-    "The scheduler that a member names does not run here: it is deleted, and its controller makes it again.",
+    "The scheduler that a member names does not run. The member is deleted, and its controller recreates it.",
 )
 GANG_WITHDRAWN = Reason(
     "GangWithdrawn",
     Kind.WARNING,
     "Withdrawing",
-    "Some members had started and the rest could not: the gang was never whole, and those are evicted.",
+    "Some members had started, and the others could not start. The gang was never whole: its members are evicted.",
 )
 MEMBER_WITHDRAWN = Reason(
     "MemberWithdrawn", Kind.WARNING, "Withdrawing", "On a member: it is evicted because its gang cannot become whole."
@@ -129,7 +135,7 @@ GANG_RESTARTED = Reason(
     "GangRestarted",
     Kind.WARNING,
     "Restarting",
-    "A lost member could not be replaced beside the others: those are evicted, so that all start anew (onFailure).",
+    "A lost member could not be replaced beside the others. All are evicted, to start together again (onFailure).",
 )
 MEMBER_RESTARTED = Reason(
     "MemberRestarted",
@@ -144,19 +150,19 @@ SCHEDULER_ABSENT = Reason(
     "SchedulerAbsent",
     Kind.WARNING,
     "Scheduling",
-    "On a pod of no gang: the scheduler that it names does not run here, so that nothing will start it.",
+    "On a pod of no gang: the scheduler that it names does not run, so the pod will not start.",
 )
 SYSTEM_LEFT = Reason(
     "SystemLeft",
     Kind.NORMAL,
     "Leaving",
-    "On the webhook configuration that shows it: another system runs here, and its workloads are left to it.",
+    "On another system's webhook configuration: the system runs in the cluster, so its workloads are ceded to it.",
 )
 SYSTEM_TAKEN = Reason(
     "SystemTaken",
     Kind.NORMAL,
     "Taking",
-    "On our own webhook configuration: a system runs here no more, or is adopted; its workloads are placed now.",
+    "On Phalanx's webhook configuration: a system has ended or is adopted, so Phalanx places its workloads.",
 )
 
 ROOM_NOT_HELD = Reason(

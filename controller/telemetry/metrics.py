@@ -148,7 +148,7 @@ class Metrics:
         self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=self.registry)
         self.round_seconds = Histogram(
             "phalanx_round_duration_seconds",
-            "Time of one round over all gangs, by how it ended: done, failed, lost (the lease ended during the round)",
+            "Time of one reconcile over all gangs, by outcome: done, failed, or lost (the leader's term ended)",
             ("outcome",),
             buckets=_ROUND_SECONDS,
             registry=self.registry,
@@ -162,13 +162,13 @@ class Metrics:
     def _of_gangs(self, registry: CollectorRegistry) -> None:
         self.gang_errors = Counter(
             "phalanx_gang_errors",
-            "Errors of Phalanx itself at one gang, by what was done for it: looking, planning, acting, telling",
+            "Internal errors of Phalanx at one gang, by the activity that failed: looking, planning, acting, telling",
             ("doing",),
             registry=registry,
         )
         for doing in ("looking", "planning", "acting", "telling"):
             self.gang_errors.labels(doing)
-        self._gangs = Gauge("phalanx_gangs", "Gangs by where they stand", ("dialect", "phase"), registry=registry)
+        self._gangs = Gauge("phalanx_gangs", "Gangs by phase", ("dialect", "phase"), registry=registry)
         self._phase_seconds = Histogram(
             "phalanx_gang_phase_duration_seconds",
             "Time gangs spent in a phase that they have left",
@@ -198,12 +198,10 @@ class Metrics:
         )
 
     def _of_plans(self, registry: CollectorRegistry) -> None:
-        self._plans = Counter(
-            "phalanx_plans", "Answers to gangs that were planned", ("outcome", "proof"), registry=registry
-        )
+        self._plans = Counter("phalanx_plans", "Planning results of gangs", ("outcome", "proof"), registry=registry)
         self._plan_seconds = Histogram(
             "phalanx_plan_duration_seconds",
-            "Time to plan one gang, by stage",
+            "Time to plan one gang, by step: snapshot (building the problem) or solve",
             ("stage",),
             buckets=_SOLVE_SECONDS,
             registry=registry,
@@ -223,7 +221,7 @@ class Metrics:
         )
         self.withdrawn = Counter(
             "phalanx_gangs_withdrawn",
-            "Gangs of which some had started and the rest could not, so that those were evicted",
+            "Gangs withdrawn: some members had started and the others could not start, so all were evicted",
             registry=registry,
         )
         self.restarted = Counter(
@@ -234,7 +232,7 @@ class Metrics:
 
     def _of_planning(self, registry: CollectorRegistry) -> None:
         self._replans = Counter(
-            "phalanx_replans", "Plans that fell before release, by cause", ("cause",), registry=registry
+            "phalanx_replans", "Plans invalidated before release, by cause", ("cause",), registry=registry
         )
         for cause in Cause:
             self._replans.labels(cause.value)
@@ -270,7 +268,9 @@ class Metrics:
         self._cluster.see(cluster_view.snapshot, cluster_view.topologies, cluster_view.reading.gangs)
 
     def decided(self, decisions: Iterable[Decision]) -> None:
-        """Count these planning decisions by outcome and proof, and their planning times by stage."""
+        """Count these planning decisions by outcome and proof, and their planning times by step ("snapshot" or
+        "solve").
+        """
         for each in decisions:
             self._plans.labels(each.outcome.value, each.proof or "None").inc()
             for stage, seconds in each.seconds.items():
@@ -298,9 +298,13 @@ class Metrics:
         invalid: Sequence[GangKey] = (),
         gone: Collection[GangKey] | None = None,
     ) -> None:
-        """Update the metrics of gangs at the end of a reconcile. See `Observer.stand` for the parameters.
+        """Update the metrics of gangs at the end of a reconcile.
 
         The phase in which a new leader first finds a gang began at an unknown time, so its duration is not counted.
+
+        :param changed: the gangs whose state has changed; all existing gangs if `gone` is None.
+        :param invalid: all gangs whose requests cannot be read.
+        :param gone: gangs that no longer exist; None: `changed` has all existing gangs.
         """
         if gone is None:
             gone = self._seen.keys() - {each.key for each in changed}

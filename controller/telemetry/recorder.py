@@ -46,7 +46,7 @@ _SERIAL = count()
 """A counter that makes names unique for events that were recorded in the same microsecond."""
 _TIMEOUT: Timeout = (2.0, 5.0)
 
-EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("reason", "outcome"))
+EVENTS = Counter("phalanx_events_total", "Events by outcome.", ("reason", "outcome"))
 
 
 @dataclass(frozen=True, slots=True)

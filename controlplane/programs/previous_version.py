@@ -27,8 +27,8 @@ def binaries_of(version: str, progress: Progress | None = None) -> Binaries:
     """Return the programs for a minor version of Kubernetes ("1.36"); "" means the usual version.
 
     :raises ValueError: there is no such version.
-    :raises controlplane.programs.binaries.BuildError: as in `find_binaries`.
-    :raises controlplane.programs.toolchain.NoToolchainError: as in `find_binaries`.
+    :raises controlplane.programs.binaries.BuildError: a build failed. The text is the end of the toolchain's output.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     usual = find_binaries(progress)
     if not version:

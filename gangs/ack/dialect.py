@@ -77,7 +77,9 @@ class AckDialect:
         return frozenset()
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return the key `about`, and the gangs of a Job or JobNetworkTopology with its namespace and name."""
+        """Return the key `about`, and the gangs of the Job and the JobNetworkTopology that have the namespace and name
+        of `about`.
+        """
         del linked
         return gangs_around(about, sources)
 
@@ -97,7 +99,7 @@ class AckDialect:
         return ()
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str] | None:
-        """Return a message for each pod, in the wording of ACK Lingjun's guide; None if it has none for this case."""
+        """Return a message for each pod, in the wording of ACK Lingjun's guide; None if the guide has no message."""
         return messages.no_room_messages(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; the guide's templates carry their labels themselves
@@ -108,7 +110,9 @@ class AckDialect:
 
 
 def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) -> Iterator[Manifest]:
-    """Yield the JobNetworkTopologies to read: all; if `about` is given, those in `named` and the one with its name."""
+    """Yield all JobNetworkTopologies. If `about` is given, yield only those in `named` and the one with the name of
+    `about`.
+    """
     if about is None:
         yield from sources.of_kind(keys.GROUP, keys.KIND)
         return
@@ -144,7 +148,7 @@ def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked 
     if (namespace, name) not in networks:
         return None, Settled(waiting_for=(there,))
     if networks[namespace, name][0] is None:
-        return None if namespace == own else (None, Settled(waiting_for=(f"{there} to be put right",)))
+        return None if namespace == own else (None, Settled(waiting_for=(f"{there} to be corrected",)))
     return networks[namespace, name]
 
 

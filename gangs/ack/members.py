@@ -55,7 +55,7 @@ class Group:
     def deciding_objects(self) -> list[tuple[ObjectRef, str, Pod]]:
         """The objects whose labels count for the gang, as (object, path of its labels, pod with these labels).
 
-        They are the Jobs, and the decisive ones among the pods of no Job (`pod_consensus.decisive_pods`).
+        They are the Jobs, and the decisive pods (`pod_consensus.decisive_pods`) among the pods that no Job controls.
         """
         texts = [(each.ref, "spec.template.metadata.labels", each.example) for each in self.jobs]
         return texts + [(pod_ref(pod), "metadata.labels", pod) for pod in decisive_pods(self.bare)]
@@ -119,7 +119,8 @@ def network_named(pod: Pod) -> Name:
 def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
     """Return, for each gang that live pods or unfinished Jobs name, these pods and Jobs, ordered by the gang's key.
 
-    :param about: if given, only Jobs are read that may have to do with this gang.
+    :param about: if given, a Job is read only if it is of this gang, or of a gang with a Job or JobNetworkTopology of
+        this name.
     """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     jobs: defaultdict[GangKey, list[TemplatedJob]] = defaultdict(list)
@@ -180,7 +181,8 @@ def _gang_in(job: Manifest) -> tuple[Name, ...]:
 def _parts_of(job: Manifest) -> tuple[Name, ...]:
     """Return (namespace, name) of a Job, and of the JobNetworkTopology that its pods name; empty if they name none.
 
-    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs are found that have to do with an object.
+    They are the Job's index values (`kube.catalog.Naming`), by which a Job is found from its name or from its
+    JobNetworkTopology.
     """
     labels, (_, _, namespace, name) = template_says(job, "labels"), key_of(job)
     network = labels.get(keys.JOB_NAME)

@@ -31,7 +31,7 @@ class JobNetworkSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The request of a JobNetworkTopology for its gang. `workers`: the number of its pods.
+    """The request of a JobNetworkTopology for its gang. `workers`: the number of the gang's pods.
 
     `timeout`: how many seconds the gang may wait; None: without limit.
     """

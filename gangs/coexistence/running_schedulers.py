@@ -2,8 +2,8 @@
 
 The stock scheduler always runs. The scheduler of a system that Phalanx knows runs if the system is detected
 (`gangs.coexistence.ownership`). Any other scheduler, such as a profile of the stock scheduler, runs if it has tried to
-schedule pods. A ConfigMap of Phalanx overrides these rules (docs/decisions/0010). The controller writes the schedulers
-into it that did not try released pods. Cluster administrators write their own entries.
+schedule pods. A ConfigMap of Phalanx overrides these rules (docs/decisions/0010). If a scheduler did not try released
+pods, the controller writes this scheduler into the ConfigMap. Cluster administrators may write entries, too.
 """
 
 import re
@@ -130,7 +130,7 @@ def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
 
 
 def waited_for(reading: Reading, sources: Sources) -> Reading:
-    """Return the reading, in which each gang waits that has a gated member whose scheduler does not run.
+    """Return the reading, in which a gang waits if one of its gated members names a scheduler that does not run.
 
     A pod's `schedulerName` cannot be changed, so the gang waits until the member is recreated.
     """

@@ -1,4 +1,6 @@
-"""The table of the other scheduling systems that may run in the cluster. Each dialect's package describes its own."""
+"""The table of the other scheduling systems that may run in the cluster. The package of each dialect describes the
+dialect's own system.
+"""
 
 from collections.abc import Mapping
 

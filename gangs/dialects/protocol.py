@@ -1,4 +1,4 @@
-"""The interfaces of dialects: `Dialect`, which each one implements, and optional protocols (all the others).
+"""The interfaces of dialects: `Dialect`, which each dialect implements, and optional protocols (all the others).
 
 The rest of Phalanx uses only the members of these protocols. docs/decisions/0018 has a table of them, and the steps to
 add a dialect.
@@ -82,7 +82,7 @@ class Grouping(Protocol):
     def company(self, pod: Pod) -> Hashable | None:
         """Return a value that is equal for pods that must be read together although they name different gangs.
 
-        None: the pod can be read with the pods of its own gang alone.
+        Return None if the pod can be read with the pods of its own gang alone.
         """
 
 
@@ -90,7 +90,7 @@ class Grouping(Protocol):
 class ByWorkload(Protocol):
     """A dialect in which the pods of one workload are a gang although they do not name one (docs/decisions/0011).
 
-    The kind of the workload decides whether they are.
+    The kind of the workload decides whether its pods are a gang.
     """
 
     name: str
@@ -103,10 +103,10 @@ class Propagating(Protocol):
     """A dialect whose annotations count on a workload whose child workload is the gang, such as a TrainJob."""
 
     propagated: tuple[str, ...]
-    """Keys of the annotations that are copied from such a workload to its child."""
+    """Keys of the annotations that are copied from a workload to its child workload."""
 
     def asks(self, annotations: Mapping[str, str]) -> bool:
-        """Whether these annotations of such a workload ask for a gang, which its child workload then is."""
+        """Whether the annotations of a workload ask for a gang. The gang is then the child workload."""
 
 
 @runtime_checkable
@@ -114,7 +114,8 @@ class Queueing(Protocol):
     """A dialect in which a label on the workload itself asks for a gang, such as Kueue's queue name."""
 
     workload_labels: tuple[str, ...]
-    """Keys of these labels. The webhook configuration's match conditions contain them."""
+    """Keys of the labels on workloads that ask for a gang. The webhook configuration's match conditions contain them.
+    """
 
 
 @runtime_checkable
@@ -135,7 +136,9 @@ class Reviewing(Protocol):
     """A dialect with further objects to check, such as queues, which are neither group objects nor topologies."""
 
     def review(self, sources: Sources, findings: Findings) -> None:
-        """Check all these objects in `sources`. Faults, and advice on settings without effect, go to `findings`."""
+        """Check all further objects of the dialect in `sources`, such as queues. Faults, and advice on settings without
+        effect, go to `findings`.
+        """
 
 
 @runtime_checkable

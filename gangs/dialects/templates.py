@@ -71,7 +71,7 @@ def fields_for_child(
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """Yield the fields that admission writes in a workload so that its operator copies them to the child workload.
 
-    Each is (path as a tuple of keys, value). None as value removes the field. Raises `MalformedError`.
+    Each item is (path as a tuple of keys, value). None as value removes the field. Raises `MalformedError`.
 
     :param old: the workload before an update; None at its creation.
     """
@@ -167,5 +167,8 @@ def _started(manifest: Manifest, sources: Sources) -> bool:
 
 
 def _resumed(part: Mapping[str, Any], way: Sequence[str]) -> dict[str, Any]:
-    """Return a copy of a mapping with the field at `way`, a path as a sequence of keys, set to False."""
+    """Return a copy of a mapping in which the field that suspends a workload is False.
+
+    :param way: the path of the field, as a sequence of keys.
+    """
     return {**part, way[0]: _resumed(part[way[0]], way[1:]) if way[1:] else False}

@@ -32,7 +32,9 @@ OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
 
 
 class ReadSet:
-    """A recorder of the look-ups during one reading (`gangs.sources.InputRecorder`). `all` has them."""
+    """A recorder of the look-ups during one reading (`gangs.sources.InputRecorder`). The field `all` has the recorded
+    look-ups.
+    """
 
     def __init__(self) -> None:
         self.all: set[ReadInput] = set()

@@ -159,7 +159,8 @@ class GangStore:
     def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
         """Return the faults that were found when this key was read; empty if it was not read.
 
-        They are faults of pods and objects with this name, and of other objects of the same gang.
+        They are faults of the pods and objects with the namespace and name of the key, and of other objects of the
+        gang.
         """
         return self._readings.get(name, Reading()).faults
 
@@ -348,7 +349,9 @@ class GangStore:
         return key is not None and key.dialect == dialect.name
 
     def _seen_by(self, dialect: Dialect, pod: Pod) -> bool:
-        """Whether a dialect may read a pod: it claims the pod, or no dialect claims it and this one is not ceded."""
+        """Whether a dialect may read a pod: the dialect claims the pod, or no dialect claims it and the dialect is not
+        ceded.
+        """
         claim = self._pods.claim(pod.key)
         return claim.dialect == dialect.name if claim is not None else dialect.name not in self._left.to
 

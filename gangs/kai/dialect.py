@@ -40,7 +40,7 @@ class KaiDialect:
     def gang_of(self, pod: Pod) -> GangKey | None:
         """Return the gang of the pod's PodGroup; None if the pod names neither a PodGroup nor a topology policy.
 
-        If the pod names only a policy, it is the gang of its workload, or of this pod alone.
+        If the pod names only a policy, the result is the gang of the pod's workload, or a gang of this pod alone.
         """
         return members.gang_of(pod)
 
@@ -85,7 +85,7 @@ def _used(sources: Sources) -> bool:
 
 
 def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | None, Findings]]:
-    """Return every gang as a `groups.Unit`, with its faults so far; None in place of one that is malformed or ended.
+    """Return every gang as a `groups.Unit`, with its faults so far; None in place of a malformed or ended gang.
 
     :param about: if given, only the gang with this key is returned.
     """

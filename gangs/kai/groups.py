@@ -29,8 +29,8 @@ CONSTRAINT = "spec.topologyConstraint"
 class Unit:
     """The data about one gang before its levels are looked up.
 
-    `ref`: the PodGroup, the workload, or the first pod. `minimum`: the number of pods that must start together.
-    `spec`: the PodGroup's; an empty one without a PodGroup.
+    `ref`: the PodGroup, the workload, or the first pod. `minimum`: the number of pods that must start together. `spec`:
+    the `spec` of the PodGroup; without a PodGroup, an empty `PodGroupSpec`.
     """
 
     key: GangKey

@@ -38,7 +38,7 @@ def group_of(pod: Pod) -> str:
 def gang_of(pod: Pod) -> GangKey | None:
     """Return the gang of the pod's PodGroup; None if the pod names neither a PodGroup nor a topology policy.
 
-    If the pod names only a policy, it is the gang of its workload, or of this pod alone.
+    If the pod names only a policy, the result is the gang of the pod's workload, or a gang of this pod alone.
     """
     meta = pod.metadata
     if not meta.annotations:

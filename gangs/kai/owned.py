@@ -1,7 +1,7 @@
 """Workloads other than Jobs whose pods name a topology policy but no PodGroup.
 
-As in KAI Scheduler, all pods of a StatefulSet or of a training job are one gang, and each pod of a Deployment is one.
-For kinds of which the pods cannot be counted, the policy is a fault.
+As in KAI Scheduler, all pods of a StatefulSet or of a training job are one gang. Each pod of a Deployment is a gang of
+its own. For kinds of which the pods cannot be counted, the policy is a fault.
 """
 
 from collections.abc import Sequence

@@ -24,7 +24,8 @@ _MAIN = "main"
 
 
 def groups_of(units: Mapping[GangKey, Unit]) -> list[list[Unit]]:
-    """Divide units (PodGroups) into GangGroups. Two are together if one lists the other, or through further units.
+    """Divide units (PodGroups) into GangGroups. Two units are in one GangGroup if one lists the other, directly or
+    through further units.
 
     Each GangGroup, and the result, is ordered by key.
     """
@@ -136,7 +137,7 @@ def _pod_sets(units: Sequence[Unit], names: Mapping[GangKey, str], strategy: Str
 
 
 def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
-    """Return the entries of `Gang.waiting_for`: missing objects and agreements, missing units, topology, members."""
+    """Return the entries of `Gang.waiting_for`: missing PodGroups, agreements, units, topologies and members."""
     lacks = dict.fromkeys(what for unit in units for what in (*unit.waiting_for, *unit.lacks))
     absent = sorted(units[0].groups - {unit.key for unit in units})
     named = (f"{keys.POD_GROUP_KIND} {key}" for key in absent)

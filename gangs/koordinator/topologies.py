@@ -33,8 +33,8 @@ class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     """Return the topology that a manifest describes; None if it is invalid, or if Koordinator would not read it.
 
-    A node without the label of the lowest layer above it is a domain of its own. A node without the label of a higher
-    layer is outside the topology. In ACK Lingjun's layers, all nodes without the label share one domain.
+    A node without the label of the lowest layer above the node layer is a domain of its own. A node without the label
+    of a higher layer is outside the topology. In ACK Lingjun's layers, all nodes without the label share one domain.
     """
     ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
     if spec is None:

@@ -106,7 +106,9 @@ class KueueDialect:
         return queues.account_of(namespace, queue, sources)
 
     def queue_named(self, pod: Pod) -> QueueNamed | None:
-        """Return the queue in the pod's label `kueue.x-k8s.io/queue-name`, or in the older annotation; None if none."""
+        """Return the queue in the pod's label `kueue.x-k8s.io/queue-name`, or in the older annotation; None if it has
+        neither.
+        """
         return units.queue_named(pod.metadata)
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:

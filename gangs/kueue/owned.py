@@ -45,7 +45,7 @@ def asks(template: Template) -> bool:
 def queued(manifest: Manifest, queue: str) -> bool:
     """Whether a workload that names a queue on itself is in this queue as a whole, with all its pods.
 
-    By its kind it must be able to be. Unless the workload's queue overrides its templates (`KindRow.queue_wins`), no
+    The workload's kind must allow this. Unless the workload's queue overrides its templates (`KindRow.queue_wins`), no
     template may name another queue or a pod group. Raises `MalformedError`.
     """
     row = row_of(manifest)

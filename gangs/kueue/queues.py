@@ -395,7 +395,7 @@ def _check_quotas(
 
 
 def _is_amount(resource: str, quantity: str | float) -> bool:
-    """Whether a quantity is valid. The planner expects that each quota of a valid queue is."""
+    """Whether a quantity is valid. The planner expects only valid quantities in the quotas of a valid queue."""
     with suppress(ValueError):
         return amount(resource, quantity) >= 0
     return False

@@ -48,7 +48,8 @@ class Annotated:
 class Wish:
     """The levels and slices that the annotations of one pod set request.
 
-    `unconstrained`: whether any nodes will do. `slice_levels`: the levels of `slices`, with the fields that name them.
+    `unconstrained`: whether the pods may run on any nodes. `slice_levels`: the levels of `slices`, with the fields that
+    name them.
     """
 
     required: LevelWish | None = None
@@ -64,7 +65,7 @@ class Wish:
 
 
 def asks(annotations: Mapping[str, str]) -> bool:
-    """Whether one of the annotations requests a level or slices, or says that any nodes will do."""
+    """Whether one of the annotations requests a level or slices, or allows any nodes."""
     return any(key in annotations for key in keys.WISHES)
 
 
@@ -162,9 +163,10 @@ def _layer(entry: Any, at: str, of: Annotated, findings: Findings) -> tuple[Leve
 
 
 def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings) -> None:
-    """Report levels of a request that a topology lacks, and levels that are wider than they may be.
+    """Report levels of a request that a topology lacks, and levels in a wrong order.
 
-    The preferred level must not be wider than the required one, and the level of slices not wider than these.
+    The preferred level must not be wider than the required one. The level of slices must not be wider than the required
+    level or, without a required level, than the preferred one.
     """
     check_levels(ref, wish.levels, topology, findings)
     check_span(ref, Span(wish.required, wish.preferred), topology, findings)
@@ -185,10 +187,9 @@ class RequestedTopology:
 def place_in_queue(
     asked: Sequence[Wish], account: Account, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
 ) -> None:
-    """Report a gang in a queue that requests levels that no topology of the queue's flavors has.
+    """Report the levels that a gang in a queue requests, if no topology of the queue's flavors has all of them.
 
-    One topology with all levels is enough. If a flavor or its topology does not exist yet, nothing is reported, because
-    it may have the levels.
+    If a flavor or its topology does not exist yet, nothing is reported, because it may have the levels.
 
     :param asked: the request of each pod set.
     """
@@ -211,8 +212,8 @@ def place_alone(
 ) -> RequestedTopology:
     """Return the topology of a gang without a queue: the only one that has all levels that the gang requests.
 
-    If several have them, the gang gets no topology. That is a fault if the gang requests a level. If no topology
-    exists, the gang waits for one with its levels.
+    If several topologies have these levels, the gang gets no topology, which is a fault if it requests a level. If no
+    topology exists, the gang waits for one with its levels.
 
     :param asked: the request of each pod set.
     """

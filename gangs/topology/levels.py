@@ -66,7 +66,7 @@ def _distinct_names(topologies: Sequence[Topology]) -> tuple[str, ...]:
 
 def _valid(topology: Topology) -> Choice:
     """Return the topology; for an invalid one, that the gang waits for its correction."""
-    return Missing(f"{topology.title} to be put right ({topology.refused})") if topology.refused else topology
+    return Missing(f"{topology.title} to be corrected ({topology.refused})") if topology.refused else topology
 
 
 @dataclass(frozen=True, slots=True)

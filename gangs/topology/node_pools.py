@@ -75,7 +75,7 @@ def reachable(named: str | None, pods: Sequence[Pod], topologies: Sequence[Topol
     """Return the topologies from which one is chosen for a gang: all if it names one, else those that its pods can use.
 
     If the pods' node selectors restrict them to certain node pools, the result is the topologies of these node pools.
-    If there are none, it is the topologies without node pools.
+    If no topology has one of these node pools, the result is the topologies without node pools.
 
     :param named: the name of the topology in the gang's request; None if it names none.
     """

@@ -1,6 +1,6 @@
 """The reduction of an object of a user-defined kind to the fields that Phalanx reads.
 
-Otherwise a user who may write such objects could fill the controller's memory with other fields.
+Without the reduction, a user who may write such objects could fill the controller's memory with other fields.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -38,7 +38,8 @@ WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 class Made(Enum):
     """Whether the pods of a workload form one group, in systems in which pods need not name their group.
 
-    UNREAD: they do, but Phalanx cannot count the pods for these systems, so it refuses such a workload as a gang.
+    UNREAD: the pods form one group in these systems, but Phalanx cannot count them, so it refuses such a workload as a
+    gang.
     """
 
     TOGETHER = "one group, of as many pods as the templates say"
@@ -77,9 +78,10 @@ class TemplateFields:
 
 @dataclass(frozen=True, slots=True)
 class PodRules:
-    """Functions that compute the pods of a kind whose status decides which pods it still creates: the Job.
+    """The functions by which Phalanx computes how many pods a Job runs, and which pods it will still create.
 
-    Other kinds are described by fields of `KindRow`. Each function raises `MalformedError`.
+    A Job needs functions, because its status decides which pods it still creates. For other kinds, fields of `KindRow`
+    state the pods. Each function raises `MalformedError`.
     """
 
     size: Callable[[Manifest], int]
@@ -96,17 +98,19 @@ class PodRules:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Functions for a child workload that another object describes, as a runtime describes the JobSet of a TrainJob.
+    """The functions by which Phalanx derives a child workload from its parent and from a second object that describes
+    the child.
 
-    Both functions raise `MalformedError`.
+    Example: the JobSet of a TrainJob is derived from the TrainJob and from the runtime that the TrainJob names. `key`
+    and `child` raise `MalformedError`.
     """
 
     named_at: str
     """The path at which the parent names the object that describes the child."""
     key: Callable[[Manifest], ObjectKey]
-    """Returns, for a parent, the key of the object that describes its child."""
+    """A function from a parent to the key of the object that describes the parent's child."""
     child: Callable[[Manifest, Manifest], dict[str, Any]]
-    """Returns, for a parent and the object that describes its child, the child with labels and annotations."""
+    """A function from a parent and the object that describes its child to the child, with labels and annotations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class ChildKind:
     at: str = ""
     """The path in the parent of the child's spec; if `kind` is `*`, of the whole child. "": another object has it."""
     description: Description | None = None
-    """The functions for a child that another object describes; None: the parent contains the child."""
+    """How the child is derived if an object other than the parent describes it; None: the parent contains the child."""
     annotations_at: str = ""
     """The path in the parent at which admission writes the child's annotations.
 
@@ -165,7 +169,7 @@ class KindRow:
     fixed_template: bool = False
     """Whether the API server refuses every change of the pod template."""
     rules: PodRules | None = None
-    """Functions that compute the pods, for the Job alone, because a Job needs fewer pods near its end.
+    """For the Job: the functions that compute its pods, because a Job needs fewer pods near its end.
 
     None: the other fields of the row describe the pods.
     """

@@ -15,8 +15,9 @@ ANOTHER = "another gang"
 
 
 def evicted_for(snapshot: Snapshot) -> dict[str, str]:
-    """Return, by victim (`namespace/name`), the gang that needs its node: for plans on this snapshot and plans in
-    force.
+    """Return, by victim (`namespace/name`), the gang for which the victim is evicted.
+
+    The victims are those of plans on this snapshot and those of plans in force.
     """
     return {**dict.fromkeys(snapshot.leaving, ANOTHER), **snapshot.evicted_for}
 

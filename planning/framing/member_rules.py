@@ -29,9 +29,9 @@ def apart(
 ) -> tuple[tuple[Exclusion, ...], tuple[Separation, ...]]:
     """Return the constraints by which anti-affinity and host ports keep members apart.
 
-    `traits`: by shape. `terms`: the anti-affinity terms to which the traits refer. Shapes that exclude themselves and
-    each other share one exclusion: each domain takes at most one of their members. All other excluding pairs become
-    separations.
+    `traits`: the traits of the members of each shape. `terms`: the anti-affinity terms to which the traits refer.
+    Shapes that exclude themselves and each other share one exclusion: each domain takes at most one of their members.
+    All other excluding pairs become separations.
     """
     shapes: dict[Traits, list[int]] = {}
     for shape, each in enumerate(traits):

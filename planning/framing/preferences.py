@@ -12,8 +12,8 @@ from kube.requests import pod_requests
 
 
 def affinity_of(gang: Gang, nodes: Sequence[NodeState]) -> NodeAffinity | None:
-    """Return the gang's node affinity with the preferences that apply to the gang's size; None if the gang has
-    neither.
+    """Return the gang's node affinity with the preferences that apply to the gang's size; None if the gang has neither
+    affinity nor preferences.
     """
     if not gang.node_wishes:
         return gang.node_affinity

@@ -107,8 +107,8 @@ class ShapeTable:
         return self._known[key]
 
     def add_held(self, pod: Pod, requests: tuple[int, ...], nodes: frozenset[int]) -> int:
-        """Return the position of the shape of a member that holds one of `nodes`. It stays there, so no other node is
-        eligible.
+        """Return the position of the shape of a member that holds one of `nodes`. The member stays on its node, so no
+        other node is eligible.
         """
         return self._merge(pod, Shape(requests, nodes), PodRules(self.traits.of(pod)))
 

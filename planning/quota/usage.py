@@ -94,7 +94,8 @@ def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, 
     """Yield the members that are charged to the quota, each with the node on which it holds capacity.
 
     The node is "" for a lost member that is being recreated and has no reservation yet. If an expected pod has arrived
-    but is not nominated yet, it gets the node of a placeholder of its role. Pod and placeholder are charged once.
+    but is not nominated yet, it gets the node of a placeholder of its role. The pod and the placeholder together are
+    charged once.
 
     :param later: the nodes of the gang's placeholders, by expected pod.
     """

@@ -136,10 +136,10 @@ WRONG_LEVELS = {
 }
 TWICE = 'spec.levels[1].nodeLabel: "rack" is spec.levels[0] already'
 SAID = {
-    "our own": 'Topology net to be put right (spec.levels[1].name: "a" stands for spec.levels[0] too)',
-    "Kueue's": f"Topology.kueue.x-k8s.io net to be put right ({TWICE})",
-    "Run:ai's": f"Topology.kai.scheduler net to be put right ({TWICE})",
-    "Koordinator's": "ClusterNetworkTopology default to be put right "
+    "our own": 'Topology net to be corrected (spec.levels[1].name: "a" stands for spec.levels[0] too)',
+    "Kueue's": f"Topology.kueue.x-k8s.io net to be corrected ({TWICE})",
+    "Run:ai's": f"Topology.kai.scheduler net to be corrected ({TWICE})",
+    "Koordinator's": "ClusterNetworkTopology default to be corrected "
     "(spec.networkTopologySpec: lacks NodeTopologyLayer)",
 }
 

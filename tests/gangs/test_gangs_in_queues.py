@@ -318,10 +318,10 @@ def test_a_gang_that_has_started_stays_charged_and_says_what_is_to_be_put_right(
     (found,), (fault,) = reading.gangs, reading.faults
     assert found.account is not None
     problem = '"example.com/row" is not a level of Topology.kueue.x-k8s.io default'
-    assert found.waiting_for == (f"Gang default/llm to be put right (spec.required: {problem}; {fault.remedy})",)
+    assert found.waiting_for == (f"Gang default/llm to be corrected (spec.required: {problem}; {fault.remedy})",)
     reading = read(POOL, gang(), pods=(runs, member("llm-1", "z")))
     (found,) = reading.gangs
-    assert [each.partition(" (")[0] for each in found.waiting_for] == ["Pod default/llm-1 to be put right"]
+    assert [each.partition(" (")[0] for each in found.waiting_for] == ["Pod default/llm-1 to be corrected"]
     (found,) = read(POOL, gang(), pods=(runs, *(member(f"llm-{i}", "z" * 2000) for i in range(1, 9)))).gangs
     assert (len(found.waiting_for), found.waiting_for[-1]) == (6, "3 more like these")
     assert max(map(len, found.waiting_for)) < 1200
@@ -336,7 +336,7 @@ def test_a_job_in_a_queue_that_has_started_does_so_too() -> None:
     reading = read(POOL, lost, pods=(runs, comes))
     (found,), (fault,) = reading.gangs, reading.faults
     assert found.account is not None
-    assert found.waiting_for == (f"{fault.object} to be put right ({fault.field}: {fault.problem}; {fault.remedy})",)
+    assert found.waiting_for == (f"{fault.object} to be corrected ({fault.field}: {fault.problem}; {fault.remedy})",)
     assert read(POOL, lost, pods=(comes,)).gangs == ()
 
 

@@ -211,7 +211,7 @@ def test_a_network_that_is_wrong_is_told_to_its_own_namespace_alone() -> None:
     reading = read_all(standing(NET.format(strategy="Sometimes"), pods=pods, sharing={"team-b": "team-a"}))
     assert {each.object.namespace for each in reading.faults} == {"team-b"}
     (hers,) = reading.gangs
-    assert hers.waiting_for == ("JobNetworkTopology team-b/net to be put right",)
+    assert hers.waiting_for == ("JobNetworkTopology team-b/net to be corrected",)
 
 
 def test_the_pods_that_name_a_network_say_nothing_to_its_author() -> None:

@@ -216,7 +216,7 @@ def test_a_gang_whose_leader_dies_in_its_release_is_soon_whole_or_gone(phalanx: 
     torn = [each for each in outcomes if each.torn]
     times = sorted(each.partly for each in torn) or [0.0]
     print(  # noqa: T201 - the figures of the long run
-        f"{KILLS} kills (seed {seed}), lease {LEASE_SECONDS:g} s: {len(torn)} gangs let go in part; "
+        f"{KILLS} kills (seed {seed}), lease {LEASE_SECONDS:g} s: {len(torn)} gangs released in part; "
         f"{sum(each.whole for each in torn)} of them became whole, {sum(not each.whole for each in torn)} were "
         f"withdrawn; in part for at most {times[-1]:.2f} s, {median(times):.2f} s in the median"
     )

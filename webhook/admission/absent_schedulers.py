@@ -51,7 +51,8 @@ def created(manifest: Manifest, picture: Picture) -> Decision:
 def updated(manifest: Manifest, old: Manifest) -> Decision:
     """Keep the stock scheduler in an updated pod that has it.
 
-    `schedulerName` cannot change, so without this a user could not apply again the manifest that names another one.
+    `schedulerName` cannot change. So without this step, a user could not apply a manifest again if it names another
+    scheduler.
     """
     patch = PatchBuilder(manifest)
     if section(old, "spec").get("schedulerName") == STOCK_SCHEDULER:

@@ -142,7 +142,8 @@ def checked(
         because another object may have caused it, such as a topology that lost a level. The object must stay open to
         labels, finalizers and repair.
     :param now: before a refusal, reads the objects that led to it again. For a new object, it reads the objects that
-        its gang waits for. Either may be newer than the caches. None: only `sources` are read.
+        its gang waits for. The objects on the API server may be newer than those in the caches. None: only `sources`
+        are read.
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()

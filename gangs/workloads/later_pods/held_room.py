@@ -73,7 +73,8 @@ def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[
 
 
 def without_room(gang: Gang, why: Unwanted) -> Gang:
-    """Return a gang with expected pods as it is if no capacity is reserved for them; any other gang unchanged.
+    """Return a gang with expected pods in the form that it has without reserved capacity. Any other gang is returned
+    unchanged.
 
     If the existing pods reach the gang's minimum, they alone are its members. Otherwise the gang waits for the expected
     pods.

@@ -75,7 +75,7 @@ def seat_again(manifest: Manifest, lost: Member) -> Member | None:
 
 
 def _name(pod: Pod) -> str:
-    """Return the name of a pod as far as the pod that replaces it will have the same.
+    """Return the part of a pod's name that the name of its replacement will have, too.
 
     For a pod of an Indexed Job this is `<job>-<index>`, because the recreated pod has another random suffix.
     """
