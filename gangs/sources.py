@@ -228,6 +228,8 @@ class PodKeys:
     """Place ("labels" or "annotations") and key of the keys that the dialect reads on workloads, or refuses there."""
     on_jobs_of_gangs: tuple[tuple[str, str], ...] = ()
     """Place and key of the keys that the dialect reads in the Job templates of a workload that is a gang."""
+    fields: tuple[str, ...] = ()
+    """Fields of a pod's spec that name its gang, for a dialect without labels and annotations of its own."""
 
     @property
     def all(self) -> frozenset[str]:

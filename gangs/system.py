@@ -15,13 +15,15 @@ class System:
     `namespace`: namespace of the webhook's service. `dialects`: the dialects whose keys and objects the system handles.
     `marks`: labels or annotations that it writes on its pods. `schedulers`: names by which pods ask for its scheduler.
     `component`: the manifests (manifests/without-…) that exclude pods with its keys from Phalanx's webhook. Two systems
-    may share a component.
+    may share a component; "": the installation sends no such pods without a component that asks for them.
+    `by_default`: the system is part of Kubernetes. Its workloads are ceded to it unless an annotation adopts them.
     """
 
     name: str
     title: str
     dialects: tuple[str, ...]
     component: str
+    by_default: bool = False
     namespace: str = ""
     webhook: str = "(?!)"
     configuration: str = "(?!)"

@@ -19,12 +19,17 @@ Claim = tuple[Dialect, GangKey]
 """The dialect that claims a pod, and the gang that the pod names."""
 
 
+def names_nothing(pod: Pod) -> bool:
+    """Whether the pod has none of the fields by which pods name gangs in any dialect."""
+    return not pod.metadata.labels and not pod.metadata.annotations and pod.spec.scheduling_group is None
+
+
 def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
     """Return the dialect that claims the pod, and the gang that the pod names.
 
     Return None for a pod of no gang or of a ceded gang. The dialect in the label that admission wrote is tried first.
     """
-    if not pod.metadata.labels and not pod.metadata.annotations:
+    if names_nothing(pod):
         return None
     written = pod.metadata.labels.get(keys.DIALECT)
     for dialect in _WRITTEN_FIRST.get(written or "", DIALECTS):
