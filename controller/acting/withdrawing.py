@@ -21,9 +21,9 @@ from controller.release.next_step import NeedPlan
 from controller.release.wholeness import (
     Withdrawal,
     WithdrawalReason,
-    bound_members,
     release_begun,
     release_is_marked,
+    started_members,
     still_withdrawn,
     was_whole,
 )
@@ -166,15 +166,18 @@ class PartialGangRollback:
 
 
 def begun(gang_state: ReconcileState) -> str | None:
-    """Return when the release of a gang began that runs in part and never was whole; None for any other gang."""
+    """Return when the release of a gang began that runs in part and never was whole; None for any other gang.
+
+    A gang whose released members wait for a group of theirs counts, too: it holds nodes to which it is pinned.
+    """
     gang, status = gang_state.gang, gang_state.status
-    bound = bound_members(gang)
-    if not gang.all_or_none or not bound or was_whole(gang, status):
+    started = started_members(gang)
+    if not gang.all_or_none or not started or was_whole(gang, status):
         return None
-    since = release_begun(gang)
+    since = release_begun(started)
     if not is_time(since):
         return None  # a member was not released by us, or another client has written what is no time
-    if release_is_marked(bound):
+    if release_is_marked(started):
         return since  # had a leader seen the gang whole, one of its members would be marked
     return since if still_withdrawn(status, released=False) is not None or _never_whole(gang, since) else None
 

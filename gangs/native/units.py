@@ -11,6 +11,7 @@ from gangs.native import NAME, keys
 from gangs.native.spec import GroupSpec, composite_spec, group_spec
 from gangs.sources import Sources
 from kube.objects import Pod
+from kube.scheduling_groups import group_of, is_release_group
 
 _DEPTH = 4
 """The most levels of groups, PodGroups included (WorkloadMaxTreeDepth of k8s.io/api v0.37.1)."""
@@ -45,11 +46,9 @@ class Unit:
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """Return the PodGroup that the pod names, as a gang; None if it names none."""
-    group = pod.spec.scheduling_group
-    if group is None or not group.pod_group_name:
-        return None
-    return GangKey(NAME, pod.metadata.namespace, group.pod_group_name)
+    """Return the PodGroup that the pod names, as a gang; None if it names none, or one that Phalanx created."""
+    name = group_of(pod)
+    return GangKey(NAME, pod.metadata.namespace, name) if name and not is_release_group(name) else None
 
 
 def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit:
@@ -101,9 +100,10 @@ def _above(parent: str, ref: ObjectRef, sources: Sources, findings: Findings) ->
 
 
 def group_manifests(sources: Sources, names: Iterable[GangKey] | None) -> Iterator[Manifest]:
-    """Yield the PodGroups with these keys, ordered; all PodGroups if `names` is None."""
+    """Yield the PodGroups with these keys, ordered; all PodGroups of users if `names` is None."""
     if names is None:
-        yield from sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND)
+        found = sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND)
+        yield from (each for each in found if not is_release_group(key_of(each)[3]))
         return
     for key in sorted(names):
         if (manifest := sources.get(keys.GROUP, keys.POD_GROUP_KIND, key.namespace, key.name)) is not None:

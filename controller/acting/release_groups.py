@@ -1,0 +1,113 @@
+"""The PodGroups that Phalanx creates, so that kube-scheduler binds the members of a gang in one cycle, all or none.
+
+The webhook lets the members join the PodGroup at their CREATE (`webhook.admission.joining_groups`). The controller
+creates it before it removes the first gate. It is deleted with the gang's Gang object, its owner.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from controller.cluster_view import ClusterView
+from controller.reconcile_state import ReconcileState
+from controller.release.next_step import Planned
+from controller.writes.writer import Writer, Written
+from gangs.dialects.topologies import topology_of
+from gangs.held_nodes import held_node
+from gangs.model import Gang
+from kube.keys import GATE
+from kube.objects import Node, Pod
+from kube.placeholders import to_come
+from kube.scheduling_groups import API_GROUP, KIND, group_of, is_release_group, pod_group, pod_group_path
+from kube.topology import Topology
+from planning.framing.ties import Labels
+from planning.pins import domain_labels
+
+LOG = logging.getLogger(__name__)
+
+
+def create_missing(writer: Writer, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
+    """Create each PodGroup of Phalanx that members of the gang belong to, or correct its number of members.
+
+    Return the results; empty if there is nothing to write. The members have no other group of Phalanx than the one of
+    their gang, unless users have copied pods.
+    """
+    pods = [member.pod for member in gang_state.gang.members]
+    names = {group_of(pod) for pod in pods if not pod.bound}
+    written = list[Written]()
+    for name in sorted(filter(is_release_group, names)):
+        of_group = [pod for pod in pods if group_of(pod) == name]
+        namespace = of_group[0].metadata.namespace
+        seen = cluster_view.sources.get(API_GROUP, KIND, namespace, name)
+        if seen is None:
+            manifest = pod_group(name, of_group[0], len(of_group), _owner(gang_state.manifest))
+            written.append(writer.create(pod_group_path(namespace), manifest))
+        elif _min_count(seen) != len(of_group):
+            patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": len(of_group)}}}}
+            written.append(writer.merge(pod_group_path(namespace, name), patch, seen))
+        if written and not written[-1].done:
+            LOG.warning("PodGroup %s/%s: %s", namespace, name, written[-1].message)
+    return written
+
+
+def last_of_groups(ordered: Sequence[Planned], extras: Sequence[Pod]) -> Planned | None:
+    """Return the member whose gate is removed last, alone; None without a PodGroup, or if no other gate is left."""
+    of_groups = [each for each in ordered if group_of(each.pod)]
+    return of_groups[-1] if of_groups and len(ordered) + len(extras) > 1 else None
+
+
+def extras_of_groups(gang: Gang, ordered: Sequence[Planned]) -> list[Pod]:
+    """Return the gated members without a place whose PodGroup is released now.
+
+    The scheduler tries no pod of a group with a gated pod. So these lose their gates, too, and wait for capacity as
+    any other pod of the group does.
+    """
+    groups = {group_of(each.pod) for each in ordered} - {""}
+    going = {each.pod.metadata.uid for each in ordered}
+    pods = (member.pod for member in gang.members if not to_come(member.pod))
+    return [pod for pod in pods if pod.gated_by(GATE) and group_of(pod) in groups and pod.metadata.uid not in going]
+
+
+def blocking(gang: Gang) -> tuple[list[Pod], list[str]]:
+    """Return the gated members that keep the scheduler from released members of their PodGroup, and these' nodes.
+
+    Empty if the gang's minimum has not been released: then these gates are what holds the gang together.
+    """
+    released = [member for member in gang.members if not member.pod.gated_by(GATE)]
+    waiting = [member.pod for member in released if not member.pod.bound]
+    groups = frozenset(map(group_of, waiting)) - {""}
+    gated = [member.pod for member in gang.members if member.pod.gated_by(GATE) and group_of(member.pod) in groups]
+    if not gated or not gang.suffice(released):
+        return [], []
+    return gated, [node for member in released if (node := held_node(member.pod))]
+
+
+def place_beside(pod: Pod, nodes: Sequence[str], gang: Gang, cluster_view: ClusterView) -> tuple[Node | None, Labels]:
+    """Return the node and the domain to which a member without a place is pinned; (None, ()) if it may go anywhere.
+
+    It must stay in the domain of the members that are released, which are on `nodes`. If labels do not name that
+    domain, or the gang has rules between members, the pin is one of these nodes: it is in the domain.
+    """
+    own = next(member.pod_set for member in gang.members if member.pod is pod)
+    pod_set = next(each for each in gang.pod_sets if each.name == own)
+    rules = bool(gang.together or gang.multiples or pod_set.required or pod_set.slices or pod_set.multiples)
+    state = cluster_view.snapshot.state(nodes[0]) if nodes else None
+    if state is None or (gang.required is None and not rules):
+        return None, ()
+    topology = topology_of(gang, cluster_view.topologies)
+    level = topology.find(gang.required) if isinstance(topology, Topology) and gang.required is not None else None
+    if rules or level is None or not isinstance(topology, Topology):
+        return state.node, ()
+    return state.node, domain_labels(topology, state.node, level + 1) or ()
+
+
+def _min_count(manifest: Mapping[str, Any]) -> Any:
+    policy = (manifest.get("spec") or {}).get("schedulingPolicy") or {}
+    return (policy.get("gang") or {}).get("minCount")
+
+
+def _owner(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return the reference to a Gang object as an owner."""
+    metadata = manifest["metadata"]
+    names = {"apiVersion": str(manifest["apiVersion"]), "kind": str(manifest["kind"])}
+    return {**names, "name": str(metadata["name"]), "uid": str(metadata["uid"])}

@@ -1,0 +1,62 @@
+"""Pods that kube-scheduler binds in one cycle, all or none: members of one PodGroup of scheduling.k8s.io.
+
+If a pod of a PodGroup has a scheduling gate, kube-scheduler tries no pod of the group (Kubernetes 1.37,
+backend/queue/scheduling_queue.go, `moveToActiveQ`). So the removal of the last gate starts all of them
+(docs/decisions/0041).
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+from kube.keys import GATE
+from kube.objects import Pod
+
+API_GROUP = "scheduling.k8s.io"
+API_VERSION = f"{API_GROUP}/v1beta1"
+"""The version in which Phalanx writes PodGroups. Kubernetes 1.37 serves it."""
+KIND = "PodGroup"
+_OURS = ".release.phalanx.dev"
+"""The end of the names of PodGroups that Phalanx creates itself. It makes them valid DNS subdomains of ours."""
+_DIGITS = 16
+
+
+def group_of(pod: Pod) -> str:
+    """Return the name of the PodGroup that the pod belongs to; "" if it belongs to none."""
+    return pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group is not None else ""
+
+
+def release_group(dialect: str, namespace: str, name: str) -> str:
+    """Return the name of the PodGroup that Phalanx creates for a gang, which has this key."""
+    return hashlib.sha256(f"{dialect}/{namespace}/{name}".encode()).hexdigest()[:_DIGITS] + _OURS
+
+
+def is_release_group(name: str) -> bool:
+    """Return whether Phalanx creates the PodGroup of this name."""
+    return name.endswith(_OURS)
+
+
+def groups_held_back(pods: Iterable[Pod]) -> frozenset[str]:
+    """Return the PodGroups of which kube-scheduler tries no pod, because one of these pods has the gate."""
+    return frozenset(group_of(pod) for pod in pods if pod.gated_by(GATE)) - {""}
+
+
+def pod_group(name: str, pod: Pod, count: int, owner: "dict[str, str]") -> dict[str, object]:
+    """Return the manifest of the PodGroup of a gang, whose members are all needed.
+
+    :param pod: a member. All members have its priority, and kube-scheduler demands that of their PodGroup, too.
+    :param count: the number of members.
+    :param owner: the reference to the Gang object with which the PodGroup is deleted.
+    """
+    priority = {"priorityClassName": pod.spec.priority_class_name} if pod.spec.priority_class_name else {}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name, "ownerReferences": [owner]},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}, **priority},
+    }
+
+
+def pod_group_path(namespace: str, name: str = "") -> str:
+    """Return the API path of a PodGroup, or of the collection if `name` is ""."""
+    base = f"/apis/{API_VERSION}/namespaces/{namespace}/podgroups"
+    return f"{base}/{name}" if name else base
