@@ -178,10 +178,14 @@ class PlanExecutor:
         return written
 
     def _open_groups(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
-        """Release members that got no plan and whose gates keep the scheduler from the released members of a group."""
-        if gang_state.record is not None:
-            return []
+        """Release members without a place whose gates keep the scheduler from the released members of a group.
+
+        If a gated member has a place, the release of that one opens the group.
+        """
         extras, nodes = blocking(gang_state.gang)
+        record = gang_state.record
+        if record is not None and any(record.node_of(pod.metadata.uid) for pod in extras):
+            return []
         patches = self._beside(extras, nodes, gang_state, cluster_view)
         return self._writer.all(partial(self._writer.release, *each) for each in patches)
 
