@@ -66,6 +66,11 @@ ADOPT = "phalanx.dev/adopt"
 LEAVE = "phalanx.dev/leave"
 """Annotation on the webhook configuration: systems to which workloads are ceded although nothing shows that they run
 here, by comma."""
+STRIP = "phalanx.dev/strip"
+"""Annotation on the webhook configuration. "native": pods lose `spec.schedulingGroup` at their CREATE."""
+ATOMIC_RELEASE = "phalanx.dev/atomic-release"
+"""Annotation on the webhook configuration. "true": members join a PodGroup of Phalanx, so that kube-scheduler binds
+their gang in one cycle."""
 EXEMPTIONS = "phalanx.dev/exemptions"
 """Annotation on the webhook configuration. "ignored": labels or annotations of users exempt no pod from eviction."""
 CONFIGURATION = "zz-phalanx"

@@ -29,6 +29,7 @@ from kube.objects import Pod
 from kube.topology import Topology
 from planning.framing.ties import Labels, holds_affinity, noted
 from planning.pins import siblings_domain
+from webhook.admission.joining_groups import FIELD, group_to_join, stripped
 from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import Admitted, Decision, Refused
 from webhook.admission.warnings import lines
@@ -48,6 +49,20 @@ argument returns the gang with its real members.
 
 
 def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
+    """Gate a pod that names a gang. Any other pod, and a pod that has its node already, is admitted unchanged.
+
+    If the cluster's setting says so, the pod also loses the PodGroup of another program.
+
+    :raises Unavailable: the caches do not show the settings of the cluster yet.
+    """
+    without = stripped(manifest, picture)
+    decision = _created(without, picture, foretell)
+    if without is manifest or not isinstance(decision, Admitted):
+        return decision
+    return replace(decision, patch=({"op": "remove", "path": f"/spec/{FIELD}"}, *decision.patch))
+
+
+def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
     """Gate a pod that names a gang. Any other pod, and a pod that has its node already, is admitted unchanged.
 
     While the caches are incomplete, the webhook still gates the pod, but gives no advice about other objects.
@@ -75,6 +90,13 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     advice += arriving.advice
     if arriving.faults:
         return Refused("; ".join(map(str, arriving.faults)), lines(advice))
+    scheduler = running_schedulers.scheduler_to_use(pod.spec.scheduler_name, claim[0].pod_keys, sources)
+
+    def existing(gang: Gang) -> int:
+        return len(_counted(gang, arriving.member, picture).members)
+
+    if group := group_to_join(arriving, scheduler, sources, existing):
+        patch.set(("spec", FIELD), {"podGroupName": group})
     messages = _beside_siblings(manifest, arriving, picture, patch, foretell)
     return Admitted(patch.build(), lines([*advice, *messages]))
 
@@ -157,7 +179,7 @@ def _with_all(manifest: Manifest, arriving: Arrival, picture: Picture) -> Arriva
     return arrival(manifest, picture.all_of(*names))
 
 
-def _counted(gang: Gang, arriving: Member, picture: Picture) -> Gang:
+def _counted(gang: Gang, arriving: Member | None, picture: Picture) -> Gang:
     """The gang with each member repeated as often as the caches hold equal pods."""
 
     def times(member: Member) -> int:
