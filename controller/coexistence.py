@@ -19,7 +19,7 @@ class CoexistenceReporter:
 
     def tell(self, cluster_view: ClusterView) -> None:
         """Record an event for every system to which workloads are ceded now and were not before, or the reverse."""
-        now = {each.system: each for each in cluster_view.left.to.values()}
+        now = {each.system: each for each in cluster_view.left.to.values() if not each.by_default}
         for name in sorted(now.keys() - self._reported.keys()):
             whose = ", ".join(sorted(dialect for dialect, each in cluster_view.left.to.items() if each.system == name))
             note = (

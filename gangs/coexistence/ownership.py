@@ -110,6 +110,14 @@ def systems_ceded_to(sources: Sources) -> Mapping[str, Neighbour]:
     return found
 
 
+def ceded_beside_kubernetes(sources: Sources) -> Mapping[str, Neighbour]:
+    """Return, by dialect, the systems to which workloads are ceded, without kube-scheduler itself.
+
+    That kube-scheduler places its own groups is no news, and it protects no pod from eviction.
+    """
+    return {name: each for name, each in systems_ceded_to(sources).items() if not each.by_default}
+
+
 def chosen(sources: Sources, annotation: str) -> tuple[str, ...]:
     """Return the names in an annotation of Phalanx's webhook configuration, which are separated by commas."""
     text = ((_own(sources) or {}).get("metadata", {}).get("annotations") or {}).get(annotation, "")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gangs.coexistence.ownership import exemptions_count, systems_ceded_to
+from gangs.coexistence.ownership import ceded_beside_kubernetes, exemptions_count
 from gangs.coexistence.systems import SYSTEMS
 from gangs.dialects.claims import dialect_of, protected
 from gangs.model import Manifest
@@ -48,4 +48,4 @@ class Protection:
 def protection(objects: Mapping[ObjectKey, Manifest]) -> Protection:
     """Return the protection in a cluster with these objects. Equal protections protect the same pods."""
     sources = Sources(objects=objects)
-    return Protection(frozenset(systems_ceded_to(sources)), exemptions_count(sources))
+    return Protection(frozenset(ceded_beside_kubernetes(sources)), exemptions_count(sources))
