@@ -1,8 +1,8 @@
 """A gang whose members belong to one PodGroup of scheduling.k8s.io: they are bound in one cycle, all or none.
 
-The test is the scheduler. It follows the rules of kube-scheduler 1.37 for groups (docs/decisions/0041): it tries no pod
-of a group while one of them has a gate, or while fewer than minCount exist, or while there is no such group. If one of
-them does not fit, it binds none and clears all nominations.
+The test is the scheduler. It follows the rules of kube-scheduler 1.37 for groups (docs/decisions/0041). It tries no pod
+of a group while one of them has a gate. It also waits for the PodGroup, and for minCount pods. If one pod does not fit,
+it binds none and clears all nominations.
 
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
