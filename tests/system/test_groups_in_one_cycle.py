@@ -14,7 +14,7 @@ import pytest
 import yaml
 from node_manifests import node_manifest
 from proxy import Proxy, Request
-from system import Object, Phalanx, numbered, pod
+from system import Object, Phalanx, numbered, pod, unschedulable
 
 from cli.installation.installed_objects import webhook_configurations
 from controlplane.control_plane import ControlPlane, Options
@@ -186,7 +186,9 @@ def test_a_group_of_kubernetes_is_planned_and_starts_in_one_cycle_without_its_ex
     places = phalanxed.nodes_of(names)
     assert sorted(filter(None, places.values())) == ["n-3", "n-4", "n-5"]
     assert bound_before_the_last_gate(recorder, names) == []
-    assert phalanxed.gang("train")["status"]["phase"] in ("Placed", "Released")
+    extra = next(name for name, node in places.items() if not node)
+    phalanxed.wait(lambda: unschedulable(phalanxed.pod(extra)), "the scheduler to have tried the extra")
+    assert phalanxed.await_phase("train", "Released")["members"]["bound"] == 3
 
 
 def test_a_wrong_group_is_refused_where_phalanx_plans_them(phalanxed: Phalanx) -> None:
