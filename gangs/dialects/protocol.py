@@ -98,6 +98,17 @@ class Propagating(Protocol):
 
 
 @runtime_checkable
+class Foreseeing(Protocol):
+    """A dialect whose group objects a controller of the cluster creates for workloads that ask for them."""
+
+    def with_group(self, workload: Manifest) -> tuple[Manifest, Manifest] | None:
+        """Return the workload as its pods will name the group object, and this object; None if there is none.
+
+        Raises `MalformedError`.
+        """
+
+
+@runtime_checkable
 class Queueing(Protocol):
     """A dialect whose workloads ask by labels on the workload itself, such as a queue's name."""
 

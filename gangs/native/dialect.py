@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
-from gangs.native import NAME, groups, keys, units
+from gangs.native import NAME, groups, job_groups, keys, units
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
 from kube.objects import Pod
@@ -66,6 +66,10 @@ class NativeDialect:
     def company(self, pod: Pod) -> Hashable | None:  # noqa: ARG002 -- the protocol's signature
         """Return None: the reading of a pod depends only on pods of its own gang."""
         return None
+
+    def with_group(self, workload: Manifest) -> tuple[Manifest, Manifest] | None:
+        """Return a Job with `spec.scheduling` whose pods name a PodGroup, and this PodGroup."""
+        return job_groups.with_group(workload)
 
     def template_labels(  # noqa: D102 -- the protocol says it; a template has the field of the pods itself
         self, manifest: Manifest, sources: Sources, *, claimed: bool

@@ -80,6 +80,46 @@ def test_a_jobs_template_names_the_group_of_its_pods() -> None:
     assert (gang.min_member, len(gang.members), gang.required) == (2, 3, None)
 
 
+JOB = """
+    apiVersion: batch/v1
+    kind: Job
+    metadata: {name: train}
+    spec:
+      parallelism: 3
+      scheduling: %s
+      template: {spec: {containers: [{name: main, image: pause}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "minimum", "required"),
+    [
+        ("{schedulingPolicy: {gang: {}}, schedulingConstraints: {topology: [{key: rack}]}}", 3, "rack"),
+        ("{schedulingPolicy: {gang: {minCount: 2}}}", 2, None),
+        ("{schedulingPolicy: {basic: {}}}", 1, None),
+        ("{disruptionMode: {single: {}}}", 1, None),
+    ],
+)
+def test_a_job_in_a_file_is_read_as_the_group_that_its_controller_would_make(
+    scheduling: str, minimum: int, required: str | None
+) -> None:
+    (gang,) = gangs_of(DATACENTER, JOB % scheduling)
+    assert gang.key == GangKey("native", "default", "train")
+    assert (gang.min_member, len(gang.members), gang.required) == (minimum, 3, required)
+
+
+def test_a_jobs_own_group_counts_before_what_it_asks_for() -> None:
+    named = (JOB % "{schedulingPolicy: {gang: {}}}").replace(
+        "{spec: {", "{spec: {schedulingGroup: {podGroupName: other}, "
+    )
+    (gang,) = gangs_of(pod_group("other", 2), named)
+    assert (gang.key.name, gang.min_member) == ("other", 2)
+
+
+def test_a_job_without_scheduling_is_no_gang() -> None:
+    assert gangs_of(JOB % "null") == ()
+
+
 def test_a_basic_group_promises_no_number() -> None:
     basic = pod_group("web", 1).replace("gang: {minCount: 1}", "basic: {}")
     (gang,) = gangs_of(basic, *pods("web", 3))
