@@ -128,14 +128,14 @@ def _check_pods(unit: Unit, findings: Findings) -> None:
         return
     for pod in unit.pods:
         number, name = pod.spec.priority, pod.spec.priority_class_name
-        if unit.spec.priority is not None and number is not None and number != unit.spec.priority:
+        if number is not None and unit.spec.priority is not None:
+            at, same = "spec.priority", number == unit.spec.priority
             problem = f"{number} differs from {unit.spec.priority} of {unit.ref}"
-        elif unit.spec.priority is None and number is None and name != unit.spec.priority_class_name:
-            problem = f'class "{name}" differs from class "{unit.spec.priority_class_name}" of {unit.ref}'
         else:
-            continue
-        at = "spec.priority" if number is not None else "spec.priorityClassName"
-        findings.fault(pod_ref(pod), at, problem, "give the pods and their PodGroup one priority class")
+            at, same = "spec.priorityClassName", name == unit.spec.priority_class_name
+            problem = f'class "{name}" differs from class "{unit.spec.priority_class_name}" of {unit.ref}'
+        if not same:
+            findings.fault(pod_ref(pod), at, problem, "give the pods and their PodGroup one priority class")
 
 
 def _rank(pod: Pod, findings: Findings) -> Promise | None:

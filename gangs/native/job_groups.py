@@ -50,7 +50,7 @@ def _policy(manifest: Manifest, scheduling: Mapping[str, Any]) -> Mapping[str, A
     policy = scheduling.get(_POLICY) or {"basic": {}}
     gang = policy.get("gang") if isinstance(policy, Mapping) else None
     if not isinstance(policy, Mapping) or not isinstance(gang, Mapping) or gang.get("minCount") is not None:
-        return policy  # type: ignore[no-any-return]
+        return policy
     return {**policy, "gang": {**gang, "minCount": job_of(manifest).size}}
 
 
