@@ -196,3 +196,45 @@ def test_a_wrong_group_is_refused_where_phalanx_plans_them(phalanxed: Phalanx) -
     metadata = {"name": "wrong", "namespace": "default"}
     group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
     phalanxed.await_refusal('spec.schedulingConstraints.topology[0].key: "row" is not a level of Topology dc', group)
+
+
+ROUNDS = 25
+KILLED_EVERY = 5
+"""Of so many rounds, the scheduler is killed in one."""
+
+
+def refused_between_bindings(recorder: Recorder, names: list[str]) -> list[str]:
+    """Return the members that the scheduler refused after a sibling was bound: the gang was bound in two cycles."""
+    started, refused = set[str](), list[str]()
+    for event in recorder.events:
+        if event.name in names:
+            started |= {event.name} if bound(event) else set()
+            if started and not bound(event) and event.type != "DELETED" and unschedulable(event.object):
+                refused.append(event.name)
+    return refused
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_many_gangs_under_rivals_and_scheduler_kills_are_bound_in_one_cycle_each(phalanxed: Phalanx) -> None:
+    """Rivals of the same priority come while the gang is planned, held and released, and again after the kill."""
+    cluster = phalanxed.cluster
+    scheduler = cluster.program("kube-scheduler")
+    for number in range(ROUNDS):
+        names = numbered(f"g{number}", 4)
+        with phalanxed.record() as recorder:
+            phalanxed.submit(gang(f"g{number}", 4), *members(f"g{number}", 4))
+            if number % KILLED_EVERY == 0:
+                scheduler.kill()
+                scheduler.start()
+            phalanxed.submit(*(pod(f"r{number}-{each}", cpu=4) for each in range(3)))
+            cluster.await_ready("kube-scheduler")
+            gone = [f"/api/v1/namespaces/default/pods/r{number}-{each}?gracePeriodSeconds=0" for each in range(3)]
+            for path in gone:
+                cluster.request("DELETE", path)
+            phalanxed.await_bound(names)
+        assert bound_before_the_last_gate(recorder, names) == [], number
+        assert refused_between_bindings(recorder, names) == [], number
+        for name in names:
+            cluster.request("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
+        phalanxed.wait(lambda: not phalanxed.pods(), "the pods to be gone")
