@@ -25,6 +25,7 @@ from gangs.mirrors import is_marked
 from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
 from kube.placeholders import is_placeholder
+from kube.scheduling_groups import group_of, is_release_group, pod_group, pod_group_path
 from timing.clock import SYSTEM_CLOCK, rfc3339
 
 PAGE = 500
@@ -185,6 +186,7 @@ def open_gates(transport: Transport) -> Released:
         empty_looks = 0 if pods else empty_looks + 1
         if empty_looks == EMPTY_LOOKS:
             return Released(planned, unplanned)
+        _provide_groups(transport, pods)
         for pod in sorted(pods, key=_turn):
             if _holds_room(pod):
                 _gone(transport, _path(pod))
@@ -203,6 +205,21 @@ def gated_pods(transport: Transport) -> list[Manifest]:
         for pod in _listed(transport, "/api/v1/pods", fields)
         if any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
     ]
+
+
+def _provide_groups(transport: Transport, pods: Iterable[Manifest]) -> None:
+    """Create the PodGroups of Phalanx that pods name and that do not exist: kube-scheduler binds no pod without them.
+
+    The controller would have created them with the number of their members. That number is not known here.
+    """
+    members = {(pod.metadata.namespace, group_of(pod)): pod for pod in (msgspec.convert(each, Pod) for each in pods)}
+    for (namespace, name), pod in members.items():
+        if is_release_group(name):
+            try:
+                transport.request("POST", pod_group_path(namespace), body=pod_group(name, pod, None))
+            except ApiException as error:
+                if error.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+                    raise
 
 
 def _path(pod: Manifest) -> str:

@@ -6,7 +6,7 @@ backend/queue/scheduling_queue.go, `moveToActiveQ`). So the removal of the last 
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kube.keys import GATE
 from kube.objects import Pod
@@ -40,19 +40,22 @@ def groups_held_back(pods: Iterable[Pod]) -> frozenset[str]:
     return frozenset(group_of(pod) for pod in pods if pod.gated_by(GATE)) - {""}
 
 
-def pod_group(name: str, pod: Pod, count: int, owner: "dict[str, str]") -> dict[str, object]:
-    """Return the manifest of the PodGroup of a gang, whose members are all needed.
+def pod_group(
+    name: str, pod: Pod, count: int | None, owner: Mapping[str, str] | None = None
+) -> dict[str, dict[str, object] | str]:
+    """Return the manifest of a PodGroup of Phalanx.
 
     :param pod: a member. All members have its priority, and kube-scheduler demands that of their PodGroup, too.
-    :param count: the number of members.
+    :param count: the number of members, which are all needed; None: no number must start together.
     :param owner: the reference to the Gang object with which the PodGroup is deleted.
     """
     priority = {"priorityClassName": pod.spec.priority_class_name} if pod.spec.priority_class_name else {}
+    policy: dict[str, object] = {"basic": {}} if count is None else {"gang": {"minCount": count}}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {"name": name, "ownerReferences": [owner]},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}, **priority},
+        "metadata": {"name": name, **({"ownerReferences": [dict(owner)]} if owner else {})},
+        "spec": {"schedulingPolicy": policy, **priority},
     }
 
 
