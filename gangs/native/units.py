@@ -100,14 +100,13 @@ def _above(parent: str, ref: ObjectRef, sources: Sources, findings: Findings) ->
 
 
 def group_manifests(sources: Sources, names: Iterable[GangKey] | None) -> Iterator[Manifest]:
-    """Yield the PodGroups with these keys, ordered; all PodGroups of users if `names` is None."""
+    """Yield the PodGroups of users with these keys, ordered; all of them if `names` is None."""
     if names is None:
-        found = sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND)
-        yield from (each for each in found if not is_release_group(key_of(each)[3]))
-        return
-    for key in sorted(names):
-        if (manifest := sources.get(keys.GROUP, keys.POD_GROUP_KIND, key.namespace, key.name)) is not None:
-            yield manifest
+        found = list(sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND))
+    else:
+        looked_up = (sources.get(keys.GROUP, keys.POD_GROUP_KIND, key.namespace, key.name) for key in sorted(names))
+        found = [each for each in looked_up if each is not None]
+    yield from (each for each in found if not is_release_group(key_of(each)[3]))
 
 
 def grouped(about: GangKey, sources: Sources) -> set[GangKey]:

@@ -3,6 +3,7 @@
 import pytest
 from local_api.direct import DirectTransport
 from local_api.server import local_api
+from local_api.store import Object
 
 from cli import uninstall
 from kube.keys import GATE
@@ -15,15 +16,18 @@ PODS = "/api/v1/namespaces/default/pods"
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_pod_that_leaves_with_its_group_still_has_one(monkeypatch: pytest.MonkeyPatch, *, exists: bool) -> None:
     """Without a PodGroup, kube-scheduler would never try the pod. One that the controller has created stays."""
-    listed = uninstall._listed
     monkeypatch.setattr(uninstall, "SETTLE_SECONDS", 0.0)
-    # The local API server selects by name only. The selection by fields saves reading pods that run.
-    monkeypatch.setattr(uninstall, "_listed", lambda transport, path, _fields=None: listed(transport, path))
     made = {"metadata": {"name": GROUP}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
     spec = {"schedulingGates": [{"name": GATE}], "schedulingGroup": {"podGroupName": GROUP}, "containers": []}
     with local_api() as api:
         api.create("/api/v1/namespaces", {"metadata": {"name": "default"}})
         api.create(PODS, {"metadata": {"name": "a", "namespace": "default"}, "spec": spec})
+
+        def gated(_transport: object) -> list[Object]:
+            """The gated pods. The local API server selects by name only, and the command selects by fields."""
+            return [each for each in api.ask("GET", PODS)["items"] if each["spec"].get("schedulingGates")]
+
+        monkeypatch.setattr(uninstall, "gated_pods", gated)
         if exists:
             api.create(pod_group_path("default"), made)
         assert uninstall.open_gates(DirectTransport(api)).unplanned == 1

@@ -10,9 +10,11 @@ from gangs.dialects.claims import dialect_of, parts_of
 from gangs.dialects.concerned import places_of, pods_about
 from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
+from gangs.dialects.table import DIALECTS
 from gangs.model import Gang, GangKey, PodSet, TogetherRule
 from gangs.native.units import grouped
 from gangs.sources import Sources
+from kube.scheduling_groups import release_group
 
 OWN = "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: %s}"
 INSTALLED = OWN % "{name: zz-phalanx, namespace: ''}"
@@ -238,6 +240,14 @@ def test_a_pod_that_asks_in_other_words_too_belongs_to_the_other_dialect() -> No
     claim = dialect_of(pod)
     assert claim is not None
     assert claim[1] == GangKey("phalanx", "default", "g")
+
+
+def test_a_group_that_phalanx_created_asks_for_no_gang() -> None:
+    name = release_group("phalanx", "default", "llm")
+    written = sources(pod_group(name, 2), *pods(name, 2))
+    assert read_all(written).gangs == ()
+    (dialect,) = (each for each in DIALECTS if each.name == "native")
+    assert dialect.read(written, (), GangKey("native", "default", name)).gangs == ()
 
 
 def test_gangs_of_other_pods_are_not_read_where_one_is_asked_about() -> None:

@@ -138,6 +138,39 @@ def test_no_member_is_bound_before_the_last_gate_and_all_are_bound_then(phalanxe
     assert conditions["PodGroupInitiallyScheduled"] == "True"
 
 
+def test_members_that_are_created_again_start_in_one_cycle_again(phalanxed: Phalanx) -> None:
+    """The PodGroup of the first members is still there, and reports that it was scheduled once."""
+    names = numbered("llm", 3)
+    phalanxed.submit(gang("llm", 3))
+    for _ in range(2):
+        with phalanxed.record() as recorder:
+            phalanxed.submit(*members("llm", 3))
+            phalanxed.await_bound(names)
+        assert bound_before_the_last_gate(recorder, names) == []
+        assert all("schedulingGroup" in phalanxed.pod(name)["spec"] for name in names)
+        for name in names:
+            phalanxed.cluster.request("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
+        phalanxed.wait(lambda: not phalanxed.pods(), "the pods to be gone")
+
+
+def test_a_job_that_is_a_gang_starts_in_one_cycle(phalanxed: Phalanx) -> None:
+    """Its first pod arrives some milliseconds after the Job: the webhook waits until it knows the number of pods."""
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "4"}}}
+    template = {"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}}
+    spec = {"parallelism": 3, "completions": 3, "completionMode": "Indexed", "backoffLimit": 5, "template": template}
+    metadata = {"name": "job", "namespace": "default", "annotations": {"phalanx.dev/gang": "true"}}
+    with phalanxed.record() as recorder:
+        phalanxed.submit({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+        phalanxed.wait(lambda: len(phalanxed.pods()) == 3, "the Job's pods")
+        names = [each["metadata"]["name"] for each in phalanxed.pods()]
+        phalanxed.await_bound(names)
+    groups = {each["spec"].get("schedulingGroup", {}).get("podGroupName", "") for each in phalanxed.pods()}
+    assert bound_before_the_last_gate(recorder, names) == []
+    assert len(groups) == 1
+    assert groups != {""}
+    phalanxed.cluster.request("DELETE", "/apis/batch/v1/namespaces/default/jobs/job?propagationPolicy=Background")
+
+
 def test_a_scheduler_that_restarts_before_the_last_gate_binds_all_or_none(phalanxed: Phalanx, tmp_path: Path) -> None:
     names, probes, hold = numbered("llm", 4), list[str](), True
     cluster = phalanxed.cluster

@@ -29,7 +29,7 @@ from kube.objects import Pod
 from kube.topology import Topology
 from planning.framing.ties import Labels, holds_affinity, noted
 from planning.pins import siblings_domain
-from webhook.admission.joining_groups import FIELD, group_to_join, stripped
+from webhook.admission.joining_groups import FIELD, group_to_join, releases_atomically, stripped
 from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import Admitted, Decision, Refused
 from webhook.admission.warnings import lines
@@ -85,7 +85,9 @@ def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisi
     advice = _send(pod, claim[0], picture, sources, patch)
     arriving = _arrival(manifest, claim[1], sources if claim == named else picture.sources_of(claim[1]), picture)
     awaited = {each.awaited for each in arriving.advice} - {""}
-    if awaited and controller_of(pod) is None and picture.comes(sorted(awaited)):
+    # A controller shows no warnings to a user. But a gang joins a PodGroup only if its size is known.
+    waits = controller_of(pod) is None or releases_atomically(sources)
+    if awaited and waits and picture.comes(sorted(awaited)):
         arriving = _arrival(manifest, claim[1], picture.sources_of(claim[1]), picture)
     advice += arriving.advice
     if arriving.faults:

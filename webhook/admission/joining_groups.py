@@ -54,7 +54,7 @@ def group_to_join(arriving: Arrival, scheduler: str, sources: Sources, existing:
     gang, member = arriving.gang, arriving.member
     if gang is None or member is None or group_of(member.pod) or scheduler not in (keys.STOCK_SCHEDULER, ""):
         return ""
-    if ON not in chosen(sources, keys.ATOMIC_RELEASE) or not _needs_all_at_once(gang):
+    if not releases_atomically(sources) or not _needs_all_at_once(gang):
         return ""
     name = release_group(*gang.key)
     others = [each.pod for each in gang.members if each is not member]
@@ -64,6 +64,11 @@ def group_to_join(arriving: Arrival, scheduler: str, sources: Sources, existing:
     if not joined or not alone or _waits_for_siblings(member.pod):
         return ""
     return name if existing(gang) <= gang.min_member else ""
+
+
+def releases_atomically(sources: Sources) -> bool:
+    """Return whether the cluster's setting lets members join PodGroups of Phalanx."""
+    return ON in chosen(sources, keys.ATOMIC_RELEASE)
 
 
 def _needs_all_at_once(gang: Gang) -> bool:
