@@ -112,7 +112,8 @@ def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
 
 
 def _remove(transport: Transport, definitions: list[Manifest]) -> None:
-    bindings = [each for each in installing.system_objects() if each["kind"] == "ClusterRoleBinding"]
+    objects = [*installing.system_objects(), *installing.access_by_choice()]
+    bindings = [each for each in objects if each["kind"] == "ClusterRoleBinding"]
 
     def servers() -> int:
         stopped = [_gone(transport, f"{_DEPLOYMENTS}/phalanx-{name}") for name in ("controller", "webhook")]
@@ -127,7 +128,7 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
         released = open_gates(transport)
     click.echo(f"gates: {released}")
     _step("gangs that showed other systems' objects", lambda: _delete_mirrors(transport))
-    _step("roles, priority class, namespace", lambda: _delete(transport, reversed(installing.system_objects())))
+    _step("roles, priority class, namespace", lambda: _delete(transport, reversed(objects)))
     if definitions:
         _step("definitions", described)
 

@@ -25,6 +25,8 @@ SYSTEM_FILES = (
     "priorityclass.yaml",
     "schedulers.yaml",
 )
+ACCESS_BY_CHOICE = ("atomic-release",)
+"""Components with access rules of their own."""
 OURS = {"app.kubernetes.io/name": "phalanx"}
 """The label of Phalanx' own definitions. A definition with the same name from another system lacks it."""
 
@@ -58,6 +60,11 @@ def custom_resource_definitions(*folders: str) -> list[Manifest]:
 def system_objects() -> list[Manifest]:
     """The system namespace, the service accounts with their access rules, and the priority class of probes."""
     return [each for name in SYSTEM_FILES for each in _objects(_manifests() / "system" / name)]
+
+
+def access_by_choice() -> list[Manifest]:
+    """The access rules that components add to an installation."""
+    return [each for name in ACCESS_BY_CHOICE for each in _objects(_manifests() / name / "access.yaml")]
 
 
 def _manifests() -> Traversable:

@@ -98,6 +98,25 @@ def test_a_member_keeps_the_group_that_another_program_gave_it() -> None:
     assert spec_of(pod(labels=GANG, **THEIRS), picture(gang()))["schedulingGroup"] == {"podGroupName": "theirs"}
 
 
+@pytest.mark.parametrize(("atomic", "joins"), [("true", True), ("", False)])
+def test_the_first_pod_of_a_job_waits_for_its_job_if_it_may_join(atomic: str, *, joins: bool) -> None:
+    """A controller creates pods some milliseconds after the workload, and their number decides."""
+    template = {"metadata": {"labels": {"phalanx.dev/workload": "Job"}}, "spec": {"containers": []}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": "default", "uid": "1", "annotations": {"phalanx.dev/gang": "true"}},
+        "spec": {"parallelism": 2, "completions": 2, "template": template},
+    }
+    manifest = pod("train-0-x", labels={"phalanx.dev/workload": "Job"})
+    manifest["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}
+    ]
+    settings = ours(atomic_release=atomic) if atomic else ours()
+    seen = StillPicture([settings], listed=(*SCHEDULERS, *EVIDENCE), now=[job])
+    assert ("schedulingGroup" in spec_of(manifest, seen)) is joins
+
+
 def stripping() -> StillPicture:
     return StillPicture([ours(strip="native"), gang()], listed=(*SCHEDULERS, *EVIDENCE))
 

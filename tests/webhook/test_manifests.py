@@ -8,7 +8,14 @@ import pytest
 import yaml
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation.installed_objects import admission_policies, system_objects, webhook_configurations
+from cli.installation.installed_objects import (
+    ACCESS_BY_CHOICE,
+    access_by_choice,
+    admission_policies,
+    system_objects,
+    webhook_configurations,
+)
+from controlplane.rendering import MANIFESTS
 from gangs.coexistence.ownership import EVIDENCE_KINDS
 from gangs.dialects.protocol import Queueing
 from gangs.dialects.table import DIALECTS, all_kinds
@@ -61,6 +68,12 @@ def test_a_component_sends_pods_by_exactly_the_fields_of_the_dialects() -> None:
     fields = {field for dialect in DIALECTS for field in dialect.pod_keys.fields}
     assert found == {part for field in fields for part in (field.rpartition(".")[0], field)}
     assert "schedulingGroup" not in str(WEBHOOKS)
+
+
+def test_what_components_grant_is_removed_by_uninstall() -> None:
+    granting = {path.parent.name for path in MANIFESTS.glob("*/access.yaml")} - {"system"}
+    assert granting == set(ACCESS_BY_CHOICE)
+    assert {each["kind"] for each in access_by_choice()} == {"ClusterRole", "ClusterRoleBinding"}
 
 
 def test_policies_keep_members_by_exactly_the_keys_of_the_dialects() -> None:
