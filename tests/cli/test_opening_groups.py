@@ -15,7 +15,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_pod_that_leaves_with_its_group_still_has_one(monkeypatch: pytest.MonkeyPatch, *, exists: bool) -> None:
-    """Without a PodGroup, kube-scheduler would never try the pod. One that the controller has created stays."""
+    """Without a PodGroup, kube-scheduler would never try the pod. A PodGroup of the controller stays."""
     monkeypatch.setattr(uninstall, "SETTLE_SECONDS", 0.0)
     made = {"metadata": {"name": GROUP}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
     spec = {"schedulingGates": [{"name": GATE}], "schedulingGroup": {"podGroupName": GROUP}, "containers": []}
